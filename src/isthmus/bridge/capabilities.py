@@ -1,0 +1,187 @@
+"""What one model at one provider can do: frozen facts, read by the planners and by nobody else.
+
+The facts come from the provider files (`providers/data/*.toml`), merged for one *(provider, model)*
+pair. The structs here are the only description of what such a file may say: every field has a cautious
+default, an unknown field is an error. Builders, decoders and the assembler never see this page; they
+are handed the rule structs (`MessageRules`, `ReplyRules`) that belong to them, or finished decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The ordered scale of reasoning effort that every provider's own scale is a part of."""
+
+Dialect = Literal["chat", "responses", "codex"]
+Modality = Literal["image", "audio", "file", "video"]
+
+
+class _Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class ParameterRule(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one Responses parameter travels. A parameter without a rule is not supported."""
+
+    to: str = ""
+    """Upstream name, a dotted path for nested fields; empty means the same name."""
+    low: float | None = None
+    high: float | None = None
+    values: list[Any] | None = None
+    """The only values accepted; another one is ignored (or mapped by `map`)."""
+    map: Mapping[str, Any] = {}
+    while_thinking: bool = True
+    """False where the provider ignores or refuses the parameter while the model thinks."""
+
+
+class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    native: frozenset[str] = frozenset({"function"})
+    degraded: Mapping[str, str] = {
+        "custom": "function",
+        "local_shell": "function",
+        "shell": "function",
+        "apply_patch": "function",
+        "tool_search": "function",
+    }
+    max: int | None = 128
+    strict: bool = False
+    """Whether `strict` on a function declaration is accepted."""
+    drop_keywords: frozenset[str] = frozenset()
+    """JSON-Schema keywords the provider refuses; they move into the description."""
+    inline_refs: bool = False
+    """Whether `$ref`/`$defs` must be inlined."""
+    declarations: Mapping[str, Mapping[str, Any]] = {}
+    """Fixed fields of native non-function declarations, by provider type (`web_search`, `retrieval`)."""
+
+
+class ToolChoiceSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    supported: frozenset[str] = frozenset({"auto", "none"})
+    """Out of `auto`, `none`, `required`, and the provider tool types that can be forced (`function` …)."""
+    while_thinking: frozenset[str] | None = None
+    """The same while the model thinks; `None`: no difference."""
+
+
+class ResponseFormatSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    supported: frozenset[str] = frozenset({"text"})
+    """Out of `text`, `json_object`, `json_schema`."""
+    drop_keywords: frozenset[str] = frozenset()
+    with_tools: bool = True
+    """False where a response format may not travel together with tools."""
+
+
+class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    effort: Literal["none", "boolean", "native"] = "none"
+    to: str = "reasoning_effort"
+    """Where a native effort goes; dotted for nested fields."""
+    scale: list[str] = []
+    """Native efforts accepted, weakest first. `none` in it means that thinking can be switched off so."""
+    map: Mapping[str, str] = {}
+    """Efforts whose mapping the vendor states; the others go to the nearest on the scale."""
+    on: Mapping[str, Any] = {}
+    """Body fields that switch thinking on."""
+    off: Mapping[str, Any] = {}
+    """Body fields that switch it off; empty where it cannot be (unless `none` is on the scale)."""
+    default_on: bool = False
+    """Whether the model thinks when nothing is said."""
+    unset: Literal["vendor", "on", "off"] = "vendor"
+    """What to send when the client names no effort."""
+    with_history: Mapping[str, Any] = {}
+    """Body fields to add when reasoning is replayed."""
+    always: Mapping[str, Any] = {}
+    """Body fields that every request carries (`reasoning_split`)."""
+    summary: bool = False
+    """Whether `reasoning.summary` is understood upstream."""
+
+
+class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How messages must look; handed to the dialect's message builder."""
+
+    developer: Literal["developer", "system"] = "system"
+    system: Literal["anywhere", "leading"] = "anywhere"
+    """`leading`: one system message, first; later ones become marked user notes."""
+    empty_content: Literal["null", "empty", "omit"] = "null"
+    """What an assistant message that only calls tools carries as `content`."""
+    call_ids: Literal["keep", "alphanumeric9"] = "keep"
+    input: frozenset[Modality] = frozenset()
+    remote_images: bool = True
+    """False where images must be data URLs."""
+    needs_user: bool = False
+    """Whether at least one user message must exist."""
+    names: bool = False
+    """Whether `name` on messages is accepted."""
+    replay: Literal["never", "tool_turns", "always"] = "never"
+    """Which assistant turns get their reasoning back: none, those that called tools, or all."""
+    replay_field: str = "reasoning_content"
+    replay_placeholder: str | None = None
+    """What to send for a tool turn whose reasoning is gone, where the vendor insists on the field."""
+    replay_details: bool = False
+    """Whether `reasoning_details` go back whole, unchanged."""
+    replay_chunks: bool = False
+    """Whether reasoning goes back as `thinking` chunks inside `content` (Mistral)."""
+    replay_extras: str = ""
+    """Per-call vendor field that must go back (Gemini's `extra_content`); empty: none."""
+    replay_extras_fallback: Mapping[str, Any] | None = None
+
+
+class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How replies are to be read; handed to the dialect's decoder."""
+
+    reasoning_fields: list[str] = ["reasoning_content", "reasoning"]
+    think_tags: bool = False
+    """Whether `<think>…</think>` in the text is reasoning."""
+    leaked_tools: Literal["", "dsml", "glm", "qwen"] = ""
+    """Tool markup known to leak into text; parsed only when tools were offered."""
+    cached_tokens: list[str] = [
+        "prompt_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    ]
+    reasoning_tokens: list[str] = ["completion_tokens_details.reasoning_tokens"]
+    finish_reasons: Mapping[str, str] = {}
+    """Vendor values mapped to those of the finish-reason table."""
+
+
+class TokenLimits(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    context: int | None = None
+    output: int | None = None
+    """The model's maximum; a larger request is clamped to it."""
+    send_default: bool = False
+    """Send the maximum when the client names none (vendors whose default truncates)."""
+
+
+class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars per million tokens, where public."""
+
+    input: float | None = None
+    cached: float | None = None
+    output: float | None = None
+
+
+class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All facts about one *(provider, model)* pair."""
+
+    provider: str = ""
+    model: str = ""
+    dialect: Dialect = "chat"
+    parameters: Mapping[str, ParameterRule] = {}
+    tools: ToolSupport = ToolSupport()
+    tool_choice: ToolChoiceSupport = ToolChoiceSupport()
+    response_formats: ResponseFormatSupport = ResponseFormatSupport()
+    reasoning: ReasoningSupport = ReasoningSupport()
+    streaming_usage: bool = True
+    """Whether a stream may ask for usage (`stream_options.include_usage`)."""
+    messages: MessageRules = MessageRules()
+    reply: ReplyRules = ReplyRules()
+    limits: TokenLimits = TokenLimits()
+    cost: Cost = Cost()
+    allow: frozenset[str] | None = None
+    """Top-level body fields that may leave; `None`: whatever the plan made."""
+    extra_body: Mapping[str, Any] = {}
+    """Fields that every body carries."""
+
+    def supports_parameter(self, name: str) -> bool:
+        return name in self.parameters

@@ -1,0 +1,140 @@
+"""What was decided about a request, and how the client and the operator get to see it.
+
+A `CompatibilityDecision` is made for every field, tool, item and format that a request carries; a
+`CompatibilityDiagnostic` is the visible record of each one that is not plainly *supported*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
+
+Action = Literal["supported", "degraded", "ignored", "rejected"]
+Severity = Literal["warn", "error"]
+
+EMPTY: Final[Mapping[str, Any]] = {}
+
+# Every code that a diagnostic may carry, with its meaning. `docs/reference/diagnostics.md` lists the same.
+CODES: Final[Mapping[str, str]] = {
+    "bridge.param.ignored": "A parameter or tool type has no counterpart upstream; the request went on without it.",
+    "bridge.param.degraded": "A parameter was mapped to the nearest thing the provider accepts.",
+    "bridge.param.unsupported": "A parameter cannot be honoured at all; the request was refused.",
+    "bridge.tool.compatibility": "A tool or tool choice is not native to the provider; the action says what was done.",
+    "bridge.tool.schema_projected": "Schema keywords the provider refuses were moved into descriptions.",
+    "bridge.tool.unknown_call": "The model called a tool that was never declared; passed on as a plain function call.",
+    "bridge.tool.call_suppressed": "The model called a tool outside `allowed_tools`, or without a name; dropped.",
+    "bridge.tool.call_fallback": "A call's arguments do not fit its tool type; it came back as a `function_call`.",
+    "bridge.tool.call_incomplete": "A call was cut off by a length or filter stop; it is marked `incomplete`.",
+    "bridge.tool.input_repaired": "A custom tool's input was repaired with certainty (fence, envelope, wrapper).",
+    "bridge.tool.grammar_mismatch": "A custom tool's input does not match the grammar that the client gave.",
+    "bridge.item.degraded": "An input item or content part was translated into the nearest thing the model can read.",
+    "bridge.item.ignored": "An input item or content part has no meaning for this model and was left out.",
+    "bridge.item.unsupported": "An input item or content part cannot be sent to this model; the request was refused.",
+    "bridge.history.repaired": "The conversation was not a valid chat sequence; the smallest repair was made.",
+    "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
+    "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
+    "bridge.response.finish_reason": "An unusual finish reason; the status says how it was read.",
+    "bridge.response.usage_missing": "The provider sent no token usage.",
+    "bridge.response.markup_parsed": "Reasoning or tool markup that leaked into the text was parsed out of it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityDecision:
+    """One field, one fate. `sends` are the upstream body fields that carry it out (empty: none)."""
+
+    path: str
+    action: Action
+    reason: str = ""
+    effective_value: Any = None
+    sends: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+    """The diagnostic's code; empty means the parameter code that follows from the action."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityDiagnostic:
+    code: str
+    severity: Severity
+    path: str
+    message: str
+    action: Action
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape that travels in the response's `isthmus.diagnostics`."""
+        shape: dict[str, Any] = {
+            "code": self.code,
+            "severity": self.severity,
+            "path": self.path,
+            "message": self.message,
+            "action": self.action,
+        }
+        if self.metadata:
+            shape["metadata"] = dict(self.metadata)
+        return shape
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityPlan:
+    """All decisions of one request, in the order in which they were made."""
+
+    decisions: tuple[CompatibilityDecision, ...] = ()
+
+    @property
+    def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
+        found = (diagnose(decision) for decision in self.decisions)
+        return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+
+    def decision(self, path: str) -> CompatibilityDecision | None:
+        """The decision made for `path`, if the request carried it."""
+        return next((d for d in self.decisions if d.path == path), None)
+
+
+_PARAMETER_CODES: Final[Mapping[Action, str]] = {
+    "degraded": "bridge.param.degraded",
+    "ignored": "bridge.param.ignored",
+    "rejected": "bridge.param.unsupported",
+}
+
+
+def diagnose(decision: CompatibilityDecision) -> CompatibilityDiagnostic | None:
+    """The visible record of a decision; a supported one leaves none."""
+    if decision.action == "supported":
+        return None
+    metadata = dict(decision.metadata)
+    if decision.action == "degraded" and decision.effective_value is not None:
+        metadata.setdefault("effective_value", decision.effective_value)
+    return CompatibilityDiagnostic(
+        code=decision.code or _PARAMETER_CODES[decision.action],
+        severity="error" if decision.action == "rejected" else "warn",
+        path=decision.path,
+        message=decision.reason,
+        action=decision.action,
+        metadata=metadata,
+    )
+
+
+def notice(code: str, path: str, message: str, **metadata: Any) -> CompatibilityDiagnostic:
+    """A diagnostic about the reply, where something was changed after the plan was made."""
+    return CompatibilityDiagnostic(code, "warn", path, message, "degraded", metadata)
+
+
+def refuse_rejected(decisions: tuple[CompatibilityDecision, ...]) -> None:
+    """Stop before anything is sent if one decision is a hard blocker; the error names them all."""
+    rejected = [decision for decision in decisions if decision.action == "rejected"]
+    if not rejected:
+        return
+    first = rejected[0]
+    message = "; ".join(f"`{decision.path}`: {decision.reason}" for decision in rejected)
+    diagnostics = [d.to_json() for d in map(diagnose, rejected) if d is not None]
+    raise RequestRefused(
+        message,
+        code=str(first.metadata.get("error_code", BRIDGE_REQUEST_UNSUPPORTED_PARAMETER)),
+        param=first.path,
+        metadata={"diagnostics": diagnostics},
+    )

@@ -1,0 +1,131 @@
+"""The data of tool planning: made once per request, consumed by builder and assembler alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic
+from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
+from isthmus.protocol.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTool:
+    """One tool the client offered, wherever it was declared, with namespaces already opened."""
+
+    path: str
+    """Where it stands in the request: `tools[3]`, `tools[1].tools[0]`, `input[0].tools[2]`."""
+    type: str
+    name: str
+    namespace: str | None
+    tool: JsonObject
+    """The client's own declaration, unchanged."""
+    namespace_description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolIdentity:
+    """The two-way link between what the client asked for and what the provider was told."""
+
+    requested_name: str
+    requested_type: str
+    provider_name: str
+    provider_type: str
+    namespace: str | None = None
+    tool: JsonObject = field(default_factory=dict)
+    """The client's own declaration: original schema, grammar."""
+
+
+class ToolIdentityMap:
+    """Provider name ↔ requested tool. Two different tools can never share a provider name."""
+
+    __slots__ = ("_by_provider", "_by_request")
+
+    def __init__(self, identities: tuple[ToolIdentity, ...] = ()) -> None:
+        self._by_provider: dict[str, ToolIdentity] = {}
+        self._by_request: dict[tuple[str | None, str], ToolIdentity] = {}
+        for identity in identities:
+            self._add(identity)
+
+    def __iter__(self) -> Iterator[ToolIdentity]:
+        return iter(self._by_provider.values())
+
+    def __len__(self) -> int:
+        return len(self._by_provider)
+
+    def by_provider_name(self, name: str) -> ToolIdentity | None:
+        """The tool the provider means; exact name only (see `restore` for lenient spellings)."""
+        return self._by_provider.get(name)
+
+    def by_request(self, name: str, namespace: str | None = None) -> ToolIdentity | None:
+        return self._by_request.get((namespace, name))
+
+    def _add(self, identity: ToolIdentity) -> None:
+        known = self._by_provider.get(identity.provider_name)
+        if known is not None and known != identity:
+            raise RequestRefused(
+                f"tools `{known.requested_name}` and `{identity.requested_name}` both become "
+                f"`{identity.provider_name}` upstream; rename one of them",
+                code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+                param="tools",
+            )
+        self._by_provider[identity.provider_name] = identity
+        self._by_request.setdefault((identity.namespace, identity.requested_name), identity)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDeclarationPlan:
+    """One tool's fate: its decision and, unless it is ignored, what the provider is told."""
+
+    source: CatalogTool
+    decision: CompatibilityDecision
+    identity: ToolIdentity | None = None
+    description: str = ""
+    parameters: JsonObject | None = None
+    """The projected schema the provider gets; the original stays in `source.tool`."""
+    strict: bool | None = None
+    fields: JsonObject = field(default_factory=dict)
+    """Fields of a native non-function declaration (`web_search`, `retrieval`, `mcp`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoicePlan:
+    """The resolved choice. `mode` is `omit` when nothing is sent upstream."""
+
+    mode: Literal["omit", "none", "auto", "required", "named"] = "omit"
+    identity: ToolIdentity | None = None
+    decision: CompatibilityDecision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlan:
+    declarations: tuple[ToolDeclarationPlan, ...] = ()
+    """Only those that are really sent, in order."""
+    identities: ToolIdentityMap = field(default_factory=ToolIdentityMap)
+    """Every tool that the client offered and that survived, also where the choice sends none of them:
+    past calls in the history still need their names."""
+    choice: ToolChoicePlan = ToolChoicePlan()
+    decisions: tuple[CompatibilityDecision, ...] = ()
+    allowed: frozenset[str] | None = None
+    """Provider names whose calls may reach the client; `None`: any."""
+    instruction: str = ""
+    """Words for the system message where a choice could only be degraded into an instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """A tool call as the provider made it, whole."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredCall:
+    """A finished output item of the type the client asked for, and what had to be said about it."""
+
+    item: JsonObject
+    diagnostics: tuple[CompatibilityDiagnostic, ...] = ()
