@@ -38,15 +38,18 @@ class ParameterRule(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """False where the provider ignores or refuses the parameter while the model thinks."""
 
 
+_DEGRADED_TOOLS: Final[Mapping[str, str]] = {
+    "custom": "function",
+    "local_shell": "function",
+    "shell": "function",
+    "apply_patch": "function",
+    "tool_search": "function",
+}
+
+
 class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     native: frozenset[str] = frozenset({"function"})
-    degraded: Mapping[str, str] = {
-        "custom": "function",
-        "local_shell": "function",
-        "shell": "function",
-        "apply_patch": "function",
-        "tool_search": "function",
-    }
+    degraded: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(_DEGRADED_TOOLS))
     max: int | None = 128
     strict: bool = False
     """Whether `strict` on a function declaration is accepted."""
@@ -93,6 +96,8 @@ class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=
     """Body fields to add when reasoning is replayed."""
     always: Mapping[str, Any] = {}
     """Body fields that every request carries (`reasoning_split`)."""
+    with_tools: bool = True
+    """False where the provider refuses tools while the model thinks: thinking gives way to them."""
     summary: bool = False
     """Whether `reasoning.summary` is understood upstream."""
 
@@ -130,17 +135,19 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How replies are to be read; handed to the dialect's decoder."""
 
-    reasoning_fields: list[str] = ["reasoning_content", "reasoning"]
+    reasoning_fields: list[str] = msgspec.field(default_factory=lambda: ["reasoning_content", "reasoning"])
     think_tags: bool = False
     """Whether `<think>…</think>` in the text is reasoning."""
     leaked_tools: Literal["", "dsml", "glm", "qwen"] = ""
     """Tool markup known to leak into text; parsed only when tools were offered."""
-    cached_tokens: list[str] = [
-        "prompt_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",
-        "cached_tokens",
-    ]
-    reasoning_tokens: list[str] = ["completion_tokens_details.reasoning_tokens"]
+    cached_tokens: list[str] = msgspec.field(
+        default_factory=lambda: [
+            "prompt_tokens_details.cached_tokens",
+            "prompt_cache_hit_tokens",
+            "cached_tokens",
+        ]
+    )
+    reasoning_tokens: list[str] = msgspec.field(default_factory=lambda: ["completion_tokens_details.reasoning_tokens"])
     finish_reasons: Mapping[str, str] = {}
     """Vendor values mapped to those of the finish-reason table."""
 

@@ -84,6 +84,8 @@ class CompatibilityPlan:
     """All decisions of one request, in the order in which they were made."""
 
     decisions: tuple[CompatibilityDecision, ...] = ()
+    thinking: bool = False
+    """Whether the model will think before it answers: some parameters and tool choices depend on it."""
 
     @property
     def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:

@@ -87,7 +87,7 @@ class ToolDeclarationPlan:
     """The projected schema the provider gets; the original stays in `source.tool`."""
     strict: bool | None = None
     fields: JsonObject = field(default_factory=dict)
-    """Fields of a native non-function declaration (`web_search`, `retrieval`, `mcp`)."""
+    """The whole declaration of a tool that is not a function upstream (`web_search`, `retrieval`, `mcp`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,10 @@ class ToolChoicePlan:
     mode: Literal["omit", "none", "auto", "required", "named"] = "omit"
     identity: ToolIdentity | None = None
     decision: CompatibilityDecision | None = None
+    keep: frozenset[str] | None = None
+    """Provider names that the list is narrowed to; `None`: all of them stay."""
+    instruction: str = ""
+    """What the system message has to say where the mode alone cannot carry the choice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,479 @@
+"""Deltas → Responses events and the final object: the one machine behind streamed and whole answers.
+
+Theory. A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back.
+While it runs, at most one item speaks (a message or a reasoning item) and any number of calls may be
+open, because vendors interleave the fragments of parallel calls. An item is opened by its first delta
+and closed when another one opens, except a call whose arguments are not whole yet. Every transition:
+
+    what speaks      Text, Refusal         Reasoning             CallOpened            end
+    ──────────────   ───────────────────   ───────────────────   ───────────────────   ─────────────────
+    nothing          open message          open reasoning        open call             (empty message)
+    message          append                close, open reas.     close, open call      close
+    reasoning        close, open message   append                close, open call      close
+    open calls       whole ones close      whole ones close      whole ones close      close all
+
+    phase      start     feed      end, fail
+    ────────   ───────   ───────   ─────────
+    idle       running   error     error
+    running    error     running   ended
+    ended      error     error     error
+
+A whole reply goes through the same machine: the decoder gives its deltas in the order reasoning, calls,
+message. With `held`, answer text is not shown before `end`, because a binding output contract may still
+clean it or ask the model again (`again`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from isthmus.bridge.assemble.calls import CallBlock
+from isthmus.bridge.assemble.emitter import Emitter, Event
+from isthmus.bridge.assemble.finish import Outcome, map_provider_finish_reason
+from isthmus.bridge.assemble.frame import Frame, add_usage
+from isthmus.bridge.assemble.speech import Speech
+from isthmus.bridge.deltas import (
+    Annotation,
+    CallArguments,
+    CallOpened,
+    Delta,
+    Failed,
+    Finished,
+    HostedCall,
+    Markup,
+    Reasoning,
+    Refusal,
+    Text,
+    Usage,
+    Used,
+    VendorExtra,
+)
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.envelope import Sealed
+from isthmus.bridge.tools.restore import find_identity
+from isthmus.bridge.tools.types import ToolIdentity, ToolPlan
+from isthmus.protocol.json import JsonObject
+
+Phase = Literal["idle", "running", "ended"]
+
+TRANSITIONS: Final[dict[tuple[Phase, str], Phase]] = {
+    ("idle", "start"): "running",
+    ("running", "feed"): "running",
+    ("running", "end"): "ended",
+}
+
+Seal = Callable[[Sealed], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The response as it is stored and sent, and the events that close the stream (terminal one last)."""
+
+    response: JsonObject
+    events: list[Event]
+
+
+class Assembler:
+    __slots__ = (
+        "_annotations",
+        "_call_extras",
+        "_calls",
+        "_emitter",
+        "_extras",
+        "_failure",
+        "_finish",
+        "_frame",
+        "_held",
+        "_held_text",
+        "_notices",
+        "_open_calls",
+        "_output",
+        "_phase",
+        "_plan_diagnostics",
+        "_reasoning_kind",
+        "_refused",
+        "_seal",
+        "_speech",
+        "_taken",
+        "_tools",
+        "_usage",
+        "_usage_before",
+    )
+
+    def __init__(
+        self,
+        frame: Frame,
+        tools: ToolPlan,
+        *,
+        diagnostics: Iterable[CompatibilityDiagnostic] = (),
+        held: bool = False,
+        taken_call_ids: frozenset[str] = frozenset(),
+        seal: Seal | None = None,
+        reasoning_as: Literal["text", "summary"] = "text",
+    ) -> None:
+        self._frame = frame
+        self._tools = tools
+        self._plan_diagnostics = tuple(diagnostics)
+        self._held = held
+        self._taken = set(taken_call_ids)
+        self._seal = seal
+        self._reasoning_kind: Literal["reasoning_text", "summary_text"] = (
+            "summary_text" if reasoning_as == "summary" else "reasoning_text"
+        )
+        self._phase: Phase = "idle"
+        self._emitter = Emitter()
+        self._output: list[JsonObject | None] = []
+        self._speech: Speech | None = None
+        self._calls: dict[int, CallBlock | None] = {}
+        self._open_calls: list[CallBlock] = []
+        self._held_text: list[str] = []
+        self._annotations: list[JsonObject] = []
+        self._extras: dict[str, Any] = {}
+        self._call_extras: dict[str, Any] = {}
+        self._notices: list[CompatibilityDiagnostic] = []
+        self._usage: Usage | None = None
+        self._usage_before: Usage | None = None
+        self._finish: str | None = None
+        self._failure: Failed | None = None
+        self._refused = False
+
+    # ── facts about the answer so far ──────────────────────────────────────────────────────────────
+
+    @property
+    def phase(self) -> Phase:
+        return self._phase
+
+    @property
+    def failure(self) -> Failed | None:
+        """An error that the upstream reported inside its answer."""
+        return self._failure
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the answer ended, by its finish reason."""
+        if self._failure is not None:
+            return Outcome("failed", None, self._failure.code, self._failure.message)
+        return map_provider_finish_reason(self._finish)
+
+    @property
+    def has_calls(self) -> bool:
+        return any(block is not None for block in self._calls.values())
+
+    @property
+    def refused(self) -> bool:
+        return self._refused
+
+    @property
+    def text(self) -> str:
+        """The answer text, shown or held."""
+        if self._held:
+            return "".join(self._held_text)
+        done = "".join(
+            part["text"]
+            for item in self._output
+            if item is not None and item["type"] == "message"
+            for part in item["content"]
+            if part["type"] == "output_text"
+        )
+        part = self._speech.part if self._speech is not None and self._speech.kind == "message" else None
+        return done + part.text if part is not None and part.kind == "output_text" else done
+
+    # ── the machine ────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> list[Event]:
+        """The upstream has accepted: the client hears of its response at once."""
+        self._move("start")
+        response = self.snapshot("in_progress")
+        self._emitter.emit("response.created", response=response)
+        self._emitter.emit("response.in_progress", response=response)
+        return self._emitter.take()
+
+    def heartbeat(self) -> Event:
+        """A sign of life that counts: clients' idle timers ignore SSE comments."""
+        self._emitter.emit("response.in_progress", response=self.snapshot("in_progress"))
+        return self._emitter.take()[-1]
+
+    def feed(self, deltas: Iterable[Delta]) -> list[Event]:
+        """The events that these deltas give; the hot path is `Text` while a message is open."""
+        if self._phase != "running":
+            self._move("feed")
+        for delta in deltas:
+            kind = type(delta)
+            if kind is Text:
+                self._text(delta)  # type: ignore[arg-type]  # `kind is Text` is the cheap isinstance
+            elif kind is CallArguments:
+                self._arguments(delta)  # type: ignore[arg-type]
+            else:
+                self._other(delta)
+        emitter = self._emitter
+        events = emitter.events
+        emitter.events = []
+        return events
+
+    def snapshot(self, status: str) -> JsonObject:
+        """The response as it stands, before its end."""
+        return self._frame.response(status=status, output=())
+
+    def note(self, diagnostic: CompatibilityDiagnostic) -> None:
+        """Something was changed in the reply: it will be reported."""
+        self._notices.append(diagnostic)
+
+    def again(self) -> None:
+        """The contract is not kept and the model is asked once more: its held text is dropped."""
+        self._close_speech("completed")
+        self._held_text.clear()
+        self._finish = None
+        self._usage_before = add_usage(self._usage_before, self._usage)
+        self._usage = None
+        self._calls.clear()
+
+    def end(self, now: int, *, text: str | None = None) -> Ending:
+        """The upstream is done: everything closes. `text` replaces held text that was cleaned."""
+        outcome = self.outcome
+        if text is not None:
+            self._held_text = [text]
+        return self._end(outcome, now)
+
+    def fail(self, message: str, code: str, now: int) -> Ending:
+        """The turn broke off: one terminal event says why."""
+        return self._end(Outcome("failed", None, code, message), now)
+
+    def cancel(self, now: int) -> Ending:
+        """The client has left, or asked to stop: what there is so far is kept, as cancelled."""
+        return self._end(Outcome("failed"), now, status="cancelled")
+
+    # ── deltas ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _text(self, delta: Text) -> None:
+        if self._held:
+            self._held_text.append(delta.text)
+            return
+        speech = self._speech
+        if speech is not None and speech.kind == "message" and speech.part is not None:
+            part = speech.part
+            if part.kind == "output_text":
+                part.append(delta.text, delta.logprobs)
+                return
+        self._message().speak("output_text", delta.text, delta.logprobs)
+
+    def _arguments(self, delta: CallArguments) -> None:
+        block = self._calls.get(delta.slot)
+        if block is not None and block in self._open_calls:
+            block.append(delta.text, delta.replace)
+
+    def _other(self, delta: Delta) -> None:
+        match delta:
+            case Reasoning(text, kind):
+                part_kind = self._reasoning_kind if kind == "text" else "summary_text"
+                self._open_speech("reasoning").speak(part_kind, text)
+            case CallOpened():
+                self._open_call(delta)
+            case Used(usage):
+                self._usage = usage
+            case Finished(reason):
+                self._finish = reason
+            case Refusal(text):
+                self._refused = True
+                self._message().speak("refusal", text)
+            case Annotation(annotation):
+                self._annotate(annotation)
+            case VendorExtra():
+                self._extra(delta)
+            case HostedCall(item):
+                self._hosted(item)
+            case Failed():
+                self._failure = self._failure or delta
+            case Markup(what):
+                self.note(notice("bridge.response.markup_parsed", "output", what))
+            case _:
+                raise AssertionError(f"no room for {delta!r}")
+
+    def _message(self) -> Speech:
+        return self._open_speech("message")
+
+    def _open_speech(self, kind: Literal["message", "reasoning"]) -> Speech:
+        speech = self._speech
+        if speech is not None and speech.kind == kind:
+            return speech
+        self._close_speech("completed")
+        self._close_whole_calls()
+        id, index = self._place("msg" if kind == "message" else "rs")
+        self._speech = speech = Speech(kind, id, index, self._emitter)
+        speech.open()
+        return speech
+
+    def _annotate(self, annotation: JsonObject) -> None:
+        part = self._speech.part if self._speech is not None and self._speech.kind == "message" else None
+        if part is not None and part.kind == "output_text":
+            part.annotate(annotation)
+        else:
+            self._annotations.append(annotation)
+
+    def _open_call(self, delta: CallOpened) -> None:
+        self._close_speech("completed")
+        self._close_whole_calls()
+        identity = self._identify(delta)
+        name = identity.provider_name if identity is not None else delta.name
+        if not name:
+            self._calls[delta.slot] = None
+            self._failure = self._failure or Failed("the model called a tool without naming it")
+            return
+        if self._tools.allowed is not None and name not in self._tools.allowed:
+            self._calls[delta.slot] = None
+            words = f"the model called `{name}`, which this request does not allow"
+            self.note(notice("bridge.tool.call_suppressed", "output", words, name=name))
+            return
+        call_id = self._call_id(delta.id)
+        block = CallBlock(call_id, name, identity, self._tools.identities, self._emitter, self._place)
+        self._calls[delta.slot] = block
+        self._open_calls.append(block)
+
+    def _identify(self, delta: CallOpened) -> ToolIdentity | None:
+        if delta.name:
+            return find_identity(delta.name, self._tools.identities)
+        only = [declared.identity for declared in self._tools.declarations if declared.identity is not None]
+        return only[0] if len(only) == 1 else None
+
+    def _call_id(self, given: str | None) -> str:
+        """The vendor's id, unless it is missing or already used in this conversation (`call_0` each turn)."""
+        if given and given not in self._taken:
+            self._taken.add(given)
+            return given
+        minted = f"call_{self._suffix}_{len(self._taken)}"
+        self._taken.add(minted)
+        return minted
+
+    def _extra(self, delta: VendorExtra) -> None:
+        if delta.slot is not None:
+            block = self._calls.get(delta.slot)
+            if block is not None:
+                self._call_extras[block.call_id] = delta.value
+        elif isinstance(delta.value, list):
+            self._extras[delta.key] = [*self._extras.get(delta.key, ()), *delta.value]
+        else:
+            self._extras[delta.key] = delta.value
+
+    def _hosted(self, item: JsonObject) -> None:
+        self._close_speech("completed")
+        self._close_whole_calls()
+        id, index = self._place("ws" if item["type"] == "web_search_call" else "item")
+        done = {"id": id, **item, "status": "completed"}
+        self._emitter.emit("response.output_item.added", output_index=index, item={**done, "status": "in_progress"})
+        if item["type"] == "web_search_call":
+            for step in ("in_progress", "searching", "completed"):
+                self._emitter.emit(f"response.web_search_call.{step}", item_id=id, output_index=index)
+        self._emitter.emit("response.output_item.done", output_index=index, item=done)
+        self._output[index] = done
+
+    # ── closing ────────────────────────────────────────────────────────────────────────────────────
+
+    def _close_speech(self, status: str) -> None:
+        speech, self._speech = self._speech, None
+        if speech is not None:
+            sealer = self._seal_reasoning if speech.kind == "reasoning" else None
+            self._output[speech.output_index] = speech.close(status, sealer)
+
+    def _close_whole_calls(self) -> None:
+        for block in [block for block in self._open_calls if block.whole]:
+            self._close_call(block, cut=False)
+
+    def _close_call(self, block: CallBlock, *, cut: bool) -> None:
+        self._open_calls.remove(block)
+        item, diagnostics = block.close(cut=cut)
+        self._notices.extend(diagnostics)
+        self._output[block.output_index] = item
+
+    def _end(self, outcome: Outcome, now: int, *, status: str | None = None) -> Ending:
+        if self._phase == "idle":
+            self.start_silently()
+        stopped = outcome.status != "completed"
+        for block in list(self._open_calls):
+            cut = stopped and not block.whole
+            if cut and outcome.status == "failed" and not block.visible:
+                self._open_calls.remove(block)  # never shown, never whole: nothing a client could use
+                continue
+            self._close_call(block, cut=cut)
+        self._flush_text(outcome)
+        self._close_speech("incomplete" if stopped else "completed")
+        self._flush_extras()
+        self._move("end")
+        return self._terminal(outcome, now, status or outcome.status)
+
+    def start_silently(self) -> None:
+        """A turn that ends before it began still has a whole life: its events start at `created`."""
+        events = self.start()
+        self._emitter.events[:0] = events
+
+    def _flush_text(self, outcome: Outcome) -> None:
+        if self._held and self._held_text:
+            self._held = False
+            self._message().speak("output_text", "".join(self._held_text))
+        silent = not self.has_calls and self._speech_or_message() is None and outcome.status != "failed"
+        if silent:
+            self._message().begin("output_text")
+        for annotation in self._annotations:
+            part = self._speech.part if self._speech is not None and self._speech.kind == "message" else None
+            if part is not None and part.kind == "output_text":
+                part.annotate(annotation)
+            else:
+                words = "an annotation came without a text to belong to"
+                self.note(notice("bridge.item.ignored", "output", words, annotation=annotation))
+
+    def _speech_or_message(self) -> bool | None:
+        if self._speech is not None and self._speech.kind == "message":
+            return True
+        return any(item is not None and item["type"] == "message" for item in self._output) or None
+
+    def _seal_reasoning(self, text: str) -> str | None:
+        if self._seal is None:
+            return None
+        sealed = self._seal(Sealed(self._frame.provider, text, self._extras))
+        self._extras = {}
+        return sealed
+
+    def _flush_extras(self) -> None:
+        """Vendor state that no reasoning item took along travels in one of its own, at the end."""
+        if self._seal is None or not (self._call_extras or self._extras):
+            return
+        id, index = self._place("rs")
+        envelope = self._seal(Sealed(self._frame.provider, "", self._extras, self._call_extras))
+        item: JsonObject = {"type": "reasoning", "id": id, "status": "in_progress", "summary": []}
+        self._emitter.emit("response.output_item.added", output_index=index, item=item)
+        item = {**item, "status": "completed", "encrypted_content": envelope}
+        self._emitter.emit("response.output_item.done", output_index=index, item=item)
+        self._output[index] = item
+
+    def _terminal(self, outcome: Outcome, now: int, status: str) -> Ending:
+        failed = status == "failed"
+        response = self._frame.response(
+            status=status,
+            output=[item for item in self._output if item is not None],
+            usage=add_usage(self._usage_before, self._usage),
+            completed_at=now if status == "completed" else None,
+            error={"code": outcome.error_code, "message": outcome.error_message} if failed else None,
+            incomplete_reason=outcome.incomplete_reason,
+            diagnostics=(*self._plan_diagnostics, *self._notices),
+        )
+        # There is no `response.cancelled` event: a stream that is cancelled ends as failed.
+        event = "failed" if status == "cancelled" else status
+        self._emitter.emit(f"response.{event}", response=response)
+        return Ending(response, self._emitter.take())
+
+    # ── small things ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _suffix(self) -> str:
+        return self._frame.response_id.removeprefix("resp_")
+
+    def _place(self, prefix: str) -> tuple[str, int]:
+        index = len(self._output)
+        self._output.append(None)
+        return f"{prefix}_{self._suffix}_{index}", index
+
+    def _move(self, action: str) -> None:
+        following = TRANSITIONS.get((self._phase, action))
+        if following is None:
+            raise RuntimeError(f"the response is {self._phase}: it cannot {action}")
+        self._phase = following

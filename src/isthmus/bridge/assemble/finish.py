@@ -1,0 +1,56 @@
+"""Provider finish reasons → Responses statuses: the seed's nine rows, then the vendors' own values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Status = Literal["completed", "incomplete", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: Status
+    incomplete_reason: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+_COMPLETED: Final = Outcome("completed")
+_TOO_LONG: Final = Outcome("incomplete", incomplete_reason="max_output_tokens")
+_FILTERED: Final = Outcome("incomplete", incomplete_reason="content_filter")
+
+TABLE: Final[dict[str, Outcome]] = {
+    "stop": _COMPLETED,
+    "tool_calls": _COMPLETED,
+    "length": _TOO_LONG,
+    "model_context_window_exceeded": _TOO_LONG,
+    "content_filter": _FILTERED,
+    "sensitive": _FILTERED,
+    "network_error": Outcome("failed", None, "server_error", "The provider reported a network error."),
+    # Vendors' own values, as their documentation lists them.
+    "function_call": _COMPLETED,
+    "end_turn": _COMPLETED,
+    "eos": _COMPLETED,
+    "stop_sequence": _COMPLETED,
+    "tool_use": _COMPLETED,
+    "model_length": _TOO_LONG,
+    "max_tokens": _TOO_LONG,
+    "repetition_truncation": _TOO_LONG,
+    "safety": _FILTERED,
+    "insufficient_system_resource": Outcome(
+        "failed", None, "server_is_overloaded", "The provider ran out of resources in mid-answer; try again."
+    ),
+    "abort": Outcome("failed", None, "server_error", "The provider aborted the answer."),
+    "error": Outcome("failed", None, "server_error", "The provider ended the answer with an error."),
+}
+
+
+def map_provider_finish_reason(reason: str | None) -> Outcome:
+    """The terminal state for a finish reason; a missing or unknown one is a failure that says so."""
+    if reason is None:
+        return Outcome("failed", None, "server_error", "Provider returned no finish reason")
+    known = TABLE.get(reason)
+    if known is not None:
+        return known
+    return Outcome("failed", None, "server_error", f"Unexpected finish reason `{reason[:80]}`")

@@ -1,0 +1,63 @@
+"""Which output format the provider can be held to: native, a weaker one, or words alone.
+
+In: `text.format`. Out: one decision; its effective value is `text`, `json_schema`, `json_object` or `prompt`.
+The contract room carries it out: what is sent, what the model is told, how the answer is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from isthmus.bridge.capabilities import ResponseFormatSupport
+from isthmus.bridge.compat.choice import sends_tools
+from isthmus.bridge.compat.rules import rejected, supported
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.parse import Request
+from isthmus.bridge.schema import project_schema
+from isthmus.protocol.json import JsonObject
+
+_PATH: Final = "text.format"
+_LADDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "json_schema": ("json_schema", "json_object"),
+    "json_object": ("json_object",),
+}
+"""What may stand in for a format, best first; below the last there is only the prompt."""
+
+
+def plan_format(
+    asked: Mapping[str, Any], request: Request, formats: ResponseFormatSupport, history: Sequence[JsonObject] = ()
+) -> CompatibilityDecision:
+    """Decide on `text.format`."""
+    kind = asked["type"]
+    if kind == "text":
+        return supported(_PATH, effective_value="text")
+    if kind not in _LADDER:
+        return rejected(_PATH, f"`{kind}` is not a format; send `text`, `json_object` or `json_schema`")
+    if not formats.with_tools and sends_tools(request, history):
+        return _degraded(kind, "prompt", "the provider takes no response format together with tools")
+    used = next((one for one in _LADDER[kind] if one in formats.supported), "prompt")
+    if used != kind:
+        return _degraded(kind, used, f"the provider has no `{kind}` format")
+    return _as_asked(asked, kind, formats)
+
+
+def _degraded(kind: str, used: str, why: str) -> CompatibilityDecision:
+    sent = "the format is asked for in words" if used == "prompt" else f"`{used}` is sent, and the format told in words"
+    return CompatibilityDecision(_PATH, "degraded", f"{why}; {sent}", used, metadata={"requested": kind})
+
+
+def _as_asked(asked: Mapping[str, Any], kind: str, formats: ResponseFormatSupport) -> CompatibilityDecision:
+    schema = asked.get("schema")
+    if kind == "json_schema" and formats.drop_keywords and isinstance(schema, Mapping):
+        _, moved = project_schema(schema, formats.drop_keywords)
+        if moved:
+            names = ", ".join(f"`{name}`" for name in moved)
+            return CompatibilityDecision(
+                _PATH,
+                "degraded",
+                f"the provider refuses {names} in schemas; they move into the descriptions",
+                kind,
+                metadata={"requested": kind, "moved_keywords": list(moved)},
+            )
+    return supported(_PATH, effective_value=kind)

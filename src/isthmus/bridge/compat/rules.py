@@ -1,0 +1,191 @@
+"""How one parameter travels, by its `ParameterRule`; and the words for those that have none.
+
+In: a path, its value, the rule. Out: one decision. A `map` without `values` is a translation (the provider
+says the same thing in another word: supported); with `values` it is a substitution (degraded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from isthmus.bridge.capabilities import ParameterRule
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.merge import nest
+
+
+def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) -> CompatibilityDecision:
+    """Carry a parameter over: renamed, mapped, clamped, or left out where the rule says so."""
+    if thinking and not rule.while_thinking:
+        return ignored(path, "the provider does not take it while the model thinks")
+    to = rule.to or path
+    key = _map_key(value) if rule.map else None
+    if rule.values is not None and not _among(value, rule.values):
+        accepted = ", ".join(f"`{_word(one)}`" for one in rule.values)
+        if key is None or key not in rule.map:
+            return ignored(path, f"the provider takes only {accepted}")
+        used = rule.map[key]
+        reason = f"the provider takes only {accepted}; sent as `{_word(used)}`"
+        return CompatibilityDecision(path, "degraded", reason, used, nest(to, used))
+    if rule.values is None and key is not None and key in rule.map:
+        used = rule.map[key]
+        return CompatibilityDecision(path, "supported", _renamed(path, to), used, nest(to, used))
+    used = clamp(value, rule.low, rule.high)
+    if used != value:
+        reason = f"the provider takes {_range(rule.low, rule.high)}; {value} is sent as {used}"
+        return CompatibilityDecision(path, "degraded", reason, used, nest(to, used))
+    return CompatibilityDecision(path, "supported", _renamed(path, to), value, nest(to, value))
+
+
+def without_rule(path: str, value: Any) -> CompatibilityDecision:
+    """The fate of a parameter the provider has no counterpart for."""
+    if asks_nothing(path, value):
+        return supported(path, "asks for what happens anyway; nothing to send")
+    if path in _INDISPENSABLE:
+        return rejected(path, _INDISPENSABLE[path])
+    return ignored(path, _REASONS.get(path, "the provider has no counterpart for it"))
+
+
+def asks_nothing(path: str, value: Any) -> bool:
+    """Whether the value is the one that holds without saying so."""
+    nothing = _NOTHING.get(path)
+    if nothing is None:
+        return False
+    if path == "stream_options":
+        value = {name: one for name, one in value.items() if one is not None}
+        return all(pair in nothing for pair in value.items())
+    return any(_same(value, one) for one in nothing)
+
+
+def supported(path: str, reason: str = "", **facts: Any) -> CompatibilityDecision:
+    return CompatibilityDecision(path, "supported", reason, **facts)
+
+
+def ignored(path: str, reason: str, **facts: Any) -> CompatibilityDecision:
+    return CompatibilityDecision(path, "ignored", reason, **facts)
+
+
+def rejected(path: str, reason: str, **facts: Any) -> CompatibilityDecision:
+    return CompatibilityDecision(path, "rejected", reason, **facts)
+
+
+def clamp(value: Any, low: float | None, high: float | None) -> Any:
+    """A number moved into the range, kept whole where it was whole; anything else unchanged."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    bound: float | None = None
+    if low is not None and value < low:
+        bound = low
+    if high is not None and value > high:
+        bound = high
+    if bound is None:
+        return value
+    return int(bound) if isinstance(value, int) and float(bound).is_integer() else bound
+
+
+def _map_key(value: Any) -> str | None:
+    """How a value is spelled as the key of a `map`."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case _:
+            return None
+
+
+def _among(value: Any, values: list[Any]) -> bool:
+    return any(_same(value, one) for one in values)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: `true` is not `1`."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _word(value: Any) -> str:
+    return _map_key(value) or str(value)
+
+
+def _renamed(path: str, to: str) -> str:
+    return "" if to == path else f"sent as `{to}`"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    match low, high:
+        case None, _:
+            return f"at most {high:g}"
+        case _, None:
+            return f"at least {low:g}"
+        case _:
+            return f"{low:g} to {high:g}"
+
+
+_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
+    "background": (False,),
+    "store": (False,),
+    "metadata": ({},),
+    "client_metadata": ({},),
+    "context_management": ([], {}),
+    # Pairs, any of which may be there: nothing is obfuscated, and usage is always reported.
+    "stream_options": (("include_obfuscation", False), ("include_usage", True)),
+    "truncation": ("disabled",),
+    "parallel_tool_calls": (True,),
+    "service_tier": ("auto", "default"),
+    "include": ([],),
+    "top_logprobs": (0,),
+    "logprobs": (False,),
+    "logit_bias": ({},),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "stop": ([],),
+    "n": (1,),
+    "prompt_cache_retention": ("in_memory", "in-memory"),
+    "text.verbosity": ("medium",),
+    "reasoning.summary": ("none",),
+    "reasoning.generate_summary": ("none",),
+    "reasoning.context": ("auto",),
+}
+"""Values that say what would happen anyway, so that leaving them out loses nothing."""
+
+_INDISPENSABLE: Final[Mapping[str, str]] = {
+    "previous_response_id": "there is no store here to find the earlier turns in, and without them the model would "
+    "answer another question; send the whole conversation as `input`",
+    "prompt": "there is no store here to find the prompt in, and without it the model would answer another question; "
+    "send its text as `instructions`",
+}
+"""Parameters whose loss would change what is being asked: dropping them is worse than refusing."""
+
+_REASONS: Final[Mapping[str, str]] = {
+    "metadata": "nothing is stored here, so there is nothing to attach it to",
+    "conversation": "there is no store here that holds conversations; send the earlier turns as `input`",
+    "background": "there is no background here; the request is answered while the caller waits",
+    "store": "there is no store here; the response can not be fetched later",
+    "stream_options": "the stream is sent plainly, without obfuscation",
+    "context_management": "nobody here compacts the context; an over-long one is refused by the provider",
+    "truncation": "the provider can not shorten an over-long context; it refuses it",
+    "service_tier": "the provider has no service tiers",
+    "parallel_tool_calls": "the provider can not be kept from calling several tools at once",
+    "max_tool_calls": "the provider can not count tool calls",
+    "top_logprobs": "the provider reports no token probabilities",
+    "logprobs": "the provider reports no token probabilities",
+    "prompt_cache_key": "the provider finds cached prompts by itself",
+    "prompt_cache_retention": "the provider decides by itself how long prompts stay cached",
+    "client_metadata": "facts for the client's own backend; they do not concern the provider",
+    "safety_identifier": "the provider takes no end-user identifier",
+    "user": "the provider takes no end-user identifier",
+    "text.verbosity": "the provider has no setting for verbosity; ask for it in `instructions`",
+    "reasoning.summary": "the provider makes no summaries; its reasoning comes as text where it shows it",
+    "reasoning.generate_summary": "the provider makes no summaries; its reasoning comes as text where it shows it",
+    "reasoning.context": "earlier reasoning goes back by the model's own rule",
+    "max_output_tokens": "the provider takes no limit on the answer's length",
+    "max_tokens": "not a Responses parameter; send `max_output_tokens`",
+    "max_completion_tokens": "not a Responses parameter; send `max_output_tokens`",
+    "messages": "not a Responses parameter; send `input`",
+    "response_format": "not a Responses parameter; send `text.format`",
+    "reasoning_effort": "not a Responses parameter; send `reasoning.effort`",
+    "functions": "not a Responses parameter; send `tools`",
+    "function_call": "not a Responses parameter; send `tool_choice`",
+}

@@ -1,0 +1,145 @@
+"""`plan_output_contract`: the decision on `text.format`, carried out.
+
+In: the request, its `CompatibilityPlan`, the provider's format rules. Out: an `OutputContract`.
+
+    asked         decision    mode          sent                  told in words         binding
+    text          –           none          nothing               nothing               no
+    json_object   supported   native        json_object           that it must be JSON  no
+    json_object   degraded    prompt        nothing               that it must be JSON  no
+    json_schema   supported   native        json_schema           nothing               when strict
+    json_schema   degraded    json_object   json_object           the whole schema      when strict
+    json_schema   degraded    prompt        nothing               the whole schema      when strict
+
+Only a strict schema binds, as in the seeds; any other mismatch is a diagnostic, and the text stays as the model
+wrote it. Plain JSON mode is never binding, but the model is told even where the provider has the mode: several
+vendors refuse it unless the word JSON stands in the prompt, and the same words each time keep prompt caches warm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from isthmus.bridge.capabilities import ResponseFormatSupport
+from isthmus.bridge.contract.validators import check_schema
+from isthmus.bridge.diagnostics import CompatibilityPlan
+from isthmus.bridge.parse import Request
+from isthmus.bridge.schema import project_schema
+from isthmus.errors import RequestRefused
+from isthmus.protocol.json import JsonObject
+
+Mode = Literal["none", "native", "json_object", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputContract:
+    """What was promised about the answer's text."""
+
+    requested: str = "text"
+    mode: Mode = "none"
+    send: JsonObject | None = None
+    """The format for the provider, in neutral shape: `{"type": "json_object"}`, or `json_schema` with `name`,
+    `description`, `schema` and `strict` beside it (those that were given); each dialect spells it its own way."""
+    instruction: str = ""
+    """Words for the system message; empty when the provider needs none."""
+    schema: JsonObject | bool | None = None
+    """The client's own schema, which answers are checked against."""
+    strict: bool = False
+    requires_valid_json: bool = False
+    """Binding: an answer that does not fit fails the response (after the budget for asking again)."""
+    held: bool = False
+    """Whether the text is kept back in a stream until it was checked, because it may yet be cleaned or asked for
+    again. Only a held text may be replaced by `ContractCheck.text`: what a client has seen stays as it was."""
+    name: str = ""
+
+
+NO_CONTRACT: Final = OutputContract()
+
+
+def plan_output_contract(request: Request, plan: CompatibilityPlan, formats: ResponseFormatSupport) -> OutputContract:
+    """Make the contract; a schema that is missing or no JSON Schema at all is refused here, before anything is sent."""
+    decision = plan.decision("text.format")
+    asked: Mapping[str, Any] = (request.body.get("text") or {}).get("format") or {}
+    kind = asked.get("type", "text")
+    if decision is None or decision.action == "rejected" or kind == "text":
+        return NO_CONTRACT
+    effective = decision.effective_value
+    mode: Mode = "native" if effective == kind else effective
+    if kind == "json_object":
+        send = {"type": "json_object"} if mode == "native" else None
+        return OutputContract("json_object", mode, send, JSON_INSTRUCTION)
+    return _schema_contract(asked, mode, formats)
+
+
+def _schema_contract(asked: Mapping[str, Any], mode: Mode, formats: ResponseFormatSupport) -> OutputContract:
+    schema = asked.get("schema")
+    if schema is None:
+        raise RequestRefused(
+            "`text.format.schema` is missing; give the `json_schema` format its schema, or send `json_object`",
+            code="missing_required_parameter",
+            param="text.format.schema",
+        )
+    check_schema(schema)
+    strict = bool(asked.get("strict"))
+    send: JsonObject | None = None
+    if mode == "native":
+        send = _native_format(asked, schema, formats)
+    elif mode == "json_object":
+        send = {"type": "json_object"}
+    return OutputContract(
+        requested="json_schema",
+        mode=mode,
+        send=send,
+        instruction="" if mode == "native" else _instruction(asked, schema, strict),
+        schema=schema,
+        strict=strict,
+        requires_valid_json=strict,
+        held=strict and mode != "native",
+        name=asked.get("name") or "",
+    )
+
+
+def _native_format(asked: Mapping[str, Any], schema: JsonObject | bool, formats: ResponseFormatSupport) -> JsonObject:
+    if isinstance(schema, bool):
+        shown: JsonObject = {} if schema else {"not": {}}
+    else:
+        shown = project_schema(schema, formats.drop_keywords)[0] if formats.drop_keywords else schema
+    send: JsonObject = {"type": "json_schema", "name": asked.get("name") or "response"}
+    if asked.get("description"):
+        send["description"] = asked["description"]
+    send["schema"] = shown
+    if asked.get("strict") is not None:
+        send["strict"] = asked["strict"]
+    return send
+
+
+JSON_INSTRUCTION: Final = (
+    "Give your final answer as one JSON object and nothing else: no words before or after it, no Markdown, "
+    "no code fence."
+)
+
+
+def _instruction(asked: Mapping[str, Any], schema: JsonObject | bool, strict: bool) -> str:
+    """The schema in words. The same request always gives the same bytes."""
+    lines = ["Your final answer must be JSON that conforms to the JSON Schema below."]
+    if asked.get("name"):
+        lines.append(f"Format name: {asked['name']}")
+    if asked.get("description"):
+        lines.append(f"Format description: {asked['description']}")
+    lines += [
+        "Rules:",
+        "- Write exactly one JSON value: no words before or after it, no Markdown, no code fence, no comments.",
+        "- Give every required property, with the type and the values that the schema allows, and no property "
+        "that it forbids.",
+        "- The schema describes the answer; do not repeat the schema itself.",
+        "- Calling a tool is not the final answer: call it as usual.",
+        "JSON Schema:",
+        msgspec.json.encode(schema).decode(),
+        "Your answer will be parsed and validated against this schema.",
+    ]
+    if strict:
+        lines.append("An answer that does not validate is thrown away.")
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""The data of a normalised conversation: turns that any dialect can write down in order.
+
+A turn is something said by the user, system or developer, or something the assistant did: what it
+thought, said and called, together with the result of each call. Paths point back into the request, so
+that later decisions can name their source. The parts are `msgspec` structs because a history is made
+anew for every request and can hold thousands of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+
+
+class _Fact(msgspec.Struct, frozen=True):
+    pass
+
+
+class Words(_Fact, frozen=True):
+    """A piece of text."""
+
+    text: str
+
+
+class Image(_Fact, frozen=True):
+    """A picture: a web address or a data URL, or a file id that nobody has resolved."""
+
+    path: str
+    url: str = ""
+    detail: str = ""
+    file_id: str = ""
+
+
+class File(_Fact, frozen=True):
+    """A document or a video. `data` is a data URL (or bare base64, as some clients send it)."""
+
+    path: str
+    name: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+    detail: str = ""
+    video: bool = False
+    """Whether the client itself called it a video."""
+
+
+class Audio(_Fact, frozen=True):
+    """A sound: base64 `data` in a `format`, or a web address."""
+
+    path: str
+    data: str = ""
+    format: str = ""
+    url: str = ""
+
+
+class FoundTool(_Fact, frozen=True):
+    """A tool that a tool search turned up; the dialect knows under which name it was declared."""
+
+    name: str
+    namespace: str | None = None
+    description: str = ""
+
+
+class FoundTools(_Fact, frozen=True):
+    """What a tool search answered."""
+
+    tools: tuple[FoundTool, ...]
+
+
+Part = Words | Image | File | Audio | FoundTools
+
+
+class Said(_Fact, frozen=True):
+    """A message from outside the model, or a note that stands for an item which has no other form."""
+
+    role: Literal["user", "system", "developer"]
+    parts: tuple[Part, ...]
+    path: str
+    name: str = ""
+
+
+class Thought(_Fact, frozen=True):
+    """One reasoning item. `extras` is the provider's own message-level state, by upstream field."""
+
+    path: str
+    text: str = ""
+    extras: Mapping[str, Any] = {}
+    summarised: bool = False
+    """Whether the text is only the summary: the reasoning itself did not come back."""
+
+
+class PastCall(_Fact, frozen=True):
+    """A call the model made. `arguments` is always the JSON text of an object; `id` is unique in the history."""
+
+    id: str
+    name: str
+    arguments: str
+    path: str
+    namespace: str | None = None
+    extra: Any = None
+    """The provider's own state of this call, as it came; the model's rule names the field it goes back in."""
+
+
+class PastResult(_Fact, frozen=True):
+    """What came back for a call; `synthesised` where nothing was recorded and we say so."""
+
+    parts: tuple[Part, ...]
+    path: str
+    synthesised: bool = False
+
+
+class Acted(_Fact, frozen=True):
+    """One assistant turn. `results[i]` answers `calls[i]`; `texts` holds one entry per message or note."""
+
+    path: str
+    thoughts: tuple[Thought, ...] = ()
+    texts: tuple[str, ...] = ()
+    calls: tuple[PastCall, ...] = ()
+    results: tuple[PastResult, ...] = ()
+
+
+Turn = Said | Acted
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    turns: tuple[Turn, ...] = ()
+    decisions: tuple[CompatibilityDecision, ...] = ()
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """Parts of one message as one text.
+
+    A line break keeps two parts apart where the first does not end with one: clients cut messages into
+    parts at line or block boundaries, and joining `Output:` and `ok` to `Output:ok` changes what is read.
+    """
+    pieces: list[str] = []
+    for text in texts:
+        if text:
+            if pieces and pieces[-1][-1] != "\n":
+                pieces.append("\n")
+            pieces.append(text)
+    return "".join(pieces)

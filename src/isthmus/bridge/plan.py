@@ -1,0 +1,127 @@
+"""The whole decision about one request, made once and frozen: what is sent, why, and how to read the answer.
+
+In: a request, its target and the host. Out: a `Plan`. Nothing that follows decides anything again:
+the transport sends `body`, the decoder reads by `reply`, the assembler restores by `tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from isthmus.bridge.capabilities import ProviderCapabilities, ReplyRules
+from isthmus.bridge.chat.build import ask_again_chat, build_chat_request
+from isthmus.bridge.chat.messages import build_messages
+from isthmus.bridge.compat import apply_allow_list, apply_strict, plan_bridge_compatibility
+from isthmus.bridge.contract import OutputContract, plan_output_contract
+from isthmus.bridge.diagnostics import (
+    CompatibilityDecision,
+    CompatibilityDiagnostic,
+    CompatibilityPlan,
+    refuse_rejected,
+)
+from isthmus.bridge.echo import echo_request
+from isthmus.bridge.history import normalise_history
+from isthmus.bridge.host import LIBRARY, Host
+from isthmus.bridge.parse import Request
+from isthmus.bridge.tools import ToolPlan, plan_tools
+from isthmus.protocol.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes: the resolved model, with its capabilities."""
+
+    provider: str
+    model: str
+    capabilities: ProviderCapabilities
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided about one request, for one target."""
+
+    target: Target
+    compatibility: CompatibilityPlan
+    tools: ToolPlan
+    contract: OutputContract
+    body: JsonObject
+    """The exact upstream body."""
+    reply: ReplyRules
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """What the Response says about the request."""
+    stream: bool = False
+    repair_budget: int = 0
+    taken_call_ids: frozenset[str] = frozenset()
+    """Call ids that the conversation already uses: some vendors count from `call_0` in every turn."""
+    seals_reasoning: bool = False
+    """Whether reasoning items carry our envelope, for clients that store nothing here."""
+
+    @property
+    def decisions(self) -> tuple[CompatibilityDecision, ...]:
+        return self.compatibility.decisions
+
+    @property
+    def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
+        return self.compatibility.diagnostics
+
+
+def plan_request(
+    request: Request,
+    target: Target,
+    host: Host = LIBRARY,
+    *,
+    history: Sequence[JsonObject] = (),
+    envelope_key: bytes | None = None,
+    noted: Sequence[CompatibilityDecision] = (),
+) -> Plan:
+    """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
+
+    `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
+    made about the request (a chat caller's translation, for example).
+    """
+    capabilities = target.capabilities
+    items = (*history, *request.items) if history else request.items
+    replays = capabilities.messages.replay != "never" and any(item["type"] == "reasoning" for item in items)
+    compatibility = plan_bridge_compatibility(request, capabilities, host, replays_reasoning=replays)
+    body = request.body
+    tools = plan_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, thinking=compatibility.thinking)
+    contract = plan_output_contract(request, compatibility, capabilities.response_formats)
+    turns = normalise_history(items, stored=len(history), envelope_key=envelope_key, provider=target.provider)
+    messages = build_messages(
+        turns,
+        rules=capabilities.messages,
+        identities=tools.identities,
+        instructions=body.get("instructions"),
+        preamble="\n\n".join(words for words in (tools.instruction, contract.instruction) if words),
+        thinking=compatibility.thinking,
+    )
+    made = (*noted, *tools.decisions, *turns.decisions, *messages.decisions)
+    decisions = (*compatibility.decisions, *apply_strict(made, host.strict))
+    refuse_rejected(decisions)
+    built = build_chat_request(
+        target.model, messages.messages, tools, contract, compatibility.decisions, capabilities.extra_body
+    )
+    allowed, held_back = apply_allow_list(built, capabilities.allow)
+    return Plan(
+        target=target,
+        compatibility=CompatibilityPlan((*decisions, *held_back), compatibility.thinking),
+        tools=tools,
+        contract=contract,
+        body=allowed,
+        reply=capabilities.reply,
+        echo=echo_request(request),
+        stream=bool(body.get("stream")),
+        repair_budget=host.repair_budget,
+        taken_call_ids=frozenset(
+            item["call_id"] for item in items if isinstance(item.get("call_id"), str) and item["call_id"]
+        ),
+        seals_reasoning=envelope_key is not None and "reasoning.encrypted_content" in (body.get("include") or ()),
+    )
+
+
+def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
+    """The plan's body with failed answers, and the words that ask for better ones, behind it."""
+    return ask_again_chat(plan.body, said)

@@ -1,0 +1,139 @@
+"""The model a client names becomes the model a provider serves.
+
+In: the request's `model`, the configured aliases, the default, the providers in their order.
+Out: a `ModelRef`, or a 400 that names `model`. Worth knowing: a name with a slash is never an alias,
+and only its first slash counts, so that `openrouter/meta-llama/llama-3` asks `openrouter` for
+`meta-llama/llama-3`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from isthmus.errors import RequestRefused
+
+ANY_NAME: Final = "*"
+"""The alias that catches every bare name no other alias has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """Which provider serves which model, and the alias that led there."""
+
+    provider: str
+    model: str
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The reference as a client would write it."""
+        return f"{self.provider}/{self.model}"
+
+
+def resolve_model(
+    name: str | None, aliases: Mapping[str, str], default: str | None, providers: Collection[str]
+) -> ModelRef:
+    """Find the model: `provider/model`, exact alias, the alias `*`, then the bare name at the default provider.
+
+    `default` is a `provider/model` or the name of an alias; it answers a request that names no model, and its
+    provider gets the bare names. Without a default, bare names go to the first of `providers`.
+    """
+    asked = (name or "").strip()
+    if not asked:
+        return _resolve_default(aliases, default, providers)
+    if "/" in asked:
+        return _split(asked, providers)
+    for alias in (asked, ANY_NAME):
+        if alias in aliases:
+            return _split(aliases[alias], providers, alias=alias)
+    return ModelRef(_default_provider(asked, aliases, default, providers), asked)
+
+
+def resolve_fallbacks(
+    ref: ModelRef, fallbacks: Mapping[str, Sequence[str]], providers: Collection[str]
+) -> tuple[ModelRef, ...]:
+    """The models to try, in order, when `ref` fails: the list of its alias, else of its `provider/model`, else of `*`.
+
+    Each target comes once, `ref` itself never: trying the same model twice is what retries are for.
+    """
+    key = next((key for key in (ref.alias, ref.name, ANY_NAME) if key is not None and key in fallbacks), None)
+    if key is None:
+        return ()
+    found: dict[str, ModelRef] = {}
+    for entry in fallbacks[key]:
+        target = _split(entry, providers, alias=ref.alias)
+        if target.name != ref.name:
+            found.setdefault(target.name, target)
+    return tuple(found.values())
+
+
+def split_reference(text: str) -> tuple[str, str] | None:
+    """`provider/model` → both sides, or `None` when there is no slash or a side is empty."""
+    provider, slash, model = (part.strip() for part in text.partition("/"))
+    return (provider, model) if slash and provider and model else None
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that the writer most likely meant, if one is near enough."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    folded = name.casefold()
+    if folded in by_folded:
+        return by_folded[folded]
+    close = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def _resolve_default(aliases: Mapping[str, str], default: str | None, providers: Collection[str]) -> ModelRef:
+    asked = (default or "").strip()
+    if not asked:
+        raise RequestRefused(
+            "`model` is missing and no default model is configured; send `model`, or set `models.default`",
+            code="missing_model",
+            param="model",
+        )
+    if "/" not in asked and asked in aliases:
+        return _split(aliases[asked], providers, alias=asked)
+    return _split(asked, providers)
+
+
+def _default_provider(asked: str, aliases: Mapping[str, str], default: str | None, providers: Collection[str]) -> str:
+    if (default or "").strip():
+        return _resolve_default(aliases, default, providers).provider
+    for provider in providers:
+        return provider
+    raise RequestRefused(
+        f"`model` is `{_clip(asked)}`, but no provider is configured; add one to the configuration",
+        code="unknown_provider",
+        param="model",
+    )
+
+
+def _split(text: str, providers: Collection[str], *, alias: str | None = None) -> ModelRef:
+    through = f" (through the alias `{alias}`)" if alias is not None else ""
+    sides = split_reference(text)
+    if sides is None:
+        raise RequestRefused(
+            f"`model` is `{_clip(text)}`{through}, which is not `provider/model`; name both sides of the slash",
+            code="invalid_model",
+            param="model",
+        )
+    provider, model = sides
+    if provider not in providers:
+        known = ", ".join(f"`{name}`" for name in providers) or "none"
+        near = nearest_name(_clip(provider), providers)
+        hint = f"did you mean `{near}/{_clip(model)}`? " if near else ""
+        raise RequestRefused(
+            f"`model` names the provider `{_clip(provider)}`{through}, which is not configured; "
+            f"{hint}known providers: {known}",
+            code="unknown_provider",
+            param="model",
+        )
+    return ModelRef(provider, model, alias)
+
+
+def _clip(text: str) -> str:
+    """A client may send a megabyte as its model; the answer need not carry it back."""
+    return text if len(text) <= 100 else f"{text[:100]}…"

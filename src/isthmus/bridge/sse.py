@@ -1,0 +1,110 @@
+"""Server-sent events without IO: bytes in, events out; an event in, one piece of bytes out.
+
+The parser takes bytes cut anywhere (inside a line, a CRLF, a UTF-8 character), with LF, CRLF or CR line
+ends, comments and multi-line data. It works on bytes throughout: nothing is decoded until an event is
+whole. The writer puts each event in one piece, because some readers reset their state per network chunk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.errors import UpstreamFailed
+
+DONE: Final = b"data: [DONE]\n\n"
+PING: Final = b": ping\n\n"
+MAX_EVENT: Final = 32 * 1024 * 1024
+"""Bound on one event: a server that never ends a line must not fill our memory."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_encode_json: Final = msgspec.json.Encoder().encode
+
+
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
+    data: bytes
+    event: str = ""
+    id: str = ""
+
+
+class SseParser:
+    """Feed it bytes; it answers with the events that became whole."""
+
+    __slots__ = ("_buffer", "_data", "_event", "_fresh", "_id", "_max", "_size")
+
+    def __init__(self, max_event: int = MAX_EVENT) -> None:
+        self._buffer = b""
+        self._data: list[bytes] = []
+        self._event = ""
+        self._id = ""
+        self._fresh = True
+        self._size = 0
+        self._max = max_event
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        buffer = self._buffer + chunk if self._buffer else chunk
+        if self._fresh:
+            if len(buffer) < 3 and _BOM.startswith(buffer):
+                self._buffer = buffer
+                return []
+            buffer = buffer.removeprefix(_BOM)
+            self._fresh = False
+        if b"\r" in buffer:
+            # A CR at the very end may be half of a CRLF: wait for its other half.
+            held = b"\r" if buffer.endswith(b"\r") else b""
+            body = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        else:
+            held, body = b"", buffer
+        head, newline, tail = body.rpartition(b"\n")
+        self._buffer = tail + held
+        if len(self._buffer) + self._size > self._max:
+            raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+        return self._lines(head.split(b"\n")) if newline else []
+
+    def end(self) -> list[SseEvent]:
+        """The stream is over: an event that lacks only its blank line is still given out."""
+        rest, self._buffer = self._buffer.rstrip(b"\r"), b""
+        return self._lines([rest, b""] if rest else [b""])
+
+    def _lines(self, lines: list[bytes]) -> list[SseEvent]:
+        events: list[SseEvent] = []
+        for line in lines:
+            if not line:
+                if self._data:
+                    events.append(self._take())
+                self._event, self._size = "", 0
+                self._data.clear()
+            elif line.startswith(b"data:"):
+                value = line[6:] if line[5:6] == b" " else line[5:]
+                self._data.append(value)
+                self._size += len(value)
+                if self._size > self._max:
+                    raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+            else:
+                self._field(line)
+        return events
+
+    def _take(self) -> SseEvent:
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        return SseEvent(data, self._event, self._id)
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if name == b"event":
+            self._event = text
+        elif name == b"id":
+            self._id = text
+        elif name == b"data":  # `data` alone on its line: one empty line of data
+            self._data.append(b"")
+
+
+def encode_event(event: dict[str, Any]) -> bytes:
+    """One Responses event as SSE; its `event:` line always equals its `type`."""
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode_json(event))
+
+
+def encode_data(value: Any) -> bytes:
+    """One unnamed event (Chat Completions chunks have no `event:` line)."""
+    return b"data: %b\n\n" % _encode_json(value)

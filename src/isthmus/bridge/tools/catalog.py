@@ -1,0 +1,84 @@
+"""Every tool the client offered, in one flat list, wherever it was declared.
+
+In: the request's `tools` and its input items. Out: one `CatalogTool` each, namespaces opened, in the
+order of declaration: `tools` first, then those of `additional_tools` and `tool_search_output` items as
+they come. Tools are only ever appended as a conversation grows, so earlier ones keep their place and
+their name upstream, and prompt caches stay warm. A tool declared again without a change counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from isthmus.bridge.tools.types import CatalogTool
+from isthmus.protocol.json import JsonObject
+
+NAMED_TYPES: Final = ("function", "custom")
+"""Types that carry a name of their own; the others are known by their type."""
+
+_CARRIERS: Final = ("additional_tools", "tool_search_output")
+_LOADING: Final = ("defer_loading",)
+"""Fields that say how a tool is loaded, not what it is: they do not make a re-declaration different."""
+
+
+def build_tool_catalog(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject] = ()) -> tuple[CatalogTool, ...]:
+    """All tools of a request, each once."""
+    catalog: list[CatalogTool] = []
+    seen: dict[tuple[str, str | None, str], list[JsonObject]] = {}
+    unnamed: dict[str, int] = {}
+    for entry in _open_all(tools, items):
+        core = {key: value for key, value in entry.tool.items() if key not in _LOADING}
+        known = seen.setdefault((entry.type, entry.namespace, entry.name), [])
+        if core in known:
+            continue
+        known.append(core)
+        catalog.append(_number(entry, unnamed))
+    return tuple(catalog)
+
+
+def _open_all(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]) -> Iterator[CatalogTool]:
+    yield from _open(tools or (), "tools", None)
+    for index, item in enumerate(items):
+        if item.get("type") in _CARRIERS:
+            yield from _open(item.get("tools") or (), f"input[{index}].tools", None)
+
+
+def _open(
+    tools: Sequence[JsonObject], path: str, namespace: str | None, about_namespace: str = ""
+) -> Iterator[CatalogTool]:
+    for index, tool in enumerate(tools):
+        where = f"{path}[{index}]"
+        kind = str(tool.get("type", ""))
+        children = tool.get("tools") if kind == "namespace" else None
+        if children:
+            inner = str(tool["name"]) if namespace is None else f"{namespace}__{tool['name']}"
+            yield from _open(children, f"{where}.tools", inner, str(tool.get("description") or ""))
+        else:
+            # The namespace's own words travel once, with its first tool: repeating them costs tokens.
+            yield CatalogTool(where, kind, _name(kind, tool), namespace, tool, "" if index else about_namespace)
+
+
+def _name(kind: str, tool: JsonObject) -> str:
+    if kind in NAMED_TYPES or kind == "namespace":
+        return str(tool["name"])
+    if kind == "mcp":
+        return str(tool.get("server_label") or kind)
+    return kind
+
+
+def _number(entry: CatalogTool, unnamed: dict[str, int]) -> CatalogTool:
+    """A second, different tool that has only its type for a name becomes `<type>_2`."""
+    if entry.name != entry.type or entry.type in NAMED_TYPES:
+        return entry
+    count = unnamed[entry.type] = unnamed.get(entry.type, 0) + 1
+    if count == 1:
+        return entry
+    return CatalogTool(
+        entry.path,
+        entry.type,
+        f"{entry.type}_{count}",
+        entry.namespace,
+        entry.tool,
+        entry.namespace_description,
+    )

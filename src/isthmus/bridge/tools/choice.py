@@ -1,0 +1,201 @@
+"""`tool_choice`, resolved against the tools that are really sent.
+
+In: the client's choice, the planned declarations, and what the provider can be told. Out: a
+`ToolChoicePlan`. Where a provider cannot be made to call one certain tool, the list is narrowed to that tool and
+the system message says so: the nearest thing to force. `allowed_tools` narrows the list in the same way and
+keeps its mode. A choice that no tool can satisfy is *rejected*: the client must hear of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from isthmus.bridge.capabilities import ToolChoiceSupport
+from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.tools.catalog import NAMED_TYPES
+from isthmus.bridge.tools.declare import TOOL_CODE
+from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
+from isthmus.bridge.tools.types import ToolChoicePlan, ToolDeclarationPlan, ToolIdentity
+from isthmus.protocol.json import JsonObject
+
+PATH: Final = "tool_choice"
+
+Mode = Literal["omit", "none", "auto", "required", "named"]
+
+
+def plan_provider_tool_choice(
+    choice: str | JsonObject | None,
+    declarations: Sequence[ToolDeclarationPlan],
+    support: ToolChoiceSupport,
+    thinking: bool = False,
+) -> ToolChoicePlan:
+    """Resolve the choice; `declarations` are those that survived planning."""
+    restricted = thinking and support.while_thinking is not None
+    supported = support.while_thinking if restricted and support.while_thinking is not None else support.supported
+    identities = [plan.identity for plan in declarations if plan.identity is not None]
+    resolve = _Resolver(identities, supported, " while the model thinks" if restricted else "")
+    if isinstance(choice, dict):
+        return resolve.object(choice)
+    match choice:
+        case None:
+            return ToolChoicePlan()
+        case "none":
+            return _NO_TOOLS
+        case "auto" | "required":
+            return resolve.mode(choice)
+    return _reject(f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool")
+
+
+def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:
+    """The `tool_choice` of a Chat-Completions body; `None`: the field is not sent."""
+    match plan.mode:
+        case "auto" | "required":
+            return plan.mode
+        case "named" if plan.identity is not None:
+            kind = plan.identity.provider_type
+            if kind == "function":
+                return {"type": "function", "function": {"name": plan.identity.provider_name}}
+            if kind == "mcp":
+                return {"type": "mcp", "mcp": {"server_label": plan.identity.requested_name}}
+            return {"type": kind}
+    return None
+
+
+class _Resolver:
+    """The tools at hand and the modes that the provider takes at this moment."""
+
+    __slots__ = ("_identities", "_supported", "_when")
+
+    def __init__(self, identities: list[ToolIdentity], supported: frozenset[str], when: str) -> None:
+        self._identities = identities
+        self._supported = supported
+        self._when = when
+
+    def object(self, choice: JsonObject) -> ToolChoicePlan:
+        match choice.get("type"):
+            case "allowed_tools":
+                return self.allowed(choice)
+            case "none":
+                return _NO_TOOLS
+            case "auto" | "required" as mode:
+                return self.mode(mode)
+            case str():
+                return self.named(choice)
+        return _reject("`tool_choice.type` is missing; an object must say what it chooses, for example `function`")
+
+    def mode(self, asked: str, keep: frozenset[str] | None = None) -> ToolChoicePlan:
+        """`auto` and `required`: as asked, else `auto`, else rejected."""
+        narrowed = "" if keep is None else f"; the list is narrowed to {len(keep)}"
+        if not self._identities:
+            if asked == "auto":
+                return ToolChoicePlan(decision=_decide("supported", "there is no tool to choose from", "auto"))
+            return _reject("a tool call is required, but no tool is left to call; add a tool or send `auto`")
+        if asked in self._supported:
+            mode: Mode = "required" if asked == "required" else "auto"
+            return ToolChoicePlan(mode, decision=_decide("supported", f"sent as `{asked}`{narrowed}", asked), keep=keep)
+        if "auto" in self._supported:
+            reason = f"the provider does not take `{asked}`{self._when}; sent as `auto` with an instruction{narrowed}"
+            return ToolChoicePlan("auto", None, _decide("degraded", reason, "auto"), keep, _CALL_ANY)
+        return _reject(f"the provider takes neither `{asked}` nor `auto`{self._when}; leave `tool_choice` out")
+
+    def allowed(self, choice: JsonObject) -> ToolChoicePlan:
+        """A hard limit: the list becomes exactly these tools, the mode stays."""
+        nested = choice.get("allowed_tools")
+        limits = nested if isinstance(nested, dict) else choice
+        entries, mode = limits.get("tools"), limits.get("mode") or "auto"
+        if not isinstance(entries, list) or not entries:
+            return _reject("`tool_choice.tools` allows no tool at all; name some, or send `none`")
+        if mode not in ("auto", "required"):
+            return _reject(f"`tool_choice.mode` is `{mode}`; use `auto` or `required`")
+        found = [(entry, self._match(entry)) for entry in entries]
+        unknown = [_spell(entry) for entry, matches in found if not matches]
+        if unknown:
+            return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
+        return self.mode(mode, frozenset(match.provider_name for _, matches in found for match in matches))
+
+    def named(self, choice: JsonObject) -> ToolChoicePlan:
+        """One certain tool: forced where the provider can, else left as the only one."""
+        matches = self._match(choice)
+        if not matches:
+            return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
+        identity = matches[0]
+        only = frozenset({identity.provider_name})
+        if identity.provider_type in self._supported:
+            if identity.provider_type == "mcp" and choice.get("name"):
+                reason = f"the provider can be made to use the server, not its tool `{choice['name']}`"
+                return ToolChoicePlan("named", identity, _decide("degraded", reason, identity.provider_name))
+            reason = f"sent as a forced call of `{identity.provider_name}`"
+            return ToolChoicePlan("named", identity, _decide("supported", reason, identity.provider_name))
+        # With one tool left, `required` forces it as surely as its name would.
+        mode: Mode = "required" if "required" in self._supported else "auto" if "auto" in self._supported else "omit"
+        reason = (
+            f"the provider cannot be made to call a certain `{identity.provider_type}`{self._when}; "
+            f"`{identity.provider_name}` is the only tool sent, with an instruction to call it"
+        )
+        instruction = f"In this turn, call the tool `{identity.provider_name}`; do not answer without calling it."
+        return ToolChoicePlan(mode, identity, _decide("degraded", reason, mode), only, instruction)
+
+    def _match(self, entry: Any) -> list[ToolIdentity]:
+        """The tools that an entry means: one, or all of a namespace; empty when there is none."""
+        if not isinstance(entry, dict):
+            return []
+        kind = entry.get("type")
+        if kind in NAMED_TYPES:
+            return self._by_name(str(kind), *_name_of(entry, str(kind)))
+        if kind == "namespace":
+            return [identity for identity in self._identities if identity.namespace == entry.get("name")]
+        if kind == "mcp":
+            label = entry.get("server_label")
+            return [i for i in self._identities if i.requested_type == "mcp" and i.requested_name == label][:1]
+        return [i for i in self._identities if _family(i.requested_type) == _family(str(kind))][:1]
+
+    def _by_name(self, kind: str, name: str, namespace: str | None) -> list[ToolIdentity]:
+        same = [i for i in self._identities if i.requested_name == name and i.requested_type in NAMED_TYPES]
+        if namespace is not None:
+            same = [i for i in same if i.namespace == namespace]
+        else:
+            bare = [i for i in same if i.namespace in (None, DEFAULT_NAMESPACE)]
+            flat = [i for i in self._identities if i.provider_name == name and i.requested_type in NAMED_TYPES]
+            same = bare or flat or (same if len(same) == 1 else [])
+        # The name decides; the type only where a function and a custom tool share it.
+        return ([i for i in same if i.requested_type == kind] or same)[:1]
+
+
+_CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer without calling one."
+
+
+def _name_of(entry: JsonObject, kind: str) -> tuple[str, str | None]:
+    """Name and namespace, in the Responses spelling or nested as Chat Completions has it."""
+    inner = entry.get(kind)
+    source = inner if isinstance(inner, dict) else entry
+    namespace = source.get("namespace")
+    return str(source.get("name", "")), namespace if isinstance(namespace, str) else None
+
+
+def _family(kind: str) -> str:
+    """Dated and preview versions of the web search are one tool to choose."""
+    return "web_search" if kind.startswith("web_search") else kind
+
+
+def _spell(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return f"`{entry}`"
+    kind = str(entry.get("type", ""))
+    name, namespace = _name_of(entry, kind)
+    name = name or str(entry.get("server_label") or "")
+    full = f"{namespace}.{name}" if namespace else name
+    return f"{kind} `{full}`" if full else f"`{kind}`"
+
+
+def _decide(action: Action, reason: str, effective: str | None = None) -> CompatibilityDecision:
+    return CompatibilityDecision(PATH, action, reason, effective_value=effective, code=TOOL_CODE)
+
+
+def _reject(reason: str) -> ToolChoicePlan:
+    return ToolChoicePlan(decision=_decide("rejected", reason))
+
+
+_NO_TOOLS: Final = ToolChoicePlan(
+    "none", decision=_decide("supported", "no tool is sent, so none can be called", "none"), keep=frozenset()
+)

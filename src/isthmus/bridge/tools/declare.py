@@ -1,0 +1,143 @@
+"""What becomes of one tool, and how those that survive look in a Chat-Completions body.
+
+In: a catalog tool, the provider's `ToolSupport` and a name allocator. Out: a `ToolDeclarationPlan` with its
+decision: *supported* when the type is native, *degraded* when the provider file maps it to another type,
+*ignored* otherwise. `render_provider_tool_declarations` then only writes down what was planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from isthmus.bridge.capabilities import ToolSupport
+from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.tools.builtin import describe_as_function
+from isthmus.bridge.tools.hosted import fill_declaration
+from isthmus.bridge.tools.names import NameAllocator, flat_name
+from isthmus.bridge.tools.schema import ROOT_WRAPPED, project_schema
+from isthmus.bridge.tools.types import CatalogTool, ToolDeclarationPlan, ToolIdentity
+from isthmus.protocol.json import JsonObject
+
+TOOL_CODE: Final = "bridge.tool.compatibility"
+SCHEMA_CODE: Final = "bridge.tool.schema_projected"
+
+
+def plan_tool_declaration(tool: CatalogTool, support: ToolSupport, allocate: NameAllocator) -> ToolDeclarationPlan:
+    """Decide one tool's fate; only a tool that is sent takes a name."""
+    obstacle = _obstacle(tool, support)
+    if obstacle:
+        decision = CompatibilityDecision(tool.path, "ignored", obstacle, code=TOOL_CODE, metadata=_facts(tool))
+        return ToolDeclarationPlan(tool, decision)
+    provider_type = tool.type if tool.type in support.native else support.degraded[tool.type]
+    identity = ToolIdentity(
+        requested_name=tool.name,
+        requested_type=tool.type,
+        provider_name=allocate(flat_name(tool)),
+        provider_type=provider_type,
+        namespace=tool.namespace,
+        tool=tool.tool,
+    )
+    if provider_type == "function":
+        return _plan_function(tool, support, identity)
+    return _plan_hosted(tool, support, identity)
+
+
+def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan]) -> list[JsonObject]:
+    """The `tools` of a Chat-Completions body."""
+    return [_render(plan) for plan in declarations if plan.identity is not None]
+
+
+def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
+    """Why a tool cannot be sent at all; empty when it can."""
+    if tool.type == "namespace":
+        return f"the namespace `{tool.name}` holds no tools"
+    if tool.type not in support.native and tool.type not in support.degraded:
+        return f"the provider has no `{tool.type}` tool and nothing stands in for it"
+    if tool.type == "tool_search" and tool.type not in support.native and tool.tool.get("execution") != "client":
+        return "only a tool search that the client runs can be offered; every tool in the request is declared at once"
+    if support.degraded.get(tool.type) == "retrieval" and not tool.tool.get("vector_store_ids"):
+        return f"`{tool.path}.vector_store_ids` names no store to search"
+    return ""
+
+
+def _plan_function(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity) -> ToolDeclarationPlan:
+    description, wanted = describe_as_function(tool)
+    parameters, dropped = project_schema(wanted, support.drop_keywords, support.inline_refs)
+    # A synthesised schema is ours: what the projection takes out of it is no loss to the client.
+    lost = dropped if wanted is not None and wanted is tool.tool.get("parameters") else ()
+    strict = tool.tool.get("strict") if tool.type == "function" else None
+    reasons = _function_reasons(tool, lost, bool(strict) and not support.strict)
+    metadata = _facts(tool, identity)
+    if lost:
+        metadata["dropped_keywords"] = list(lost)
+    degraded = tool.type != "function"
+    decision = CompatibilityDecision(
+        tool.path,
+        "degraded" if reasons else "supported",
+        "; ".join(reasons) or "native to the provider",
+        effective_value=identity.provider_type if degraded else None,
+        code=SCHEMA_CODE if lost and not degraded else TOOL_CODE,
+        metadata=metadata,
+    )
+    return ToolDeclarationPlan(tool, decision, identity, description, parameters, strict if support.strict else None)
+
+
+def _function_reasons(tool: CatalogTool, lost: tuple[str, ...], strict_lost: bool) -> list[str]:
+    reasons: list[str] = []
+    if tool.type != "function":
+        reasons.append(f"the provider has no `{tool.type}` tool; the model sees a function, the client its own type")
+    if ROOT_WRAPPED in lost:
+        reasons.append("`parameters` is not an object schema; it is sent as the property `value` of one")
+    keywords = [f"`{keyword}`" for keyword in lost if keyword != ROOT_WRAPPED]
+    if keywords:
+        reasons.append(f"the provider refuses {', '.join(keywords)} in schemas; moved into descriptions")
+    if strict_lost:
+        reasons.append("the provider does not enforce `strict` schemas; the schema is only a guide")
+    return reasons
+
+
+def _plan_hosted(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity) -> ToolDeclarationPlan:
+    kind = identity.provider_type
+    hosted = fill_declaration(kind, tool.tool, support.declarations.get(kind))
+    reasons: list[str] = []
+    if kind != tool.type:
+        reasons.append(f"`{tool.type}` is sent as the provider's `{kind}`")
+    if hosted.left_out:
+        names = ", ".join(f"`{name}`" for name in hosted.left_out)
+        reasons.append(f"the provider cannot take all of {names}")
+    action: Action = "degraded" if reasons else "supported"
+    metadata = _facts(tool, identity)
+    if hosted.left_out:
+        metadata["left_out"] = list(hosted.left_out)
+    decision = CompatibilityDecision(
+        tool.path,
+        action,
+        "; ".join(reasons) or "native to the provider",
+        effective_value=kind if kind != tool.type else None,
+        code=TOOL_CODE,
+        metadata=metadata,
+    )
+    return ToolDeclarationPlan(tool, decision, identity, fields=hosted.declaration)
+
+
+def _facts(tool: CatalogTool, identity: ToolIdentity | None = None) -> JsonObject:
+    facts: JsonObject = {"tool": tool.name, "type": tool.type}
+    if tool.namespace is not None:
+        facts["namespace"] = tool.namespace
+    if identity is not None:
+        facts["provider_name"] = identity.provider_name
+        facts["provider_type"] = identity.provider_type
+    return facts
+
+
+def _render(plan: ToolDeclarationPlan) -> JsonObject:
+    if plan.identity is None or plan.identity.provider_type != "function":
+        return dict(plan.fields)
+    function: JsonObject = {"name": plan.identity.provider_name}
+    if plan.description:
+        function["description"] = plan.description
+    function["parameters"] = plan.parameters
+    if plan.strict is not None:
+        function["strict"] = plan.strict
+    return {"type": "function", "function": function}

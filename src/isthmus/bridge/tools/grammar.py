@@ -1,0 +1,208 @@
+"""A custom tool's input, checked against the grammar that the client gave for it.
+
+In: the tool's `format` and a text. Out: whether the text matches. Three ways, the first that applies: a regular
+grammar is matched in linear time at any size (see `regular`); a recursive one is parsed with LALR, whose *yes* is
+certain; its *no* may only mean that one token of lookahead was too little, so a short text is parsed again with
+Earley. Longer ones stay unchecked, and the verdict says so: Earley can take cubic time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from isthmus.bridge.tools.regular import (
+    NotRegular,
+    Unreadable,
+    compile_regex,
+    compile_regular_grammar,
+    load_lark_grammar,
+)
+
+MAX_LALR: Final = 50_000
+MAX_EARLEY: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarVerdict:
+    state: Literal["free", "matches", "differs", "unchecked"]
+    """`free`: there is no grammar to match."""
+    detail: str = ""
+
+
+def check_grammar(format: Any, text: str) -> str | None:
+    """`None` when the text is fine or cannot be checked; else what is wrong with it."""
+    verdict = examine_input(format, text)
+    return verdict.detail if verdict.state == "differs" else None
+
+
+def examine_input(format: Any, text: str) -> GrammarVerdict:
+    """The same with all shades: also whether there was a check at all."""
+    if not isinstance(format, dict) or format.get("type") != "grammar":
+        return _FREE
+    syntax, definition = format.get("syntax"), format.get("definition")
+    if not isinstance(definition, str) or not isinstance(syntax, str):
+        return GrammarVerdict("unchecked", "the grammar has no definition")
+    try:
+        return _prepare_check(syntax, definition)(text)
+    except RecursionError:
+        return GrammarVerdict("unchecked", "it is nested too deeply")
+    except ValueError:
+        return GrammarVerdict("unchecked", "the text is not valid Unicode")
+
+
+_FREE: Final = GrammarVerdict("free")
+_MATCHES: Final = GrammarVerdict("matches")
+
+Check = Callable[[str], GrammarVerdict]
+Parse = Callable[[str], Any]
+
+
+@lru_cache(maxsize=64)
+def _prepare_check(syntax: str, definition: str) -> Check:
+    """Read a grammar once; one that cannot be read gives a check that says why."""
+    try:
+        match syntax:
+            case "regex":
+                return _check_pattern(syntax, compile_regex(definition))
+            case "lark":
+                try:
+                    return _check_pattern(syntax, compile_regular_grammar(definition))
+                except NotRegular:
+                    return _check_recursive(*_compile_recursive(definition))
+        reason = f"the grammar syntax `{syntax}` is not known here"
+    except Unreadable as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "the grammar is nested too deeply"
+    unchecked = GrammarVerdict("unchecked", reason)
+    return lambda text: unchecked
+
+
+def _check_pattern(syntax: str, matches: Callable[[str], bool]) -> Check:
+    differs = GrammarVerdict("differs", f"it does not match the tool's {syntax} grammar")
+    return lambda text: _MATCHES if matches(text) else differs
+
+
+def _check_recursive(lalr: Parse | None, earley: Parse) -> Check:
+    def check(text: str) -> GrammarVerdict:
+        if lalr is not None and len(text) <= MAX_LALR and _error(lalr, text) is None:
+            return _MATCHES
+        if len(text) > MAX_EARLEY:
+            return GrammarVerdict("unchecked", f"the grammar is recursive and the text over {MAX_EARLEY} characters")
+        error = _error(earley, text)
+        return GrammarVerdict("differs", error) if error else _MATCHES
+
+    return check
+
+
+def _error(parse: Parse, text: str) -> str | None:
+    from lark.exceptions import UnexpectedEOF, UnexpectedInput
+
+    try:
+        parse(text)
+    except UnexpectedEOF:
+        return "it does not match the tool's lark grammar: it ends too early"
+    except UnexpectedInput as error:
+        return f"it does not match the tool's lark grammar at line {error.line}, column {error.column}"
+    return None
+
+
+def _compile_recursive(definition: str) -> tuple[Parse | None, Parse]:
+    from lark import Lark
+    from lark.exceptions import LarkError
+
+    for _, _, tree, _ in load_lark_grammar(definition).rule_defs:
+        if tree is not None and _count_expansions(tree) > _MAX_EXPANSIONS:
+            raise Unreadable("the grammar's options multiply beyond reason")
+    try:
+        full = Lark(definition, parser="earley")
+    except (LarkError, AssertionError, ValueError, re.error) as error:
+        raise Unreadable("the grammar cannot be compiled") from error
+    trusted = _common_patterns()
+    if not all(_is_tame(pattern, trusted) for pattern in _patterns(full)):
+        raise Unreadable("the grammar is recursive and its terminals too involved to be matched safely")
+    try:
+        return Lark(definition, parser="lalr").parse, full.parse
+    except LarkError:
+        return None, full.parse
+
+
+_MAX_EXPANSIONS: Final = 2_000
+
+
+def _count_expansions(tree: Any) -> int:
+    """Into how many plain alternatives Lark would multiply a rule out; saturates above the bound."""
+    name = str(getattr(tree, "data", ""))
+    if name not in ("expansions", "expansion", "alias", "maybe", "expr", "value"):
+        return 1
+    inner = [_count_expansions(child) for child in tree.children if hasattr(child, "data")] or [1]
+    match name:
+        case "expansions":
+            count = sum(inner)
+        case "maybe":
+            count = inner[0] + 1
+        case "expr":
+            count = _count_repeated(inner[0], [str(operator) for operator in tree.children[1:]])
+        case _:
+            count = 1
+            for options in inner:
+                count = min(count * options, _MAX_EXPANSIONS + 1)
+    return min(count, _MAX_EXPANSIONS + 1)
+
+
+def _count_repeated(options: int, operators: list[str]) -> int:
+    if operators[0] != "~":
+        return options + 1
+    low, high = int(operators[1]), int(operators[-1])
+    return _MAX_EXPANSIONS + 1 if high > 50 else sum(options**times for times in range(low, high + 1))
+
+
+_ATOM: Final = r"(?:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}|*+?^$])"
+_TAME: Final = re.compile(rf"(?:\(\?[imsx]+:)?(?:{_ATOM}\??)*(?:(?:{_ATOM}|\(\?:{_ATOM}\))[*+]\??)?{_ATOM}*\)?")
+
+
+def _is_tame(pattern: str, trusted: frozenset[str]) -> bool:
+    """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options.
+
+    Lark matches terminals with `re`; a client's terminal must not be able to keep it busy for ever.
+    """
+    few = len(pattern) <= 200 and pattern.count("?") <= 4
+    return pattern in trusted or (few and _TAME.fullmatch(pattern) is not None)
+
+
+def _patterns(parser: Any) -> list[str]:
+    return [terminal.pattern.to_regexp() for terminal in parser.terminals]
+
+
+@lru_cache(maxsize=1)
+def _common_patterns() -> frozenset[str]:
+    """The terminals of Lark's own `common` library, which are known to be harmless."""
+    from lark import Lark
+
+    names = [
+        "CNAME",
+        "CR",
+        "DECIMAL",
+        "DIGIT",
+        "ESCAPED_STRING",
+        "FLOAT",
+        "HEXDIGIT",
+        "INT",
+        "LCASE_LETTER",
+        "LETTER",
+        "LF",
+        "NEWLINE",
+        "NUMBER",
+        "SIGNED_FLOAT",
+        "SIGNED_INT",
+        "SIGNED_NUMBER",
+        "UCASE_LETTER",
+        "WORD",
+        "WS",
+        "WS_INLINE",
+    ]
+    return frozenset(_patterns(Lark(f"start: {' | '.join(names)}\n%import common ({', '.join(names)})\n")))

@@ -1,0 +1,179 @@
+"""One turn, conducted without IO: facts in, commands out.
+
+    Send ──▶ (upstream accepted) ──▶ Emit* ──▶ (upstream ended) ──▶ Done
+      ▲                                              │
+      └────── the contract is not kept, budget left ─┘
+
+The shell calls the upstream when told to `Send`, feeds what comes back, and carries out what it is
+given, in order. `Done` means: save the response, then send its events. The streamed and the whole answer
+take the same way; only the decoder's method differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from isthmus.bridge.assemble.assembler import Assembler, Ending, Seal
+from isthmus.bridge.assemble.emitter import Event
+from isthmus.bridge.assemble.frame import Frame
+from isthmus.bridge.contract import (
+    applies_to,
+    contract_failure,
+    repair_request,
+    validate_output_contract,
+)
+from isthmus.bridge.deltas import Delta
+from isthmus.bridge.diagnostics import notice
+from isthmus.bridge.plan import Plan, ask_again
+from isthmus.errors import OutputInvalid, UpstreamFailed
+from isthmus.protocol.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Call the upstream with this body and feed its answer back."""
+
+    body: JsonObject
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Save the response, then send these events: the last one is terminal."""
+
+    response: JsonObject
+    events: list[Event]
+    failure: UpstreamFailed | None = None
+
+
+class Turn:
+    """The conductor of one response."""
+
+    __slots__ = ("_assembler", "_attempt", "_plan", "_response_id", "_said")
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        response_id: str,
+        now: int,
+        seal: Seal | None = None,
+        reasoning_as: Literal["text", "summary"] = "text",
+    ) -> None:
+        self._plan = plan
+        self._response_id = response_id
+        self._attempt = 0
+        self._said: list[tuple[str, str]] = []
+        frame = Frame(
+            response_id=response_id,
+            created_at=now,
+            model=plan.target.model,
+            provider=plan.target.provider,
+            alias=plan.target.alias,
+            echo=plan.echo,
+        )
+        self._assembler = Assembler(
+            frame,
+            plan.tools,
+            diagnostics=plan.diagnostics,
+            held=plan.contract.held,
+            taken_call_ids=plan.taken_call_ids,
+            seal=seal if plan.seals_reasoning else None,
+            reasoning_as=reasoning_as,
+        )
+
+    @property
+    def started(self) -> bool:
+        return self._assembler.phase != "idle"
+
+    @property
+    def ended(self) -> bool:
+        return self._assembler.phase == "ended"
+
+    @property
+    def broken(self) -> bool:
+        """The upstream reported an error inside its answer: there is nothing more to wait for."""
+        return self._assembler.failure is not None
+
+    def queued(self) -> JsonObject:
+        """The response object of a turn that has not begun."""
+        return self._assembler.snapshot("queued")
+
+    def begin(self) -> Send:
+        return Send(self._plan.body)
+
+    def accepted(self) -> list[Event]:
+        """The upstream took the request: `created` and `in_progress` go out at once."""
+        return [] if self.started else self._assembler.start()
+
+    def heartbeat(self) -> Event:
+        return self._assembler.heartbeat()
+
+    def feed(self, deltas: Iterable[Delta]) -> list[Event]:
+        return self._assembler.feed(deltas)
+
+    def end(self, now: int) -> Done | Send:
+        """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
+        assembler = self._assembler
+        contract = self._plan.contract
+        outcome = assembler.outcome
+        if not applies_to(contract, outcome.status, assembler.has_calls, assembler.refused):
+            return self._done(assembler.end(now))
+        said = assembler.text
+        check = validate_output_contract(contract, said)
+        if check.valid:
+            if check.cleaned and contract.held:
+                words = "text around the requested JSON was removed"
+                assembler.note(notice("bridge.response.output_cleaned", "output", words))
+                return self._done(assembler.end(now, text=check.text))
+            return self._done(assembler.end(now))
+        words = "; ".join(check.errors)
+        assembler.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=self._attempt))
+        if not contract.requires_valid_json:
+            return self._done(assembler.end(now))
+        if contract.held and self._attempt < self._plan.repair_budget:
+            self._attempt += 1
+            self._said.append((said, repair_request(check)))
+            assembler.again()
+            return Send(ask_again(self._plan, self._said), self._attempt)
+        target = self._plan.target
+        failure = contract_failure(
+            contract, check, provider=target.provider, model=target.model, response_id=self._response_id
+        )
+        return self._done(assembler.fail(failure.message, failure.code, now), failure)
+
+    def fail(self, failure: UpstreamFailed, now: int) -> Done:
+        """The upstream broke off, timed out or was shut down: exactly one terminal event."""
+        return self._done(self._assembler.fail(failure.message, failure.code, now), failure)
+
+    def cancel(self, now: int) -> Done:
+        """The client left or cancelled: the response keeps what it had."""
+        return self._done(self._assembler.cancel(now))
+
+    @staticmethod
+    def _done(ending: Ending, failure: UpstreamFailed | None = None) -> Done:
+        return Done(ending.response, ending.events, failure)
+
+
+def reconstruct_response_object(
+    plan: Plan, deltas: Iterable[Delta], *, response_id: str, created_at: int, completed_at: int
+) -> JsonObject:
+    """A whole reply as a Response object: the stream's own machine, folded.
+
+    Raises `OutputInvalid` when the answer breaks a binding output contract.
+    """
+    turn = Turn(plan, response_id=response_id, now=created_at)
+    turn.accepted()
+    turn.feed(deltas)
+    done = turn.end(completed_at)
+    if isinstance(done, Send):
+        # Nobody here can ask the model again: the contract is broken, and the caller learns how.
+        raise OutputInvalid(
+            "the model's answer does not match the requested JSON format",
+            metadata={"provider": plan.target.provider, "model": plan.target.model, "response_id": response_id},
+        )
+    if done.failure is not None:
+        raise done.failure
+    return done.response

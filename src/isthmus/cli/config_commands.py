@@ -1,0 +1,170 @@
+"""`isthmus config check | print`: is the configuration sound, and what does it come to?
+
+Both read it exactly as the gateway would. Output is for pipes, problems of `print` go to stderr; exit code 1 means that
+the gateway would not start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from isthmus.config.known import RUN_TIME
+from isthmus.config.load import Reading, read_config
+from isthmus.config.problems import Problem, dotted
+from isthmus.config.redact import redact, redact_url
+from isthmus.config.render import render_json, render_toml
+from isthmus.config.schema import ProviderConfig
+from isthmus.errors import ConfigError
+
+config_app = typer.Typer(name="config", help="Check or show the configuration.", no_args_is_help=True)
+
+ConfigFlag = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The configuration file, in place of the one that would be found."),
+]
+SetFlag = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, for example `--set server.port=9000`."),
+]
+
+
+@config_app.command("check")
+def check(
+    config: ConfigFlag = None,
+    settings: SetFlag = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as JSON.")] = False,
+) -> None:
+    """Say whether the gateway could start with this configuration, and list every problem with its fix."""
+    reading = _read(config, settings)
+    if as_json:
+        typer.echo(json.dumps([_as_json(problem) for problem in reading.problems], indent=2, ensure_ascii=False))
+    else:
+        console = Console(highlight=False)
+        _print_problems(console, reading)
+        if not reading.errors:
+            _print_summary(console, reading)
+    if reading.errors:
+        raise typer.Exit(1)
+
+
+@config_app.command("print")
+def print_config(
+    config: ConfigFlag = None,
+    settings: SetFlag = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of TOML.")] = False,
+    origins: Annotated[bool, typer.Option("--origins", help="Tell where each value comes from.")] = False,
+) -> None:
+    """Print the effective configuration, defaults included and secrets left out."""
+    reading = _read(config, settings)
+    typer.echo((render_json if as_json else render_toml)(reading, origins=origins).rstrip("\n"))
+    if reading.errors:
+        _print_problems(Console(stderr=True, highlight=False), reading)
+        raise typer.Exit(1)
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, object]:
+    """`--set KEY=VALUE` flags → overrides for `load_config`."""
+    overrides: dict[str, object] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"`--set {setting}` has no value. Fix: write `--set section.key=value`")
+        overrides[key.strip()] = value
+    return overrides
+
+
+def _read(config: Path | None, settings: list[str] | None) -> Reading:
+    try:
+        return read_config(config, overrides=parse_settings(settings or ()))
+    except ConfigError as error:
+        Console(stderr=True, highlight=False).print(f"[red]error[/] {escape(error.message)}", soft_wrap=True)
+        raise typer.Exit(1) from error
+
+
+def _print_problems(console: Console, reading: Reading) -> None:
+    for problem in (*reading.errors, *reading.warnings):
+        colour = "red" if problem.severity == "error" else "yellow"
+        place = f"{problem.place}: " if problem.place else ""
+        key = f"`{dotted(problem.key)}` " if problem.key else ""
+        console.print(f"[{colour}]{problem.severity}[/] {escape(place + key + problem.message)}", soft_wrap=True)
+        console.print(f"  [dim]fix:[/] {escape(problem.fix)}", soft_wrap=True)
+    if reading.errors:
+        count = len(reading.errors)
+        console.print(f"[red]{count} error{'s' if count > 1 else ''}[/]: the gateway cannot start like this.")
+
+
+def _print_summary(console: Console, reading: Reading) -> None:
+    config = reading.config
+    facts = Table.grid(padding=(0, 3))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("file", escape(str(reading.path or "none: defaults and the environment")))
+    facts.add_row("listens on", escape(f"http://{_in_url(config.server.host)}:{config.server.port}"))
+    facts.add_row("default model", escape(config.models.default or "none: every request must name its model"))
+    keep = f"kept {config.store.keep_days:g} days" if config.store.keep_days else "kept for ever"
+    facts.add_row("store", escape(f"{redact_url(config.store.url)} ({keep})"))
+    facts.add_row("log", f"{config.log.level}, {config.log.format}")
+    console.print("[green]The configuration is sound.[/]")
+    console.print(facts)
+    console.print()
+    providers = _table("provider", "uses", "address", "key")
+    for name, provider in config.providers.items():
+        providers.add_row(name, provider.uses, escape(_address(reading, name, provider)), _key(reading, name, provider))
+    console.print(providers)
+    if config.models.aliases:
+        console.print()
+        aliases = _table("alias", "model", "falls back to")
+        for alias, target in config.models.aliases.items():
+            aliases.add_row(escape(alias), escape(target), escape(", ".join(config.models.fallbacks.get(alias, ()))))
+        console.print(aliases)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", title=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _address(reading: Reading, name: str, provider: ProviderConfig) -> str:
+    if provider.endpoints:
+        return ", ".join(redact_url(place.base_url) or "its own" for place in provider.endpoints)
+    own = reading.known[name].base_url if name in reading.known else ""
+    return redact_url(provider.base_url or own) or ("built in" if provider.uses in RUN_TIME else "")
+
+
+def _key(reading: Reading, name: str, provider: ProviderConfig) -> str:
+    """Where the key comes from; never the key."""
+    path = ("providers", name, "api_key")
+    if provider.api_keys:
+        return f"{len(provider.api_keys)} keys"
+    if any(place.api_key for place in provider.endpoints):
+        return "per endpoint"
+    if not provider.api_key:
+        return "missing" if any(problem.key == path for problem in reading.problems) else "none"
+    reference = reading.written.get(path)
+    if isinstance(reference, str):
+        return escape(str(redact("reference", reference)))
+    return "in the file" if path in reading.origins and reading.origins[path].kind == "file" else "given"
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _as_json(problem: Problem) -> dict[str, str]:
+    return {
+        "severity": problem.severity,
+        "key": dotted(problem.key),
+        "place": problem.place,
+        "message": problem.message,
+        "fix": problem.fix,
+    }

@@ -1,0 +1,88 @@
+"""`isthmus serve`: start the gateway, say where it is and what to try."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus import __version__
+
+
+def serve(
+    config: Annotated[Path | None, typer.Option(help="Config file (TOML).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    store: Annotated[str | None, typer.Option(help="`sqlite:PATH` or `memory:`.")] = None,
+    model: Annotated[str | None, typer.Option(help="Default model, `provider/model`.")] = None,
+    strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Reject instead of degrading.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+) -> None:
+    """Start the gateway."""
+    from isthmus.config import load_config
+    from isthmus.server.serve import serve as run_server
+
+    reading = load_config(
+        config,
+        overrides={
+            "server.host": host,
+            "server.port": port,
+            "store.url": store,
+            "models.default": model,
+            "plan.strict": strict,
+            "log.level": log_level,
+        },
+    )
+    settings = reading.config
+    set_up_logging(settings.log.level, settings.log.format)
+
+    def started(address: str, gateway: object) -> None:
+        del gateway
+        typer.echo(banner(address, settings.models.default, list(settings.providers), settings.store.url), err=True)
+
+    _run(run_server(settings, started=started))
+
+
+def banner(address: str, default: str, providers: list[str], store: str) -> str:
+    demo = default.startswith("demo/")
+    lines = [
+        f"Isthmus {__version__} is listening on {address}",
+        "",
+        f"  default model   {default}",
+        f"  providers       {', '.join(providers)}",
+        f"  store           {store}",
+        "",
+        "  Try it:",
+        f"    curl {address}/v1/responses -H 'content-type: application/json' \\",
+        "      -d '{\"input\": \"Say hello\"}'",
+    ]
+    if demo:
+        lines += ["", "  No provider key was found: the built-in demo model answers. `isthmus init` sets up a real one."]
+    return "\n".join(lines)
+
+
+def set_up_logging(level: str, format: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    if format == "json":
+        from isthmus.cli.json_log import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S"))
+    root = logging.getLogger("isthmus")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False
+
+
+def _run(main: object) -> None:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        asyncio.run(main)  # type: ignore[arg-type]
+    else:
+        uvloop.run(main)  # type: ignore[arg-type]

@@ -1,0 +1,211 @@
+"""Does a whole configuration make sense? Every problem is found, each with its fix.
+
+In: a completed `Config`. Out: `Problem`s: errors that keep the gateway from starting, and warnings.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
+from isthmus.config.complete import Completion, lacks_key
+from isthmus.config.known import CODEX, RUN_TIME, is_local
+from isthmus.config.problems import KeyPath, Problem
+from isthmus.config.schema import CodexSettings, Config, ProviderConfig
+from isthmus.providers.check import find_problems
+
+STORE_SCHEMES: Final = ("memory", "sqlite")
+PROXY_SCHEMES: Final = ("http", "https")
+
+
+def check_config(config: Config, state: Completion) -> list[Problem]:
+    """Everything wrong or worth a warning, in the order of the sections."""
+    return [
+        *_check_server(config),
+        *_check_models(config),
+        *(problem for name, provider in config.providers.items() for problem in _check_provider(name, provider, state)),
+        *_check_keys(config, state),
+        *_check_store(config.store.url),
+    ]
+
+
+def _check_server(config: Config) -> Iterator[Problem]:
+    host = config.server.host
+    if not _is_loopback(host):
+        yield Problem(
+            ("server", "host"),
+            f"is `{host}`: whoever can reach this machine can spend your provider keys",
+            "listen on 127.0.0.1, or let a firewall or a proxy with authentication stand before the port",
+            "warning",
+        )
+
+
+def _check_models(config: Config) -> Iterator[Problem]:
+    models, providers = config.models, config.providers
+    if not providers:
+        yield Problem(
+            ("providers",),
+            "has no provider",
+            "run `isthmus init`, set a provider's key variable, or leave `models.demo` on",
+        )
+        return
+    if models.default and not ("/" not in models.default and models.default in models.aliases):
+        yield from _check_reference(("models", "default"), models.default, providers, alias_too=True)
+    for alias, target in models.aliases.items():
+        path = ("models", "aliases", alias)
+        if "/" in alias or not alias.strip():
+            yield Problem(path, "is no usable alias: a name with a slash always means `provider/model`", "rename it")
+        yield from _check_reference(path, target, providers)
+    for key, targets in models.fallbacks.items():
+        path = ("models", "fallbacks", key)
+        if key != ANY_NAME and key not in models.aliases and split_reference(key) is None:
+            near = nearest_name(key, models.aliases)
+            fix = f"did you mean `{near}`?" if near else "use a name of `[models.aliases]`, or a `provider/model`"
+            yield Problem(path, "stands for no alias and no model", fix)
+        for target in targets:
+            yield from _check_reference(path, target, providers)
+
+
+def _check_reference(
+    path: KeyPath, text: str, providers: Mapping[str, ProviderConfig], *, alias_too: bool = False
+) -> Iterator[Problem]:
+    sides = split_reference(text)
+    if sides is None:
+        what = "neither `provider/model` nor an alias" if alias_too else "not `provider/model`"
+        yield Problem(path, f"is `{text}`, which is {what}", f"write it as `{next(iter(providers))}/MODEL`")
+    elif sides[0] not in providers:
+        near = nearest_name(sides[0], providers)
+        hint = f"did you mean `{near}/{sides[1]}`? Otherwise add" if near else "add"
+        yield Problem(
+            path, f"names the provider `{sides[0]}`, which is not configured", f"{hint} `[providers.{sides[0]}]`"
+        )
+
+
+def _check_provider(name: str, provider: ProviderConfig, state: Completion) -> Iterator[Problem]:
+    at: KeyPath = ("providers", name)
+    known = state.known.get(name)
+    if "/" in name or not name.strip() or name != name.strip():
+        yield Problem(at, "is no usable name for a provider: clients write `name/model`", "rename it, without a slash")
+    yield from _check_addresses(at, provider)
+    if provider.api_key and provider.api_keys:
+        yield Problem((*at, "api_keys"), "excludes `api_key`", "keep one of them")
+    if provider.endpoints and provider.base_url:
+        yield Problem((*at, "endpoints"), "excludes `base_url`", "put that address into `endpoints` too")
+    yield from _check_header_text(at, provider)
+    if provider.proxy and provider.proxy != "direct":
+        yield from _check_url((*at, "proxy"), provider.proxy, PROXY_SCHEMES)
+    if not provider.verify_tls:
+        yield Problem(
+            (*at, "verify_tls"),
+            "is off: anyone on the way can read the key",
+            "trust the server's certificate",
+            "warning",
+        )
+    if provider.codex != CodexSettings() and provider.uses != CODEX:
+        yield Problem(
+            (*at, "codex"), 'means something only with `uses = "codex"`', 'set `uses = "codex"`, or remove it'
+        )
+    for problem in find_problems({"models": provider.models}, provider.uses) if provider.models else ():
+        yield Problem(
+            (*at, "models"), f"is not usable: {problem}", "correct the fact; a provider file has the same keys"
+        )
+    if known is None:
+        return
+    if provider.endpoint and provider.endpoint not in known.alternatives:
+        near = nearest_name(provider.endpoint, known.alternatives)
+        names = ", ".join(f"`{other}`" for other in known.alternatives) or "none"
+        fix = f"did you mean `{near}`?" if near else f"remove it; the file of `{known.name}` names: {names}"
+        yield Problem(
+            (*at, "endpoint"), f"is `{provider.endpoint}`, an address that the provider file does not name", fix
+        )
+    has_address = (
+        known.base_url or provider.base_url or (provider.endpoints and all(e.base_url for e in provider.endpoints))
+    )
+    if not has_address and known.name not in RUN_TIME:
+        yield Problem(
+            (*at, "base_url"), "is missing", f'set it, for example `base_url = "http://127.0.0.1:8080/v1"` for `{name}`'
+        )
+
+
+def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
+    places = [((*at, "base_url"), provider.base_url, provider.api_key)]
+    places += [
+        ((*at, f"endpoints[{index}]", "base_url"), place.base_url, place.api_key or provider.api_key)
+        for index, place in enumerate(provider.endpoints)
+    ]
+    for path, url, key in places:
+        if not url:
+            continue
+        problems = list(_check_url(path, url, ("http", "https")))
+        yield from problems
+        if not problems and key and url.startswith("http:") and not is_local(url):
+            yield Problem(path, "sends the key over plain HTTP", "use https where the server has it", "warning")
+
+
+def _check_url(path: KeyPath, url: str, schemes: tuple[str, ...]) -> Iterator[Problem]:
+    fix = f"write it whole, for example `{schemes[0]}://host:8080`"
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound or any(character.isspace() for character in url):
+        yield Problem(path, f"must be a URL with {' or '.join(schemes)}", fix)
+
+
+def _check_header_text(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
+    """Keys and headers travel in header lines: a line break from a secret file would break the request."""
+    texts = [((*at, "api_key"), provider.api_key)]
+    texts += [((*at, f"api_keys[{index}]"), key) for index, key in enumerate(provider.api_keys)]
+    texts += [((*at, "headers", header), value) for header, value in provider.headers.items()]
+    for index, place in enumerate(provider.endpoints):
+        texts.append(((*at, f"endpoints[{index}]", "api_key"), place.api_key))
+        texts += [((*at, f"endpoints[{index}]", "headers", header), value) for header, value in place.headers.items()]
+    for path, text in texts:
+        if any(ord(character) < 32 or ord(character) == 127 for character in text) or text != text.strip():
+            yield Problem(path, "has a line break, a control character or spaces at its ends", "trim it")
+        elif not text.isascii():
+            yield Problem(path, "has characters that a header cannot carry", "use ASCII; was it copied whole?")
+    for index, key in enumerate(provider.api_keys):
+        if not key:
+            yield Problem((*at, f"api_keys[{index}]"), "is empty", "set it, or remove the entry")
+
+
+def _check_keys(config: Config, state: Completion) -> Iterator[Problem]:
+    """A missing key is fatal only for the provider that requests go to by default."""
+    default = config.models.aliases.get(config.models.default, config.models.default)
+    sides = split_reference(default)
+    for name, provider in config.providers.items():
+        if lacks_key(name, provider, state):
+            is_default = sides is not None and sides[0] == name
+            variables = " or ".join(f"`{variable}`" for variable in state.known[name].key_variables)
+            yield Problem(
+                ("providers", name, "api_key"),
+                "is missing" + (", and this is the default provider" if is_default else ""),
+                f"set {variables} in the environment, or `api_key` here",
+                "error" if is_default else "warning",
+            )
+
+
+def _check_store(url: str) -> Iterator[Problem]:
+    scheme, colon, rest = url.partition(":")
+    if not colon or scheme not in STORE_SCHEMES:
+        near = nearest_name(scheme, STORE_SCHEMES) if colon else None
+        fix = f"did you mean `{near}:`?" if near else "use `sqlite:PATH` or `memory:`"
+        yield Problem(("store", "url"), "names no store that there is", fix)
+    elif scheme == "sqlite" and rest == ":memory:":
+        yield Problem(("store", "url"), "asks SQLite for memory", "write `memory:`")
+    elif scheme == "sqlite" and (not rest or (rest.startswith("//") and not rest.startswith("///"))):
+        yield Problem(("store", "url"), "names no file", "write `sqlite:isthmus.db` or `sqlite:///whole/path.db`")
+    elif scheme == "memory" and rest.strip("/"):
+        yield Problem(("store", "url"), "has text after `memory:`", "write `memory:` alone")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

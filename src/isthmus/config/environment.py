@@ -1,0 +1,99 @@
+"""`ISTHMUS_*` variables → values for keys of the configuration.
+
+In: the environment and the providers there may be. Out: key path → text, with the variable that said it; and the
+variables that mean nothing, which are probably misspelt. The name is the path in capitals, joined by underscores:
+`ISTHMUS_SERVER_PORT`, `ISTHMUS_PROVIDERS_DEEPSEEK_TIMEOUTS_IDLE`; `ISTHMUS_HOST` and `ISTHMUS_PORT` are short forms.
+A table is a list of `name=value`, a list is separated by commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+
+from isthmus.bridge.resolve import nearest_name
+from isthmus.config.problems import KeyPath, Problem
+from isthmus.config.schema import Config, ProviderConfig
+
+PREFIX: Final = "ISTHMUS_"
+SHORT: Final[Mapping[str, KeyPath]] = {"ISTHMUS_HOST": ("server", "host"), "ISTHMUS_PORT": ("server", "port")}
+OTHERS: Final = frozenset({"ISTHMUS_CONFIG", "ISTHMUS_API_KEY", "ISTHMUS_BASE_URL", "ISTHMUS_MODEL"})
+"""Read elsewhere: by the file search and by clients of a gateway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    path: KeyPath
+    value: str
+
+
+def read_variables(environ: Mapping[str, str], providers: Iterable[str]) -> tuple[list[Variable], list[Problem]]:
+    """The values that the environment sets; an empty variable sets nothing."""
+    known = known_variables(providers)
+    found: list[Variable] = []
+    problems: list[Problem] = []
+    # The short forms come first, so that the full name wins where both are set.
+    for name in sorted(environ, key=lambda name: (name not in SHORT, name)):
+        if not name.startswith(PREFIX) or name in OTHERS or not environ[name].strip():
+            continue
+        if name not in known:
+            near = nearest_name(name, known)
+            fix = f"did you mean `{near}`?" if near else "unset it, or correct its name"
+            problems.append(Problem((), "sets no known key", fix, "warning", f"${name}"))
+            continue
+        path, is_table = known[name]
+        if is_table:
+            found += _read_table(name, path, environ[name], problems)
+        else:
+            found.append(Variable(name, path, environ[name]))
+    return found, problems
+
+
+def known_variables(providers: Iterable[str]) -> dict[str, tuple[KeyPath, bool]]:
+    """Every variable that sets a key, its path, and whether the key is a table of strings."""
+    found: dict[str, tuple[KeyPath, bool]] = {name: (path, False) for name, path in SHORT.items()}
+    for path, is_table in _paths(Config, ()):
+        found[_name(path)] = (path, is_table)
+    for provider in providers:
+        for path, is_table in _paths(ProviderConfig, ("providers", provider)):
+            found[_name(path)] = (path, is_table)
+    return found
+
+
+def _read_table(name: str, path: KeyPath, text: str, problems: list[Problem]) -> Iterator[Variable]:
+    for part in text.split(","):
+        key, equals, value = (side.strip() for side in part.partition("="))
+        if equals and key:
+            yield Variable(name, (*path, key), value)
+        elif part.strip():
+            problems.append(
+                Problem(
+                    path, "must be a list of `name=value`, separated by commas", f"correct `{name}`", place=f"${name}"
+                )
+            )
+
+
+def _paths(cls: type[msgspec.Struct], above: KeyPath) -> Iterator[tuple[KeyPath, bool]]:
+    for field in msgspec.structs.fields(cls):
+        path = (*above, field.name)
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from _paths(field.type, path)
+        elif get_origin(field.type) is Mapping or _is_mapping(field.type):
+            if get_args(field.type) == (str, str):
+                yield path, True
+        elif not (get_origin(field.type) is list and get_args(field.type)[0] is not str):
+            yield path, False
+
+
+def _is_mapping(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _name(path: KeyPath) -> str:
+    return PREFIX + "_".join(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in path).upper()

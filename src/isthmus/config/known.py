@@ -1,0 +1,91 @@
+"""What the provider files say about keys and addresses: all that the configuration needs of them.
+
+In: a provider's name and the user's folders. Out: `KnownProvider`. The one place where `config` meets `providers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from isthmus.providers.load import load_provider, provider_names
+
+DEMO: Final = "demo"
+CODEX: Final = "codex"
+RUN_TIME: Final = frozenset({DEMO, CODEX})
+"""Providers that the gateway starts itself: they have no address and no key."""
+
+ORDER: Final = (
+    *("deepseek", "zhipu", "minimax", "xiaomi", "kimi", "qwen", "mistral", "groq", "openrouter"),
+    *("xai", "gemini", "openai", "together", "fireworks"),
+)
+"""Which provider comes first when several keys are in the environment; others follow by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProvider:
+    name: str
+    title: str = ""
+    base_url: str = ""
+    default_model: str = ""
+    key_variables: tuple[str, ...] = ()
+    """Environment variables that may hold the key, in the order in which they are tried."""
+    needs_key: bool = False
+    alternatives: tuple[str, ...] = ()
+    """Names of its other addresses."""
+    alternative_keys: tuple[tuple[str, str], ...] = ()
+    """Variables that hold the key of another address only → the name of the first such address."""
+
+
+def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -> KnownProvider:
+    """The facts of the provider file `name`, at another of its addresses if one is named.
+
+    `ConfigError` when there is no such file, or it is broken.
+    """
+    if name == CODEX and name not in provider_names(folders):
+        return KnownProvider(CODEX, "Codex app-server")
+    provider = load_provider(name, folders)
+    endpoint = provider.endpoint
+    if alternative in endpoint.alternatives:
+        endpoint = endpoint.alternative(alternative)
+    return KnownProvider(
+        name=provider.name,
+        title=provider.title,
+        base_url=endpoint.base_url,
+        default_model=provider.default_model,
+        key_variables=tuple(endpoint.key_env),
+        needs_key=endpoint.auth != "none" and bool(endpoint.key_env) and not is_local(endpoint.base_url),
+        alternatives=tuple(endpoint.alternatives),
+        alternative_keys=tuple(
+            (variable, name)
+            for name, other in endpoint.alternatives.items()
+            for variable in other.key_env
+            if variable not in endpoint.key_env
+        ),
+    )
+
+
+def known_names(folders: Sequence[Path] = ()) -> list[str]:
+    """Every provider there is, in the documented order."""
+    names = {*provider_names(folders), CODEX}
+    return [*(name for name in ORDER if name in names), *sorted(names.difference(ORDER))]
+
+
+def known_key_variables(folders: Sequence[Path] = ()) -> dict[str, str]:
+    """Variable → the provider that it enables, in the documented order of providers."""
+    found: dict[str, str] = {}
+    for name in known_names(folders):
+        known = find_known(name, folders)
+        if known.needs_key:
+            for variable in (*known.key_variables, *(variable for variable, _ in known.alternative_keys)):
+                found.setdefault(variable, name)
+    return found
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is this machine, or unknown until run time: such servers seldom want a key."""
+    host = (urlsplit(url).hostname or "").lower()
+    return host in ("", "localhost", "::1", "0.0.0.0", "host.docker.internal") or host.startswith("127.")

@@ -1,0 +1,201 @@
+"""Everything a configuration may say: one frozen struct per section, every key with its default.
+
+In: values that `convert` has checked. Out: `Config`, which the wiring reads and nobody changes. Worth
+knowing: printing any of these structs shows no secret, so a config may appear in a log or a traceback.
+The text under each key is also what the generated reference says about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from isthmus.bridge.capabilities import Dialect
+from isthmus.config.redact import redact
+
+DURATION: Final = "duration"
+SIZE: Final = "size"
+
+Seconds = Annotated[float, Meta(ge=0, extra={"quantity": DURATION})]
+"""A number of seconds, or text such as "30s", "5m", "1h30m"."""
+Timeout = Annotated[float, Meta(gt=0, extra={"quantity": DURATION})]
+Bytes = Annotated[int, Meta(ge=0, extra={"quantity": SIZE})]
+"""A number of bytes, or text such as "10MB" (millions) or "10MiB" (2^20)."""
+Count = Annotated[int, Meta(ge=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections: prints itself without secrets."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(name, redact(name, getattr(self, name))) for name in self.__struct_fields__]
+
+
+class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where and how the gateway listens."""
+
+    host: Text = "127.0.0.1"
+    """Address to listen on. Another one than the loopback lets other machines spend your keys."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8484
+    """TCP port; 0 takes any free one."""
+    grace: Seconds = 30.0
+    """How long running requests may finish after SIGTERM before they are ended."""
+    max_body: Bytes = 50_000_000
+    """Largest request body; a larger one is answered with 413."""
+    heartbeat: Seconds = 15.0
+    """Silence in a stream after which a `response.in_progress` event is sent again; 0: never."""
+    ping: Seconds = 15.0
+    """Silence in a stream after which a comment line is sent; 0: never."""
+    max_concurrent: Count = 1000
+    """Requests served at the same time; more are answered with 503."""
+
+
+class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model a name means."""
+
+    default: str = ""
+    """`provider/model`, or an alias, for requests that name no model; its provider gets the bare names.
+    Empty: the default model of the first provider that has its key."""
+    aliases: Mapping[str, str] = {}
+    """Bare name → `provider/model`; `*` catches every other bare name."""
+    fallbacks: Mapping[str, list[str]] = {}
+    """Alias, or `provider/model` → models to try in order when it fails before its first event."""
+    demo: bool = True
+    """Whether the built-in demo provider is offered."""
+
+
+class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long to wait for a provider."""
+
+    connect: Timeout = 10.0
+    """Until the connection is open, TLS included."""
+    first_byte: Timeout = 600.0
+    """From the request sent to the first byte of the answer; a whole reply of a thinking model is slow."""
+    idle: Timeout = 300.0
+    """Longest silence inside an answer."""
+    total: Timeout = 3600.0
+    """Everything together, retries and fallbacks included."""
+
+
+class EndpointConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of several places that serve the same provider."""
+
+    base_url: str = ""
+    """Address without the last path (`…/v1`); empty: the provider's own."""
+    api_key: str = ""
+    """Key for this place; empty: the provider's."""
+    headers: Mapping[str, str] = {}
+    """Headers for this place, added to the provider's."""
+
+
+class CodexSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A `codex app-server` as the provider (`uses = "codex"`)."""
+
+    binary: str = ""
+    """The program; empty: the installed `codex` extra, then `codex` on PATH."""
+    home: str = ""
+    """Its CODEX_HOME; empty: the user's own."""
+    own_tools: bool = False
+    """Whether Codex may use its own shell, files and web. Off: it is only a model."""
+    approvals: Literal["decline", "allow"] = "decline"
+    """What Codex hears when it asks for approval of its own actions."""
+    max_threads: Count = 100
+    """Conversations open at the same time."""
+    handshake: Timeout = 20.0
+    """How long the program may take to start."""
+    hold: Timeout = 600.0
+    """How long a turn waits for the client's tool results before its state is dropped."""
+    idle: Timeout = 900.0
+    """After how long without use a conversation is closed."""
+
+
+class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One provider, under the name that clients use for it."""
+
+    uses: str = ""
+    """The provider file with its facts; empty: the one named like the section."""
+    base_url: str = ""
+    """Address without the last path (`…/v1`); empty: the one in the provider file."""
+    endpoint: str = ""
+    """Another address that the provider file names (a region, a subscription plan)."""
+    dialect: Dialect | None = None
+    """`chat` or `responses`; unset: what the provider file prefers."""
+    api_key: str = ""
+    """The key; empty: the environment variable that the provider file names."""
+    api_keys: list[str] = []
+    """Several keys, used in turn, in place of `api_key`."""
+    endpoints: list[EndpointConfig] = []
+    """Several places, used in turn, in place of `base_url`."""
+    headers: Mapping[str, str] = {}
+    """Headers for every request."""
+    query: Mapping[str, str] = {}
+    """Query parameters for every request."""
+    timeouts: Timeouts = Timeouts()
+    proxy: str = ""
+    """Proxy URL; empty: HTTP_PROXY, HTTPS_PROXY and NO_PROXY decide; `direct`: none."""
+    verify_tls: bool = True
+    """Whether the provider's certificate is checked."""
+    max_connections: Count = 100
+    """Connections open at the same time."""
+    retries: Annotated[int, Meta(ge=0, le=10)] = 2
+    """New attempts after a failure that may pass, before the first event only."""
+    models: Mapping[str, Mapping[str, Any]] = {}
+    """Facts about models, by name or glob, as in a provider file; they override the file's."""
+    codex: CodexSettings = CodexSettings()
+
+
+class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where responses are kept."""
+
+    url: Text = ""
+    """`sqlite:PATH` or `memory:`. A relative PATH starts at the config file's folder (from a variable or a flag:
+    at the working folder). Default: `isthmus.db` in the user's data folder."""
+    keep_days: Annotated[float, Meta(ge=0)] = 30.0
+    """Days after which a response is forgotten; 0: never."""
+    max_bytes: Bytes = 10_000_000_000
+    """Size above which the longest unused responses are forgotten; 0: no limit."""
+    durability: Literal["process", "power"] = "process"
+    """What a saved response survives: `process`, the end of the process at any moment (a power cut may lose the last
+    moments, never the rest); `power`, a power cut as well, for more time per save."""
+    max_chain: Count = 10_000
+    """Most turns that `previous_response_id` may lead back."""
+
+
+class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How requests are fitted to providers."""
+
+    strict: bool = False
+    """Refuse what a provider cannot do, in place of degrading or ignoring it."""
+    repair_budget: Annotated[int, Meta(ge=0, le=10)] = 1
+    """How often a model may be asked again when its answer breaks the output format."""
+
+
+class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is written to stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important event that is written."""
+    format: Literal["text", "json"] = "text"
+    """Lines for people, or one JSON object per line."""
+
+
+class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole configuration."""
+
+    provider_folders: list[str] = []
+    """Folders with provider files of your own; later ones override earlier ones and the built-in files. The folder
+    `providers` in the user's config folder always counts, first."""
+    server: Server = Server()
+    models: Models = Models()
+    providers: Mapping[str, ProviderConfig] = {}
+    store: Store = Store()
+    plan: PlanSettings = PlanSettings()
+    log: Log = Log()

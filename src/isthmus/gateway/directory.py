@@ -1,0 +1,54 @@
+"""Which model answers: names from clients become targets with their backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from isthmus.bridge.plan import Target
+from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
+from isthmus.ports import Backend
+from isthmus.providers import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One configured provider: its facts, and the way to it."""
+
+    name: str
+    provider: Provider
+    backend: Backend
+    total_timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that could answer a request."""
+
+    target: Target
+    served: Served
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """All providers, in their order, with the names that lead to them."""
+
+    served: Mapping[str, Served]
+    default: str | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def find(self, name: str | None) -> Candidate:
+        """The model that a request asks for; an unknown one is refused with what to write instead."""
+        return self._candidate(resolve_model(name, self.aliases, self.default, self.served))
+
+    def after(self, first: Candidate) -> list[Candidate]:
+        """The models to try when it fails before it has said anything."""
+        target = first.target
+        ref = ModelRef(target.provider, target.model, target.alias)
+        return [self._candidate(other) for other in resolve_fallbacks(ref, self.fallbacks, self.served)]
+
+    def _candidate(self, ref: ModelRef) -> Candidate:
+        served = self.served[ref.provider]
+        target = Target(ref.provider, ref.model, served.provider.capabilities(ref.model), ref.alias)
+        return Candidate(target, served)

@@ -1,0 +1,236 @@
+"""What the gateway can do, free of HTTP: create, fetch, continue, cancel and delete responses.
+
+In: checked requests. Out: runs to iterate, stored objects, or errors that say whose turn it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.envelope import Sealed, seal
+from isthmus.bridge.host import Host
+from isthmus.bridge.parse import Request
+from isthmus.bridge.plan import Plan, plan_request
+from isthmus.bridge.turn import Turn
+from isthmus.errors import RequestRefused
+from isthmus.gateway.background import Background
+from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.history import load_history, resolve_references
+from isthmus.gateway.run import Run, Running
+from isthmus.ports import UNFINISHED, ItemPage, Store, StoredResponse
+from isthmus.protocol.json import JsonObject
+
+log = logging.getLogger("isthmus.gateway")
+
+HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id", "stream_options"})
+"""Request parameters that the gateway takes care of itself."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    strict: bool = False
+    repair_budget: int = 1
+    max_chain: int = 10_000
+    envelope_key: bytes | None = None
+
+
+class Gateway:
+    def __init__(
+        self,
+        directory: Directory,
+        store: Store,
+        *,
+        settings: Settings = Settings(),  # noqa: B008  # frozen
+        now: Callable[[], float],
+        new_id: Callable[[str], str],
+    ) -> None:
+        self.directory = directory
+        self.store = store
+        self.settings = settings
+        self._now = now
+        self._new_id = new_id
+        self.running = Running()
+        self.draining = False
+        self.background = Background(store)
+
+    # ── responses ──────────────────────────────────────────────────────────────────────────────────
+
+    async def create(
+        self,
+        request: Request,
+        *,
+        owner: str = "",
+        strict: bool | None = None,
+        noted: Sequence[CompatibilityDecision] = (),
+    ) -> Run:
+        """Plan a response; nothing is sent before the run is iterated."""
+        candidate = self.directory.find(request.body.get("model"))
+        history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
+        request = await resolve_references(self.store, request, owner=owner)
+        plan = self._plan(request, candidate, history, strict, noted)
+        return self._run(request, plan, candidate, owner)
+
+    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> JsonObject:
+        """Start a run that goes on without its client; the answer is the queued response."""
+        if request.body.get("store") is False:
+            raise RequestRefused(
+                "`background` needs `store`: a response that nobody waits for must be kept; leave `store` out",
+                code="invalid_value",
+                param="store",
+            )
+        response = run.queued()
+        await self.background.start(
+            run,
+            StoredResponse(
+                id=run.id,
+                response=_encode(response),
+                input=tuple(_encode(item) for item in request.items),
+                previous_response_id=request.body.get("previous_response_id"),
+                created_at=response["created_at"],
+                status="queued",
+                model=run.plan.target.model,
+                provider=run.plan.target.provider,
+                owner=owner,
+            ),
+        )
+        return response
+
+    async def retrieve(self, id: str, *, owner: str = "") -> StoredResponse:
+        found = await self.store.load(id, owner=owner)
+        if found is None:
+            raise not_found(id)
+        return found
+
+    async def delete(self, id: str, *, owner: str = "") -> None:
+        run = self.running.get(id)
+        if run is not None:
+            run.stop("cancelled")
+            await self.background.ended(id)
+        if not await self.store.delete(id, owner=owner):
+            raise not_found(id)
+
+    async def cancel(self, id: str, *, owner: str = "") -> StoredResponse:
+        """Stop a response that is being made; one that has ended is given back as it is."""
+        found = await self.retrieve(id, owner=owner)
+        run = self.running.get(id)
+        if run is not None and found.status in UNFINISHED:
+            run.stop("cancelled")
+            await self.background.ended(id)
+            found = await self.retrieve(id, owner=owner)
+        return found
+
+    async def input_items(
+        self, id: str, *, owner: str = "", limit: int = 20, after: str | None = None, order: Any = "desc"
+    ) -> ItemPage:
+        page = await self.store.list_input_items(id, owner=owner, limit=limit, after=after, order=order)
+        if page is None:
+            raise not_found(id)
+        return page
+
+    async def plan_only(self, request: Request, *, owner: str = "") -> Plan:
+        """What would be sent, without sending it."""
+        candidate = self.directory.find(request.body.get("model"))
+        history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
+        request = await resolve_references(self.store, request, owner=owner)
+        return self._plan(request, candidate, history, None, ())
+
+    # ── life ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def recover(self) -> int:
+        """After a crash: what was in progress then can never end by itself. Returns how many there were."""
+        left = await self.store.unfinished()
+        for record in left:
+            error = {"code": "server_error", "message": "the gateway stopped while this response was being made"}
+            await self.store.update_status(
+                record.id, "failed", owner=record.owner, only_from=UNFINISHED, fields={"error": error}
+            )
+        return len(left)
+
+    async def drain(self, grace: float) -> None:
+        """Let running responses finish; after `grace` seconds end the rest, each with its terminal event."""
+        self.draining = True
+        try:
+            async with asyncio.timeout(grace):
+                await self.running.none()
+        except TimeoutError:
+            log.warning("gateway.drain.grace_over running=%d", len(self.running))
+            self.running.stop("shutdown")
+            try:
+                async with asyncio.timeout(5):
+                    await self.running.none()
+            except TimeoutError:
+                log.error("gateway.drain.stuck running=%d", len(self.running))
+
+    async def aclose(self) -> None:
+        self.running.stop("shutdown")
+        await self.background.aclose()
+        for served in self.directory.served.values():
+            await served.backend.aclose()
+        await self.store.aclose()
+
+    # ── making a run ───────────────────────────────────────────────────────────────────────────────
+
+    def _plan(
+        self,
+        request: Request,
+        candidate: Candidate,
+        history: Sequence[JsonObject],
+        strict: bool | None,
+        noted: Sequence[CompatibilityDecision],
+    ) -> Plan:
+        settings = self.settings
+        host = Host(HONOURED, settings.strict if strict is None else strict, settings.repair_budget)
+        return plan_request(
+            request, candidate.target, host, history=history, envelope_key=settings.envelope_key, noted=noted
+        )
+
+    def _run(self, request: Request, plan: Plan, candidate: Candidate, owner: str) -> Run:
+        response_id = self._new_id("resp")
+        created = self._now()
+        key = self.settings.envelope_key
+
+        def sealer(sealed: Sealed) -> str:
+            return seal(sealed, key or b"")
+
+        stored = request.body.get("store") is not False
+        inputs = tuple(_encode(item) for item in request.items) if stored else ()
+
+        async def save(response: JsonObject) -> None:
+            if stored:
+                await self.store.save(
+                    StoredResponse(
+                        id=response_id,
+                        response=_encode(response),
+                        input=inputs,
+                        previous_response_id=request.body.get("previous_response_id"),
+                        created_at=created,
+                        status=response["status"],
+                        model=plan.target.model,
+                        provider=plan.target.provider,
+                        owner=owner,
+                    )
+                )
+
+        return Run(
+            response_id,
+            plan,
+            Turn(plan, response_id=response_id, now=int(created), seal=sealer if key else None),
+            candidate.served.backend,
+            running=self.running,
+            save=save,
+            now=self._now,
+            total_timeout=candidate.served.total_timeout,
+        )
+
+
+def not_found(id: str) -> RequestRefused:
+    return RequestRefused(f"no response `{id}` is stored here", code="response_not_found", param="response_id")

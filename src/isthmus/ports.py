@@ -1,0 +1,197 @@
+"""Every door to the outside, as Protocols, on one page: what the gateway needs, never who provides it.
+
+`Backend` carries a planned body to an upstream and brings its deltas back.
+`Store` keeps responses so that they can be fetched, continued and resumed. JSON travels through it as bytes:
+what was encoded once is not encoded again. A store has no clock and no policy: times and limits are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+from isthmus.bridge.deltas import Delta
+from isthmus.bridge.plan import Plan
+from isthmus.protocol.json import JsonObject
+
+Answer = AsyncIterator[Sequence[Delta]]
+"""What an upstream says, in the order in which it says it."""
+
+
+class Backend(Protocol):
+    """One upstream. Entering `send` means that it has accepted; leaving it closes the connection at once."""
+
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[Answer]:
+        """Raises `UpstreamFailed` on entering when it refuses, and from the iterator when it breaks off."""
+
+    async def ready(self) -> str | None:
+        """What keeps it from serving, in words; `None` when nothing is known to."""
+
+    async def aclose(self) -> None: ...
+
+
+UNFINISHED: Final = ("queued", "in_progress")
+"""Statuses of a response that still has something to come."""
+
+DEFAULT_MAX_DEPTH: Final = 10_000
+"""Turns a chain may have before it is refused: a guard against accidents, not a limit on conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """One turn: the Response object as it was sent, and what was *new* in its input (never the history)."""
+
+    id: str
+    response: bytes
+    """The Response object, compact JSON; its output items live inside it."""
+    input: tuple[bytes, ...] = ()
+    """The turn's own input items, each a JSON object."""
+    previous_response_id: str | None = None
+    created_at: float = 0.0
+    status: str = "completed"
+    model: str = ""
+    provider: str = ""
+    owner: str = ""
+    """Who may see it. Every question below is asked on behalf of one owner and sees nobody else's rows."""
+    conversation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """What a later turn needs of an earlier one. Whether its status may be continued is the caller's policy."""
+
+    id: str
+    status: str
+    model: str
+    provider: str
+    input: tuple[bytes, ...]
+    output: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Consecutive stream events, each one JSON object; `first` is the `sequence_number` of the first."""
+
+    first: int
+    events: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    items: tuple[bytes, ...]
+    """Each with an `id`: its own, or one made from its response and position."""
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    responses: int
+    """Responses that can be fetched: deleted ones are not counted."""
+    deleted: int
+    """Deleted responses whose id is still remembered, so that it cannot come back."""
+    unfinished: int
+    pieces: int
+    """Distinct items and large fields: what is shared is counted once."""
+    bytes: int
+    """Space in use (SQLite: pages in use; freed pages are not counted)."""
+    oldest: float | None
+    newest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    responses: int
+    bytes: int
+
+
+class Store(Protocol):
+    """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
+
+    Raises `RequestRefused` for what a client can fix, `ConfigError` (code `store_unavailable`) when the medium
+    fails: disk full, locked by another process, damaged. Anything else is a bug.
+    """
+
+    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
+        """Write or overwrite one response, with its last stream events in the same transaction.
+
+        Returns once it is as durable as the store promises. False: it was deleted meanwhile and stays deleted.
+        An id keeps its owner and its parent for life; changing either is a `ValueError`.
+        """
+
+    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None: ...
+
+    async def delete(self, id: str, *, owner: str = "") -> bool:
+        """Remove the content for good and remember the id. False: nothing there (or already deleted)."""
+
+    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+        """The turns that lead to `id` and `id` itself, oldest first.
+
+        Refused with `previous_response_not_found` when a turn is unknown or deleted, and with
+        `previous_response_chain_too_long` when there are more than `max_depth` of them.
+        """
+
+    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+        """The items that `item_reference`s name, input or output, in the order asked; unknown ids are left out.
+
+        An id used for two different items names the one that was stored first.
+        """
+
+    async def list_input_items(
+        self,
+        id: str,
+        *,
+        owner: str = "",
+        limit: int = 20,
+        after: str | None = None,
+        order: Literal["asc", "desc"] = "desc",
+    ) -> ItemPage | None:
+        """The items used to generate `id`: the history of earlier turns, input and output, then its own input.
+
+        OpenAI documents the list as the items used to generate the response, so history belongs to it. An id
+        that occurs twice is listed once. Earlier turns that were deleted are missing here, they do not fail it.
+        None: no such response. An unknown `after` is refused.
+        """
+
+    async def update_status(
+        self,
+        id: str,
+        status: str,
+        *,
+        owner: str = "",
+        only_from: Collection[str] = (),
+        fields: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Change the status, here and inside the Response object, with other Response `fields` if given.
+
+        With `only_from` it changes only when the status is one of those: the check and the change are one step.
+        """
+
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+        """Keep stream events for a later resume. Batches follow one another without gap (else `ValueError`).
+
+        Bounded for each response: the oldest batches go first. False: no such response, stop recording.
+        """
+
+    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+        """Stored events with a sequence number above `after`. Refused (`events_expired`) if some were dropped."""
+
+    async def unfinished(self) -> list[StoredResponse]:
+        """Responses of every owner that are queued or in progress: right after a start, what a crash left."""
+
+    async def stats(self) -> StoreStats: ...
+
+    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+        """Forget conversations not continued since `older_than`, then the longest unused until `max_bytes` hold.
+
+        A turn that a kept turn builds on is kept, and so is one that is unfinished.
+        """
+
+    def export(self) -> AsyncIterator[bytes]:
+        """Every response of every owner as one JSON object per line, oldest first, deleted ones left out."""
+
+    async def aclose(self) -> None:
+        """Finish what was accepted, then close. Calling it again does nothing."""

@@ -1,0 +1,62 @@
+"""Which file does a provider's name mean? Ours live in the package, a user's in folders of their own."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from isthmus.errors import ConfigError
+
+
+def find_file(name: str, user_dirs: Sequence[Path]) -> str:
+    """The stem of the file that `name` means, by its own name or by an alias."""
+    wanted = name.strip().lower()
+    names = [*name_files(None), *(stem for folder in user_dirs for stem in name_files(folder))]
+    if wanted in names:
+        return wanted
+    known = {**_builtin_aliases(), **{alias: stem for folder in user_dirs for alias, stem in _read_aliases(folder)}}
+    if wanted in known:
+        return known[wanted]
+    close = difflib.get_close_matches(wanted, [*names, *known], n=1, cutoff=0.6)
+    hint = f"did you mean `{close[0]}`?" if close else f"known providers: {', '.join(sorted(set(names)))}"
+    raise ConfigError(f"there is no provider `{name}`; {hint}", code="unknown_provider")
+
+
+def name_files(folder: Path | None) -> tuple[str, ...]:
+    """The stems of the provider files in a folder, or in the package."""
+    if folder is None:
+        return _name_builtin()
+    return tuple(sorted(path.stem for path in folder.glob("*.toml"))) if folder.is_dir() else ()
+
+
+@lru_cache(maxsize=1)
+def _name_builtin() -> tuple[str, ...]:
+    entries = (files("isthmus.providers") / "data").iterdir()
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
+
+
+@lru_cache(maxsize=1)
+def _builtin_aliases() -> dict[str, str]:
+    folder = files("isthmus.providers") / "data"
+    texts = ((stem, (folder / f"{stem}.toml").read_text(encoding="utf-8")) for stem in _name_builtin())
+    return {alias: stem for stem, text in texts for alias in _aliases(text)}
+
+
+def _read_aliases(folder: Path) -> Iterator[tuple[str, str]]:
+    for stem in name_files(folder):
+        text = (folder / f"{stem}.toml").read_text(encoding="utf-8", errors="replace")
+        yield from ((alias, stem) for alias in _aliases(text))
+
+
+def _aliases(text: str) -> list[str]:
+    """Only the head of the file is parsed: an alias must not cost the reading of every provider."""
+    head, _, _ = text.partition("\n[")
+    try:
+        found = tomllib.loads(head).get("aliases", [])
+    except tomllib.TOMLDecodeError:
+        return []  # a broken file is reported when it is loaded itself
+    return [alias.lower() for alias in found if isinstance(alias, str)] if isinstance(found, list) else []

@@ -1,0 +1,222 @@
+"""Provider files → `Provider`s. One file is read when its provider is asked for, and not before.
+
+The layers of a provider, weakest first: the defaults of the capability page; the file's own facts; its
+`[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
+beats every glob, then the order of the file); and the same again for each file on top of it: the one that
+a user file `extends`, then the user's files of the same name, folder by folder. `schema` tells what a
+file may say.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.errors import ConfigError
+from isthmus.providers.check import find_problems
+from isthmus.providers.find import find_file, name_files
+from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
+from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, Endpoint, FileHead, ResponsesFacts
+
+_REMEMBERED: Final = 256
+"""How many models a provider keeps merged: names come from clients, so they must not pile up."""
+
+
+def provider_names(user_dirs: Sequence[Path] = ()) -> list[str]:
+    """Every provider that can be loaded, sorted."""
+    return sorted({*name_files(None), *(name for folder in user_dirs for name in name_files(folder))})
+
+
+def load_provider(name: str, user_dirs: Sequence[Path] = ()) -> Provider:
+    """The provider called `name` (or known by that alias); later folders override earlier ones and ours."""
+    sources = _gather(name, tuple(user_dirs), ())
+    head = _merge_heads(sources)
+    return Provider(
+        name=head.name or sources[-1].stem,
+        title=head.title or sources[-1].stem,
+        aliases=tuple(head.aliases),
+        endpoint=head.endpoint,
+        default_model=head.default_model,
+        checked=head.checked,
+        sources=tuple(head.sources),
+        responses=head.responses,
+        files=tuple(source.label for source in sources),
+        models=tuple(entry for source in sources for entry in source.models),
+        parts=tuple(sources),
+    )
+
+
+def check_provider_file(path: Path) -> list[str]:
+    """What is wrong with a file, each with its place; an empty list means that it can be used."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        return [f"{path}: cannot be read: {error.strerror or error}"]
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return [f"{path}: not valid TOML: {error}"]
+    return [f"{path}: {problem}" for problem in find_problems(raw, path.stem)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One `[models."glob"]` table: what it matches, and what it says."""
+
+    pattern: str
+    example: str
+    title: str
+    layer: Layer
+
+    @property
+    def exact(self) -> bool:
+        return not any(character in self.pattern for character in "*?[")
+
+    def matches(self, model: str) -> bool:
+        return fnmatchcase(model.lower(), self.pattern.lower())
+
+    @property
+    def specificity(self) -> tuple[bool, int]:
+        return self.exact, sum(character not in "*?" for character in self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSource:
+    """One file, read and checked."""
+
+    stem: str
+    label: str
+    head: Mapping[str, Any]
+    layer: Layer
+    models: tuple[ModelEntry, ...]
+
+    def layers(self, model: str) -> Iterable[Layer]:
+        matching = [entry for entry in self.models if entry.matches(model)]
+        return self.layer, *(entry.layer for entry in sorted(matching, key=lambda entry: entry.specificity))
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    name: str
+    title: str
+    aliases: tuple[str, ...]
+    endpoint: Endpoint
+    default_model: str
+    checked: str
+    sources: tuple[str, ...]
+    """What the facts were checked against."""
+    responses: ResponsesFacts | None
+    files: tuple[str, ...]
+    """The files it was read from, weakest first."""
+    models: tuple[ModelEntry, ...]
+    parts: tuple[ProviderSource, ...] = field(repr=False)
+    _known: dict[str, ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
+
+    def capabilities(self, model: str = "") -> ProviderCapabilities:
+        """What `model` (or the default one) can do here."""
+        model = model or self.default_model
+        known = self._known.get(model)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[model] = self._merge(model)
+        return known
+
+    def origins(self, model: str = "") -> dict[str, str]:
+        """For every fact, by its dotted path: the file and section that said it, or `default`."""
+        _, said = merge_layers(self._layers(model or self.default_model))
+        found = {path: said[path] for path in said}
+        for path in all_paths():
+            if path not in found and not any(known.startswith(f"{path}.") for known in said):
+                found[path] = DEFAULT
+        return dict(sorted(found.items(), key=lambda item: _page_order(item[0])))
+
+    def _layers(self, model: str) -> Iterable[Layer]:
+        return (layer for part in self.parts for layer in part.layers(model))
+
+    def _merge(self, model: str) -> ProviderCapabilities:
+        facts, _ = merge_layers(self._layers(model))
+        if "allow" in facts:  # what a file adds to every body is allowed by being named there
+            facts["allow"] = [*facts["allow"], *facts.get("extra_body", {})]
+        try:
+            return msgspec.convert({**facts, "provider": self.name, "model": model}, ProviderCapabilities)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"provider `{self.name}`, model `{model}`: {error} ({', '.join(self.files)})") from error
+
+
+def _page_order(path: str) -> tuple[int, str]:
+    return FACT_FIELDS.index(path.partition(".")[0]), path
+
+
+def _gather(name: str, user_dirs: tuple[Path, ...], seen: tuple[str, ...]) -> list[ProviderSource]:
+    """The files that make up a provider, weakest first."""
+    stem = find_file(name, user_dirs)
+    if stem in seen:
+        raise ConfigError(f"provider files extend each other in a circle: {' → '.join((*seen, stem))}")
+    gathered = [_read_builtin(stem)] if stem in name_files(None) else []
+    for folder in user_dirs:
+        path = folder / f"{stem}.toml"
+        if not path.is_file():
+            continue
+        source = _read_user(path)
+        base = source.head.get("extends", "")
+        if base and base != stem:
+            gathered = _gather(base, user_dirs, (*seen, stem))
+        gathered.append(source)
+    return gathered
+
+
+@lru_cache(maxsize=64)
+def _read_builtin(stem: str) -> ProviderSource:
+    text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
+    return _read(tomllib.loads(text), stem, f"{stem}.toml")
+
+
+def _read_user(path: Path) -> ProviderSource:
+    problems = check_provider_file(path)
+    if problems:
+        raise ConfigError("\n".join(problems), metadata={"problems": problems})
+    return _read(tomllib.loads(path.read_text(encoding="utf-8")), path.stem, str(path))
+
+
+def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
+    return ProviderSource(
+        stem=stem,
+        label=label,
+        head={key: value for key, value in raw.items() if key in HEAD_FIELDS},
+        layer=Layer({key: value for key, value in raw.items() if key in FACT_FIELDS}, label),
+        models=tuple(
+            ModelEntry(
+                pattern=pattern,
+                example=entry.get("example", pattern),
+                title=entry.get("title", ""),
+                layer=Layer(
+                    {key: value for key, value in entry.items() if key in FACT_FIELDS}, label, f'models."{pattern}"'
+                ),
+            )
+            for pattern, entry in raw.get("models", {}).items()
+        ),
+    )
+
+
+def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
+    """The last word on each field; `endpoint` and `responses` are merged field by field."""
+    merged: dict[str, Any] = {}
+    for source in sources:
+        for key, value in source.head.items():
+            if key in ("endpoint", "responses") and isinstance(merged.get(key), Mapping):
+                merged[key] = {**merged[key], **value}
+            else:
+                merged[key] = value
+    own = [source.head for source in sources if source.stem == sources[-1].stem]
+    for key in ("name", "title", "aliases", "extends"):  # identity is never inherited from another provider
+        if not any(key in head for head in own):
+            merged.pop(key, None)
+    return msgspec.convert(merged, FileHead)

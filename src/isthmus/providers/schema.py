@@ -1,0 +1,130 @@
+"""What a provider file may say: its head, its facts, its models. Unknown keys are errors.
+
+A file is TOML, in this order:
+
+    name = "deepseek"                     # the file's own name; may be left out
+    title = "DeepSeek"
+    aliases = ["deep-seek"]               # other names it answers to
+    extends = "openai-compatible"         # user files: start from another provider
+    default_model = "deepseek-v4-pro"
+    checked = "2026-11-15"                # the day the facts were checked …
+    sources = ["https://…"]               # … and against what
+    dialect = "chat"                      # facts without a section of their own:
+    streaming_usage = true                #   dialect, streaming_usage, allow, extra_body
+    allow = ["model", "messages"]
+
+    [endpoint]                            # where requests go: `Endpoint`
+    [responses]                           # a native Responses endpoint, if there is one: `ResponsesFacts`
+    [parameters]                          # the facts: one section per domain of
+    [tools]                               # `bridge.capabilities.ProviderCapabilities`,
+    [tool_choice]                         # with exactly the fields that its structs have
+    [response_formats]
+    [reasoning]
+    [messages]
+    [reply]
+    [limits]
+    [cost]
+
+    [models."deepseek-v4*"]               # one model, or a family by glob (`*`, `?`, `[…]`; case is ignored)
+    example = "deepseek-v4-pro"           # a model that the glob means; needed where it has a wildcard
+    title = "DeepSeek V4"
+    limits = { context = 1048576 }        # any domain, to override the facts above
+    [models."deepseek-v4*".reasoning]
+
+How values meet (see `merge`): a section is merged field by field; `parameters`, `tools.degraded`,
+`tools.declarations` and `reply.finish_reasons` entry by entry; every other value, list or free table is
+replaced whole. `false` where something else is expected takes back what was inherited
+(`[models."x".parameters] temperature = false`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from isthmus.bridge.capabilities import ProviderCapabilities
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class AlternativeEndpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same provider at another address (another region, a subscription plan)."""
+
+    base_url: str
+    title: str = ""
+    key_env: list[str] = []
+    """Where the key differs from the main endpoint's; empty: the same."""
+
+
+class Endpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    base_url: str = ""
+    """Without the path; empty where it is only known at run time."""
+    path: str = "chat/completions"
+    key_env: list[str] = []
+    """Environment variables that may hold the key, in the order in which they are tried."""
+    key_optional: bool = False
+    """Whether requests may go without a key when none is found."""
+    auth: str = "bearer"
+    """`bearer`, `none`, or the name of the header that carries the bare key."""
+    headers: Mapping[str, str] = {}
+    alternatives: Mapping[str, AlternativeEndpoint] = {}
+
+    def url(self, path: str | None = None) -> str:
+        return f"{self.base_url.rstrip('/')}/{(path or self.path).lstrip('/')}"
+
+    def alternative(self, name: str) -> Endpoint:
+        """This endpoint at another of its addresses."""
+        other = self.alternatives[name]
+        return msgspec.structs.replace(self, base_url=other.base_url, key_env=other.key_env or self.key_env)
+
+
+class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider's own Responses endpoint: always partial, so what it takes is listed."""
+
+    path: str = "responses"
+    preferred: bool = False
+    """Whether the vendor recommends it over Chat Completions."""
+    models: list[str] = []
+    """Globs of the models that it serves; empty: all."""
+    stateless: bool = True
+    """Whether `store` and `previous_response_id` mean nothing there."""
+    tools: frozenset[str] = frozenset({"function"})
+    """Tool types that it accepts."""
+    tool_choice: frozenset[str] = frozenset({"auto", "none"})
+    formats: frozenset[str] = frozenset({"text"})
+    parameters: frozenset[str] = frozenset()
+    """Body fields that it honours besides `model`, `input`, `instructions`, `stream`, `tools`."""
+    unknown: Literal["refused", "ignored"] = "refused"
+    """What it does with fields and tool types that it does not know."""
+    efforts: list[str] = []
+    """Its own scale for `reasoning.effort`, where it differs from the chat one."""
+    encrypted_reasoning: bool = False
+    """Whether it issues `encrypted_content` that must go back to it."""
+
+
+class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str = ""
+    title: str = ""
+    aliases: list[str] = []
+    extends: str = ""
+    default_model: str = ""
+    checked: str = ""
+    sources: list[str] = []
+    endpoint: Endpoint = Endpoint()
+    responses: ResponsesFacts | None = None
+
+
+class ModelHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    example: str = ""
+    title: str = ""
+
+
+HEAD_FIELDS: Final = frozenset(FileHead.__struct_fields__)
+MODEL_HEAD_FIELDS: Final = frozenset(ModelHead.__struct_fields__)
+FACT_FIELDS: Final = tuple(name for name in ProviderCapabilities.__struct_fields__ if name not in ("provider", "model"))
+KEYED: Final = frozenset({"parameters", "tools.degraded", "tools.declarations", "reply.finish_reasons"})
+"""Tables of entries: a later layer adds, changes or (with `false`) takes back single entries."""

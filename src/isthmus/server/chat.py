@@ -1,0 +1,74 @@
+"""`/v1/chat/completions`: the same gateway, spoken to in the other language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from starlette.types import Receive, Scope, Send
+
+from isthmus.bridge.assemble.emitter import Event
+from isthmus.bridge.chat.receive import ChatRequest, receive_chat_request
+from isthmus.bridge.chat.render import ChatRenderer, render_chat_completion
+from isthmus.bridge.sse import encode_data
+from isthmus.errors import RequestRefused, UpstreamFailed
+from isthmus.gateway.gateway import Gateway
+from isthmus.protocol.json import JsonObject
+from isthmus.server.http import read_body, send_json
+from isthmus.server.options import ServerOptions
+from isthmus.server.responses import asks_strict
+from isthmus.server.stream import Connection
+from isthmus.server.tell import plan_header, tell_run
+
+
+class ChatApi:
+    def __init__(self, gateway: Gateway, options: ServerOptions) -> None:
+        self._gateway = gateway
+        self._options = options
+
+    async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        chat = receive_chat_request(await read_body(scope, receive, self._options.max_body))
+        try:
+            run = await self._gateway.create(chat.request, strict=asks_strict(scope))
+        except RequestRefused as error:
+            raise in_chat_words(error, chat) from error
+        headers = plan_header(run.plan)
+        tell_run(run)
+        streaming = bool(chat.request.body.get("stream"))
+        pulse = replace(self._options.pulse, heartbeat=0)  # a chat stream has no event that says nothing
+        renderer = ChatRenderer(include_usage=chat.include_usage, legacy_functions=chat.legacy_functions)
+
+        def encode(events: list[Event]) -> bytes:
+            return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
+
+        connection = Connection(receive, send, run, pulse, encode)
+        if streaming:
+            await connection.stream(headers)
+            return
+        response = await connection.whole()
+        if response["status"] in ("failed", "cancelled"):
+            raise run.failure or _failure(response)
+        reply = render_chat_completion(response, legacy_functions=chat.legacy_functions)
+        await send_json(send, 200, _renamed(reply, chat), headers)
+
+
+def in_chat_words(error: RequestRefused, chat: ChatRequest) -> RequestRefused:
+    """A planner's refusal, with the field as the caller wrote it."""
+    if error.param is None:
+        return error
+    param = chat.path(error.param)
+    message = error.message.replace(f"`{error.param}`", f"`{param}`")
+    return RequestRefused(message, code=error.code, param=param, metadata=error.metadata)
+
+
+def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:
+    """Diagnostics speak of the request's own fields."""
+    told = chunk.get("isthmus")
+    if told:
+        diagnostics = [{**said, "path": chat.path(said["path"])} for said in told["diagnostics"]]
+        chunk["isthmus"] = {**told, "diagnostics": diagnostics}
+    return chunk
+
+
+def _failure(response: JsonObject) -> UpstreamFailed:
+    error = response["error"] or {"code": "server_error", "message": "the response was cancelled"}
+    return UpstreamFailed(error["message"], code=error["code"])

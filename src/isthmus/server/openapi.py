@@ -1,0 +1,117 @@
+"""Our own surface as an OpenAPI document, made from the same shapes that requests are checked against."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from isthmus import __version__
+from isthmus.protocol.chat import CreateChatCompletion
+from isthmus.protocol.json import JsonObject
+from isthmus.protocol.responses import CreateResponse
+from isthmus.server.http import send_json
+
+
+class OpenApi:
+    async def document(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, build_document())
+
+
+@cache
+def build_document() -> JsonObject:
+    bodies, components = msgspec.json.schema_components(
+        [CreateResponse, CreateChatCompletion], ref_template="#/components/schemas/{name}"
+    )
+    response_body, chat_body = bodies
+    id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Isthmus", "version": __version__, "license": {"name": "Apache-2.0"}},
+        "paths": {
+            "/v1/responses": {
+                "post": _operation("Create a response", "createResponse", body=response_body, stream=True)
+            },
+            "/v1/responses/input_tokens": {
+                "post": _operation("Estimate a request's input tokens", "countInputTokens", body=response_body)
+            },
+            "/v1/responses/{id}": {
+                "parameters": [id_parameter],
+                "get": _operation(
+                    "Fetch a stored response, or read its stream on",
+                    "getResponse",
+                    query={"stream": {"type": "boolean"}, "starting_after": {"type": "integer", "minimum": 0}},
+                    stream=True,
+                ),
+                "delete": _operation("Delete a stored response", "deleteResponse"),
+            },
+            "/v1/responses/{id}/cancel": {
+                "parameters": [id_parameter],
+                "post": _operation("Cancel a response that is being made", "cancelResponse"),
+            },
+            "/v1/responses/{id}/input_items": {
+                "parameters": [id_parameter],
+                "get": _operation(
+                    "List the items that a response was made from",
+                    "listInputItems",
+                    query={
+                        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+                        "after": {"type": "string"},
+                        "order": {"enum": ["asc", "desc"], "default": "desc"},
+                    },
+                ),
+            },
+            "/v1/chat/completions": {
+                "post": _operation("Create a chat completion", "createChatCompletion", body=chat_body, stream=True)
+            },
+            "/v1/models": {"get": _operation("List models", "listModels")},
+            "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
+            "/health": {"get": _operation("Whether the process answers", "health")},
+            "/ready": {"get": _operation("Whether it can serve", "ready")},
+        },
+        "components": {"schemas": {**components, "Error": _ERROR}},
+    }
+
+
+_ERROR: JsonObject = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+
+
+def _operation(
+    summary: str, id: str, *, body: Any = None, query: JsonObject | None = None, stream: bool = False
+) -> JsonObject:
+    content: JsonObject = {"application/json": {"schema": {"type": "object"}}}
+    if stream:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    error = {
+        "description": "An error",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    operation: JsonObject = {
+        "summary": summary,
+        "operationId": id,
+        "responses": {"200": {"description": "Success", "content": content}, "4XX": error, "5XX": error},
+    }
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if query:
+        operation["parameters"] = [
+            {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in query.items()
+        ]
+    return operation

@@ -1,0 +1,38 @@
+"""What the HTTP side is told, and how it reads query strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+from starlette.types import Scope
+
+from isthmus.errors import RequestRefused
+from isthmus.server.stream import Pulse
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    max_body: int = 50_000_000
+    max_concurrent: int = 1000
+    pulse: Pulse = field(default_factory=Pulse)
+
+
+def query(scope: Scope) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(str(scope["query_string"], "latin-1"), keep_blank_values=True, max_num_fields=50))
+    except ValueError as error:
+        raise RequestRefused(f"the query string cannot be read: {error}") from error
+
+
+def whole_number(asked: Mapping[str, str], name: str, *, default: int, low: int, high: int | None = None) -> int:
+    given = asked.get(name)
+    if given is None:
+        return default
+    if given.isascii() and given.isdigit() and len(given) < 16 and int(given) >= low:
+        number = int(given)
+        if high is None or number <= high:
+            return number
+    bounds = f"from {low} to {high}" if high is not None else f"of at least {low}"
+    raise RequestRefused(f"`{name}` must be a whole number {bounds}", code="invalid_value", param=name)

@@ -1,0 +1,121 @@
+"""The process: uvicorn around the app, and an orderly end.
+
+SIGTERM or SIGINT: new requests get 503, running ones may finish within the grace period, the rest end
+with a terminal event; then the socket closes. A second signal ends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+
+from isthmus.config.schema import Config
+from isthmus.gateway.gateway import Gateway
+from isthmus.server.app import create_app
+from isthmus.server.options import ServerOptions
+from isthmus.server.stream import Pulse
+from isthmus.wiring import running_gateway
+
+log = logging.getLogger("isthmus.server")
+
+
+async def serve(config: Config, *, started: Callable[[str, Gateway], None] | None = None) -> None:
+    """Serve until told to stop."""
+    async with running_gateway(config) as gateway:
+        listener = _listen(config.server.host, config.server.port)
+        server = _Server(_uvicorn_config(gateway, config))
+        stop = asyncio.Event()
+        _on_signals(stop, server)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        waiting = asyncio.create_task(stop.wait())
+        await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
+        if started is not None and server.started:
+            started(_address(listener), gateway)
+        await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            log.info("server.draining running=%d grace=%g", len(gateway.running), config.server.grace)
+            await gateway.drain(config.server.grace)
+            server.should_exit = True
+            await running
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+
+
+class _Server(uvicorn.Server):
+    """Signals are ours: uvicorn's own handler would cut what is running."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
+    options = ServerOptions(
+        max_body=config.server.max_body,
+        max_concurrent=config.server.max_concurrent,
+        pulse=Pulse(config.server.heartbeat, config.server.ping),
+    )
+    return uvicorn.Config(
+        create_app(gateway, options),
+        http="httptools",
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    from isthmus.errors import ConfigError
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with `--port`", param="server.port"
+        ) from error
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _on_signals(stop: asyncio.Event, server: uvicorn.Server) -> None:
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        if stop.is_set():
+            server.force_exit = True
+            server.should_exit = True
+        stop.set()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, asked)

@@ -1,0 +1,36 @@
+"""What the plan changed, where people see it: a response header, and the log."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from isthmus.bridge.plan import Plan
+from isthmus.gateway.run import Run
+
+log = logging.getLogger("isthmus.plan")
+
+
+def plan_header(plan: Plan) -> dict[str, str]:
+    """`Isthmus-Plan: degraded=2, ignored=1`; `ok` when nothing was changed."""
+    counted = Counter(diagnostic.action for diagnostic in plan.diagnostics)
+    words = ", ".join(f"{action}={counted[action]}" for action in ("degraded", "ignored") if counted[action])
+    return {"isthmus-plan": words or "ok"}
+
+
+def tell_run(run: Run) -> None:
+    """The plan's changes, one line each; people who watch the log see what clients see."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    target = run.plan.target
+    for said in run.plan.diagnostics:
+        log.info(
+            "plan.%s id=%s provider=%s model=%s code=%s path=%s reason=%r",
+            said.action,
+            run.id,
+            target.provider,
+            target.model,
+            said.code,
+            said.path,
+            said.message,
+        )

@@ -1,0 +1,286 @@
+"""The store that forgets: everything in this process, nothing after it.
+
+Same contract as the others, and bounded: beyond `max_responses` or `max_bytes` the least recently used response is
+evicted. Loading, saving or continuing a response uses it and every turn it builds on, so a live conversation
+stays together; continuing one that lost its beginning is refused with `previous_response_not_found`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from isthmus.ports import (
+    DEFAULT_MAX_DEPTH,
+    UNFINISHED,
+    EventBatch,
+    ItemPage,
+    Pruned,
+    StoredResponse,
+    StoredTurn,
+    StoreStats,
+)
+from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
+from isthmus.store.memory_parts import Pool, Shared, Stream
+from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, patch_response, split
+from isthmus.store.refusals import events_expired, not_found, too_long
+from isthmus.store.retention import Row, plan_branches
+
+_BYTES_PER_PART: Final = 80
+"""What it costs to hold a piece, beside the piece."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    record: StoredResponse
+    """The columns; its `response` is the skeleton and its `input` is empty, the rest is in `parts`."""
+    parts: list[tuple[int, int, Shared]] = field(default_factory=list)
+    stream: Stream = field(default_factory=Stream)
+    deleted: bool = False
+
+    def items(self, place: int) -> list[bytes]:
+        return [shared.data for at, _, shared in self.parts if at == place]
+
+    @property
+    def unfinished(self) -> bool:
+        return not self.deleted and self.record.status in UNFINISHED
+
+    @property
+    def own_bytes(self) -> int:
+        return len(self.record.response) + self.stream.size + _BYTES_PER_PART * len(self.parts)
+
+
+class MemoryStore:
+    def __init__(
+        self,
+        *,
+        max_responses: int = 10_000,
+        max_bytes: int = 256 * 1024 * 1024,
+        max_event_bytes: int = 16 * 1024 * 1024,
+    ) -> None:
+        self._max_responses = max_responses
+        self._max_bytes = max_bytes
+        self._max_event_bytes = max_event_bytes
+        self._entries: dict[str, _Entry] = {}
+        """In order of use, the least recently used first."""
+        self._pool = Pool()
+        self._own_bytes = 0
+        self._serial: dict[str, int] = {}
+        """When each id was first saved: the order that retention and exports go by."""
+        self._saved = 0
+
+    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
+        if not self._write(record, events):
+            return False
+        self._use(record.id)
+        self._evict()
+        return True
+
+    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None:
+        if (entry := self._find(id, owner)) is None:
+            return None
+        self._use(id)
+        return _whole(entry)
+
+    async def delete(self, id: str, *, owner: str = "") -> bool:
+        if (entry := self._find(id, owner)) is None:
+            return False
+        self._own_bytes -= entry.own_bytes
+        self._release(entry)
+        entry.parts, entry.stream, entry.deleted = [], Stream(), True
+        entry.record = replace(entry.record, response=b"", conversation=None, model="", provider="")
+        return True
+
+    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+        turns: list[StoredTurn] = []
+        at: str | None = id
+        while at is not None:
+            if (entry := self._find(at, owner)) is None:
+                raise not_found(at, id)
+            if len(turns) == max_depth:
+                raise too_long(id, max_depth)
+            record = entry.record
+            sent, made = tuple(entry.items(INPUT)), tuple(entry.items(OUTPUT))
+            turns.append(StoredTurn(at, record.status, record.model, record.provider, sent, made))
+            at = record.previous_response_id
+        self._use(id)
+        turns.reverse()
+        return turns
+
+    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for id in ids:
+            shared = self._pool.find(owner, id) or self._find_unnamed(id, owner)
+            if shared is not None:
+                found[id] = shared.data
+        return found
+
+    async def list_input_items(
+        self,
+        id: str,
+        *,
+        owner: str = "",
+        limit: int = 20,
+        after: str | None = None,
+        order: Literal["asc", "desc"] = "desc",
+    ) -> ItemPage | None:
+        if self._find(id, owner) is None:
+            return None
+        entries = [
+            (name_item(Place(entry.record.id, place, position), shared.item_id), shared.data)
+            for entry in reversed(list(self._ancestry(id, owner)))
+            for place, position, shared in entry.parts
+            if place == INPUT or (place == OUTPUT and entry.record.id != id)
+        ]
+        return make_page(*cut_page(entries, limit, after, order))
+
+    async def update_status(
+        self,
+        id: str,
+        status: str,
+        *,
+        owner: str = "",
+        only_from: Collection[str] = (),
+        fields: Mapping[str, Any] | None = None,
+    ) -> bool:
+        entry = self._find(id, owner)
+        if entry is None or (only_from and entry.record.status not in only_from):
+            return False
+        record = _whole(entry)
+        changed = replace(record, status=status, response=patch_response(record.response, status, fields))
+        return self._write(changed, None)
+
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+        if (entry := self._find(id, owner)) is None:
+            return False
+        self._own_bytes += entry.stream.append(batch, self._max_event_bytes)
+        self._evict()
+        return True
+
+    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+        if (entry := self._find(id, owner)) is None:
+            return []
+        if max(after, -1) < entry.stream.dropped:
+            raise events_expired(id, after)
+        return entry.stream.read(after)
+
+    async def unfinished(self) -> list[StoredResponse]:
+        return [_whole(entry) for entry in self._in_order() if entry.unfinished]
+
+    async def stats(self) -> StoreStats:
+        live = [entry for entry in self._entries.values() if not entry.deleted]
+        times = [entry.record.created_at for entry in live]
+        return StoreStats(
+            responses=len(live),
+            deleted=len(self._entries) - len(live),
+            unfinished=sum(entry.unfinished for entry in live),
+            pieces=len(self._pool),
+            bytes=self._bytes,
+            oldest=min(times, default=None),
+            newest=max(times, default=None),
+        )
+
+    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+        before, removed = self._bytes, 0
+        rows = [
+            Row(entry.record.id, entry.record.previous_response_id, entry.record.created_at, entry.unfinished)
+            for entry in self._in_order()
+        ]
+        for branch in plan_branches(rows):
+            too_old = older_than is not None and branch.last_used < older_than
+            too_much = max_bytes is not None and self._bytes > max_bytes
+            if not too_old and not too_much:
+                break
+            for key in branch.keys:
+                self._forget(key)
+            removed += len(branch.keys)
+        return Pruned(removed, before - self._bytes)
+
+    async def export(self) -> AsyncIterator[bytes]:
+        for entry in list(self._in_order()):
+            if not entry.deleted:
+                yield export_line(_whole(entry))
+
+    async def aclose(self) -> None:
+        self._entries.clear()
+
+    def _find(self, id: str, owner: str) -> _Entry | None:
+        entry = self._entries.get(id)
+        return entry if entry is not None and not entry.deleted and entry.record.owner == owner else None
+
+    def _write(self, record: StoredResponse, events: EventBatch | None) -> bool:
+        entry = self._entries.get(record.id)
+        if entry is not None:
+            if (entry.record.owner, entry.record.previous_response_id) != (record.owner, record.previous_response_id):
+                raise ValueError(f"response {record.id} already exists with another owner or parent")
+            if entry.deleted:
+                return False
+        skeleton, pieces = split(record)
+        stream = entry.stream if entry is not None else Stream()
+        if events is not None:
+            stream.check(events)
+        parts = [(piece.place, piece.position, self._pool.take(record.owner, piece)) for piece in pieces]
+        if entry is None:
+            entry = self._entries[record.id] = _Entry(record)
+            self._saved += 1
+            self._serial[record.id] = self._saved
+        else:
+            self._own_bytes -= entry.own_bytes
+            self._release(entry)
+        entry.record, entry.parts, entry.stream = replace(record, response=skeleton, input=()), parts, stream
+        if events is not None:
+            stream.append(events, self._max_event_bytes)
+        self._own_bytes += entry.own_bytes
+        return True
+
+    def _find_unnamed(self, id: str, owner: str) -> Shared | None:
+        place = find_place(id)
+        entry = self._find(place.response_id, owner) if place else None
+        if place is None or entry is None:
+            return None
+        wanted = (place.place, place.position)
+        return next((part for at, position, part in entry.parts if (at, position) == wanted and not part.item_id), None)
+
+    def _ancestry(self, id: str, owner: str) -> Iterator[_Entry]:
+        """The response and the turns it builds on, newest first, as far back as they are known."""
+        at: str | None = id
+        for _ in range(len(self._entries)):
+            if at is None or (entry := self._find(at, owner)) is None:
+                return
+            yield entry
+            at = entry.record.previous_response_id
+
+    def _in_order(self) -> list[_Entry]:
+        return sorted(self._entries.values(), key=lambda entry: self._serial[entry.record.id])
+
+    def _use(self, id: str) -> None:
+        for entry in reversed(list(self._ancestry(id, self._entries[id].record.owner))):
+            self._entries[entry.record.id] = self._entries.pop(entry.record.id)
+
+    def _evict(self) -> None:
+        while len(self._entries) > 1 and (len(self._entries) > self._max_responses or self._bytes > self._max_bytes):
+            oldest = next(
+                (id for id, entry in self._entries.items() if not entry.unfinished), next(iter(self._entries))
+            )
+            self._forget(oldest)
+
+    def _forget(self, id: str) -> None:
+        entry = self._entries.pop(id)
+        del self._serial[id]
+        self._own_bytes -= entry.own_bytes
+        self._release(entry)
+
+    def _release(self, entry: _Entry) -> None:
+        for _, _, shared in entry.parts:
+            self._pool.release(shared)
+
+    @property
+    def _bytes(self) -> int:
+        return self._own_bytes + self._pool.size
+
+
+def _whole(entry: _Entry) -> StoredResponse:
+    fields = [(position, shared.data) for place, position, shared in entry.parts if place == FIELD]
+    response = join(entry.record.response, entry.items(OUTPUT), fields)
+    return replace(entry.record, response=response, input=tuple(entry.items(INPUT)))

@@ -1,0 +1,56 @@
+"""From a store URL to a store: `memory:`, `sqlite:path` (relative), `sqlite:///absolute/path`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isthmus.errors import ConfigError
+from isthmus.ports import Store
+from isthmus.store.memory import MemoryStore
+from isthmus.store.sqlite.connect import Durability
+from isthmus.store.sqlite.store import SqliteStore
+
+
+def open_store(url: str, *, durability: Durability = "process", relative_to: Path | None = None) -> Store:
+    """Open or create the store that `url` names. Relative paths start at `relative_to`, or the working folder.
+
+    Does its IO in the calling thread: meant for the start of a process. Close it with `await store.aclose()`.
+    """
+    if durability not in ("process", "power"):
+        raise ConfigError(
+            f"`store.durability` is `{durability}`: use `process` (survives kill -9) or `power` (survives a power cut)",
+            param="store.durability",
+        )
+    scheme, colon, rest = url.partition(":")
+    match scheme.lower() if colon else "":
+        case "memory" if not rest.strip("/"):
+            return MemoryStore()
+        case "sqlite":
+            return SqliteStore(_sqlite_path(url, rest, relative_to), durability=durability)
+        case "postgres" | "postgresql":
+            raise ConfigError(
+                "`store.url` names Postgres: that store is an extra which comes later; use `sqlite:isthmus.db` for now",
+                param="store.url",
+            )
+        case _:
+            raise ConfigError(
+                f"`store.url` is `{url}`: use `memory:`, `sqlite:isthmus.db` or `sqlite:///absolute/path.db`",
+                param="store.url",
+            )
+
+
+def _sqlite_path(url: str, rest: str, relative_to: Path | None) -> Path:
+    if rest == ":memory:":
+        raise ConfigError("`store.url` is `sqlite::memory:`: use `memory:` to store nothing on disk", param="store.url")
+    if rest.startswith("//"):
+        if not rest.startswith("///"):
+            raise ConfigError(
+                f"`store.url` is `{url}`: use `sqlite:relative.db`, or three slashes for an absolute path",
+                param="store.url",
+            )
+        rest = rest[2:]
+        # `sqlite:///C:/folder/file.db`
+        rest = rest[1:] if rest[2:3] == ":" else rest
+    if not rest or "\0" in rest:
+        raise ConfigError(f"`store.url` is `{url}`: name the file, as in `sqlite:isthmus.db`", param="store.url")
+    return (relative_to or Path()) / Path(rest).expanduser()

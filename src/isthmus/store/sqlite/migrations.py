@@ -1,0 +1,153 @@
+"""The schema, as a list of named steps: each runs once, in one transaction with the note that it ran.
+
+Never change a step that was released; add one. A file with steps unknown to this code was written by a newer
+Isthmus and is refused unchanged.
+
+How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
+every distinct item and large field once; `parts` says which response holds which piece where.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from isthmus.errors import ConfigError
+from isthmus.store.sqlite.connect import unavailable
+
+Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+
+
+def check_file(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] | None = None) -> None:
+    """Refuse the database of another program, or of a newer version, before anything in it is changed."""
+    steps = MIGRATIONS if migrations is None else migrations
+    try:
+        applied = _applied(connection, path)
+    except sqlite3.Error as error:
+        raise unavailable(error, path) from error
+    if unknown := sorted(applied - {name for name, _ in steps}):
+        raise ConfigError(
+            f"the store `{path}` was written by a newer Isthmus (it has `{unknown[-1]}`): upgrade Isthmus, or point"
+            " `store.url` to another path"
+        )
+
+
+def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] | None = None) -> list[str]:
+    """Bring the file up to date; the names of the steps that ran."""
+    steps = MIGRATIONS if migrations is None else migrations
+    try:
+        done = _applied(connection, path)
+        return [name for name, step in steps if name not in done and _run_once(connection, name, step)]
+    except sqlite3.Error as error:
+        raise unavailable(error, path) from error
+
+
+def _applied(connection: sqlite3.Connection, path: Path) -> set[str]:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        return set()
+    if "isthmus_migrations" not in tables:
+        raise ConfigError(f"`{path}` is a database of another program: point `store.url` to another path")
+    return {name for (name,) in connection.execute("SELECT name FROM isthmus_migrations")}
+
+
+def _run_once(connection: sqlite3.Connection, name: str, step: Callable[[sqlite3.Connection], None]) -> bool:
+    # IMMEDIATE and the look inside it: two processes may start at the same moment.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS isthmus_migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)"
+        )
+        if connection.execute("SELECT 1 FROM isthmus_migrations WHERE name = ?", (name,)).fetchone():
+            connection.execute("ROLLBACK")
+            return False
+        step(connection)
+        connection.execute("INSERT INTO isthmus_migrations VALUES (?, datetime('now'))", (name,))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return True
+
+
+def _responses(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE responses (
+            key INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            owner TEXT NOT NULL,
+            previous_id TEXT,
+            created_at REAL NOT NULL,
+            status TEXT NOT NULL,
+            model TEXT NOT NULL,
+            provider TEXT NOT NULL,
+            conversation TEXT,
+            deleted INTEGER NOT NULL DEFAULT 0,
+            skeleton BLOB NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE INDEX responses_by_previous ON responses (previous_id) WHERE previous_id IS NOT NULL")
+    connection.execute(
+        "CREATE INDEX responses_unfinished ON responses (status)"
+        " WHERE deleted = 0 AND status IN ('queued', 'in_progress')"
+    )
+    connection.execute(
+        """
+        CREATE TABLE pieces (
+            key INTEGER PRIMARY KEY,
+            hash BLOB NOT NULL UNIQUE,
+            owner TEXT NOT NULL,
+            item_id TEXT,
+            data BLOB NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE INDEX pieces_by_item ON pieces (item_id, owner) WHERE item_id IS NOT NULL")
+    connection.execute(
+        """
+        CREATE TABLE parts (
+            response INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            piece INTEGER NOT NULL,
+            PRIMARY KEY (response, place, position)
+        ) WITHOUT ROWID
+        """
+    )
+    connection.execute("CREATE INDEX parts_by_piece ON parts (piece)")
+
+
+def _streams(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE streams (
+            response INTEGER PRIMARY KEY,
+            next INTEGER NOT NULL,
+            dropped INTEGER NOT NULL,
+            bytes INTEGER NOT NULL
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE TABLE events (
+            response INTEGER NOT NULL,
+            first INTEGER NOT NULL,
+            last INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            data BLOB NOT NULL,
+            PRIMARY KEY (response, first)
+        ) WITHOUT ROWID
+        """
+    )
+
+
+MIGRATIONS: Final[Sequence[Migration]] = (
+    ("0001_responses", _responses),
+    ("0002_streams", _streams),
+)

@@ -1,0 +1,206 @@
+"""The SQLite store: the contract of `ports.Store`, each question handed to a reader, each change to the writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from isthmus.ports import (
+    DEFAULT_MAX_DEPTH,
+    EventBatch,
+    ItemPage,
+    Pruned,
+    StoredResponse,
+    StoredTurn,
+    StoreStats,
+)
+from isthmus.store.pieces import export_line, patch_response
+from isthmus.store.retention import Branch, plan_branches
+from isthmus.store.sqlite import reads, writes
+from isthmus.store.sqlite.connect import Durability, configure, connect_writer
+from isthmus.store.sqlite.migrations import check_file, migrate
+from isthmus.store.sqlite.readers import Readers
+from isthmus.store.sqlite.writer import Writer
+
+_LARGEST_NUMBER: Final = 2**62
+_EXPORT_PAGE: Final = 64
+_PRUNE_STEP: Final = 200
+_VACUUM_STEP: Final = 256
+"""Pages given back to the file system in one go: other writes come in between."""
+
+
+class SqliteStore:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: Durability = "process",
+        readers: int = 2,
+        queue_size: int = 1024,
+        busy_seconds: float = 10.0,
+        max_event_bytes: int = 16 * 1024 * 1024,
+    ) -> None:
+        """Opens the file and brings it up to date, in the calling thread: this is for the start of a process."""
+        connection = connect_writer(path, busy_seconds)
+        try:
+            check_file(connection, path)
+            configure(connection, path, durability, busy_seconds)
+            migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        self._max_event_bytes = max_event_bytes
+        self.writer = Writer(connection, path, queue_size=queue_size)
+        self.readers = Readers(path, threads=readers, busy_seconds=busy_seconds)
+
+    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
+        return await self.writer.run(partial(_save, record=record, events=events, max_bytes=self._max_event_bytes))
+
+    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None:
+        return await self.readers.run(partial(reads.load_response, id=_text(id), owner=owner))
+
+    async def delete(self, id: str, *, owner: str = "") -> bool:
+        return await self.writer.run(partial(writes.delete_response, id=_text(id), owner=owner))
+
+    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+        depth = min(max_depth, _LARGEST_NUMBER)
+        return await self.readers.run(partial(reads.load_chain, id=_text(id), owner=owner, max_depth=depth))
+
+    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+        return await self.readers.run(partial(reads.find_items, ids=[_text(id) for id in ids], owner=owner))
+
+    async def list_input_items(
+        self,
+        id: str,
+        *,
+        owner: str = "",
+        limit: int = 20,
+        after: str | None = None,
+        order: Literal["asc", "desc"] = "desc",
+    ) -> ItemPage | None:
+        query = partial(reads.list_input_items, id=_text(id), owner=owner, limit=limit, after=after, order=order)
+        return await self.readers.run(query)
+
+    async def update_status(
+        self,
+        id: str,
+        status: str,
+        *,
+        owner: str = "",
+        only_from: Collection[str] = (),
+        fields: Mapping[str, Any] | None = None,
+    ) -> bool:
+        change = partial(
+            _update_status, id=_text(id), owner=owner, status=status, only_from=tuple(only_from), fields=fields
+        )
+        return await self.writer.run(change)
+
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+        change = partial(_append_events, id=_text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
+        return await self.writer.run(change)
+
+    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+        bounded = max(-1, min(after, _LARGEST_NUMBER))
+        return await self.readers.run(partial(reads.load_events, id=_text(id), owner=owner, after=bounded))
+
+    async def unfinished(self) -> list[StoredResponse]:
+        return await self.readers.run(reads.load_unfinished)
+
+    async def stats(self) -> StoreStats:
+        return await self.readers.run(reads.measure)
+
+    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+        before = await self.readers.run(reads.measure_bytes)
+        # Planned on a reader, removed in steps: saves go on in between, and what they build on is left alone.
+        branches = plan_branches(await self.readers.run(reads.load_retention_rows))
+        removed, at = 0, 0
+        while at < len(branches):
+            done, count = await self.writer.run(
+                partial(_prune_step, branches=branches, start=at, older_than=older_than, max_bytes=max_bytes)
+            )
+            removed, at = removed + count, at + done
+            if not done:
+                break
+        while await self.writer.run(_give_back_pages):
+            pass
+        return Pruned(removed, max(0, before - await self.readers.run(reads.measure_bytes)))
+
+    async def export(self) -> AsyncIterator[bytes]:
+        """In pages, each a moment of its own: a long export does not hold the file back from tidying its WAL."""
+        key, page = await self.readers.run(partial(reads.load_after, key=0, count=_EXPORT_PAGE))
+        while page:
+            for record in page:
+                yield export_line(record)
+            key, page = await self.readers.run(partial(reads.load_after, key=key, count=_EXPORT_PAGE))
+
+    async def aclose(self) -> None:
+        await self.readers.aclose()
+        # Last, because the last connection to close folds the WAL into the file.
+        await self.writer.aclose()
+
+
+def _save(connection: sqlite3.Connection, record: StoredResponse, events: EventBatch | None, max_bytes: int) -> bool:
+    key = writes.save_response(connection, record)
+    if key is not None and events is not None:
+        writes.append_events(connection, key, events, max_bytes)
+    return key is not None
+
+
+def _update_status(
+    connection: sqlite3.Connection,
+    id: str,
+    owner: str,
+    status: str,
+    only_from: tuple[str, ...],
+    fields: Mapping[str, Any] | None,
+) -> bool:
+    record = reads.load_response(connection, id, owner)
+    if record is None or (only_from and record.status not in only_from):
+        return False
+    response = patch_response(record.response, status, fields)
+    return writes.save_response(connection, replace(record, status=status, response=response)) is not None
+
+
+def _append_events(connection: sqlite3.Connection, id: str, owner: str, batch: EventBatch, max_bytes: int) -> bool:
+    if (key := writes.find_key(connection, id, owner)) is None:
+        return False
+    writes.append_events(connection, key, batch, max_bytes)
+    return True
+
+
+def _prune_step(
+    connection: sqlite3.Connection,
+    branches: Sequence[Branch[int]],
+    start: int,
+    older_than: float | None,
+    max_bytes: int | None,
+) -> tuple[int, int]:
+    """Some branches from `start` on: how many were dealt with (0: nothing is left to do), and rows removed."""
+    done = removed = 0
+    for branch in branches[start : start + _PRUNE_STEP]:
+        too_old = older_than is not None and branch.last_used < older_than
+        too_much = max_bytes is not None and reads.measure_bytes(connection) > max_bytes
+        if not too_old and not too_much:
+            break
+        removed += writes.remove_branch(connection, branch.keys)
+        done += 1
+        if removed >= _PRUNE_STEP:
+            break
+    return done, removed
+
+
+def _give_back_pages(connection: sqlite3.Connection) -> bool:
+    """Whether it may be worth calling again."""
+    before = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_STEP})").fetchall()
+    after = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    return 0 < int(after) < int(before)
+
+
+def _text(id: str) -> str:
+    """Ids come from outside: one that is not valid text is simply unknown, not an error of the database."""
+    return id.encode("utf-8", "replace").decode()

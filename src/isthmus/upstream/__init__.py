@@ -1,0 +1,1 @@
+"""The only network code: how planned bodies reach providers."""

@@ -1,0 +1,43 @@
+"""Writes the plain model catalog that a model-only process reads at start.
+
+The binary prints its own catalog (`codex debug models --bundled`, no network); we hand it back without
+Codex's own tools. Only a process-wide setting is honoured, a thread's own config is not (0.163).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from isthmus.bridge.codex.catalog import plain_catalog
+from isthmus.errors import ConfigError
+from isthmus.upstream.codex.options import ProcessOptions, child_environment, command_line
+
+
+async def with_plain_catalog(options: ProcessOptions, file: Path) -> ProcessOptions:
+    """The same options, with the catalog written to `file` and named in the config."""
+    child = await asyncio.create_subprocess_exec(
+        *command_line(options, "debug", "models", "--bundled"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=child_environment(options),
+        cwd=options.cwd,
+    )
+    try:
+        async with asyncio.timeout(options.handshake_timeout):
+            printed, _ = await child.communicate()
+        catalog = plain_catalog(msgspec.json.decode(printed))
+    except (TimeoutError, msgspec.DecodeError, AttributeError) as error:
+        raise ConfigError(
+            "this `codex` does not print its model catalog; set `model_only = false`, or use codex 0.163 or newer"
+        ) from error
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    await asyncio.to_thread(file.write_bytes, msgspec.json.encode(catalog))
+    return replace(options, config={**options.config, "model_catalog_json": str(file)})

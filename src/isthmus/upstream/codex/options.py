@@ -1,0 +1,122 @@
+"""How to start a Codex app-server: where the binary is, what it may see, how long we wait.
+
+The child's environment is an allow-list: keys that the gateway holds for other providers never reach it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from isthmus.bridge.codex.approvals import ApprovalPolicy
+from isthmus.bridge.codex.schema import PROCESS_CONFIG, merge_config
+from isthmus.errors import ConfigError
+
+ENVIRONMENT: Final = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CODEX_CA_CERTIFICATE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SYSTEMROOT",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    binary: Path
+    home: Path | None = None
+    """Its own `CODEX_HOME`; `None`: the user's, with the user's login."""
+    cwd: Path | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """`config.toml` keys for the whole process, on top of the quiet ones."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables the operator hands over by name (a custom provider's `env_key`)."""
+    approvals: ApprovalPolicy = "decline"
+    client_name: str = "isthmus"
+    client_version: str = "0"
+    handshake_timeout: float = 15.0
+    request_timeout: float = 60.0
+    shutdown_grace: float = 5.0
+    queue_size: int = 32_768
+    """Messages of one turn that may wait for a slow reader; then that turn fails and no other."""
+    max_line: int = 64 * 1024 * 1024
+
+
+def find_binary(setting: str | None = None) -> Path:
+    """The operator's setting, else the `codex` extra's binary, else `codex` on the path."""
+    if setting:
+        found = shutil.which(setting)
+        if found is None:
+            raise ConfigError(f"`{setting}` is not an executable file; set `binary` to the path of `codex`")
+        return Path(found)
+    try:
+        bundled: Any = importlib.import_module("codex_cli_bin")
+    except ImportError:
+        found = shutil.which("codex")
+        if found is None:
+            raise ConfigError(
+                "no `codex` binary found; install `isthmus[codex]`, put `codex` on the PATH, or set `binary`"
+            ) from None
+        return Path(found)
+    return Path(bundled.bundled_codex_path())
+
+
+def command_line(options: ProcessOptions, *arguments: str) -> list[str]:
+    """The program and its `-c key=value` overrides, then the subcommand."""
+    merged = merge_config(PROCESS_CONFIG, options.config)
+    overrides = [part for key, value in _flatten(merged) for part in ("-c", f"{key}={_toml(value)}")]
+    return [str(options.binary), *overrides, *arguments]
+
+
+def child_environment(options: ProcessOptions, ours: Mapping[str, str] | None = None) -> dict[str, str]:
+    source = os.environ if ours is None else ours
+    environment = {name: source[name] for name in ENVIRONMENT if name in source}
+    if options.home is not None:
+        environment["CODEX_HOME"] = str(options.home)
+    elif "CODEX_HOME" in source:
+        environment["CODEX_HOME"] = source["CODEX_HOME"]
+    return environment | dict(options.environment)
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _toml(value: Any) -> str:
+    """A TOML literal. JSON's strings, numbers, booleans and arrays of them are TOML as they stand."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        case int() | float():
+            return str(value)
+        case list() | tuple():
+            return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+        case Mapping():
+            return "{" + ", ".join(f'"{key}" = {_toml(entry)}' for key, entry in value.items()) + "}"
+        case _:
+            raise ConfigError(f"`{value!r}` cannot be written as a codex config value")

@@ -1,0 +1,210 @@
+"""Chat Completions over HTTP: one pooled client per provider.
+
+In: a plan and its body. Out: deltas. Worth knowing: a stream's read loop takes what the socket already
+has without waiting, so that a burst of tokens costs one turn of the loop; and the idle clock runs only
+while we wait for the upstream, never while our own client is slow to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from isthmus.bridge.capabilities import ReplyRules
+from isthmus.bridge.chat.decode import ChatDecoder
+from isthmus.bridge.chat.failures import upstream_failure
+from isthmus.bridge.deltas import Delta
+from isthmus.bridge.plan import Plan
+from isthmus.bridge.sse import SseParser
+from isthmus.errors import UpstreamFailed
+from isthmus.protocol.json import JsonObject
+
+MAX_REPLY: Final = 64 * 1024 * 1024
+_MAX_ERROR: Final = 64 * 1024
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 600.0
+    idle: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one provider is served."""
+
+    provider: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict)
+    proxy: str | None = None
+    trust_env: bool = True
+    verify_tls: bool = True
+    max_connections: int = 100
+    patience: Patience = Patience()
+
+
+class HttpBackend:
+    """A provider that speaks Chat Completions over HTTP."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+        response = await self._post(_encode(body))
+        try:
+            if response.status // 100 != 2:
+                raise await self._refusal(response)
+            yield self._answer(response, plan.reply)
+        finally:
+            response.close()  # not released: an answer that was left early must not go on arriving
+
+    async def ready(self) -> str | None:
+        return None
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _post(self, data: bytes) -> aiohttp.ClientResponse:
+        endpoint = self._endpoint
+        try:
+            async with asyncio.timeout(endpoint.patience.connect + endpoint.patience.first_byte):
+                return await self._client().post(
+                    endpoint.url,
+                    data=data,
+                    params=endpoint.query or None,
+                    proxy=endpoint.proxy,
+                    allow_redirects=False,
+                )
+        except TimeoutError as error:
+            raise self._timed_out("did not answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UpstreamFailed(
+                f"provider `{endpoint.provider}` cannot be reached: {_reason(error)}",
+                code="upstream_unreachable",
+                metadata={"provider": endpoint.provider},
+            ) from error
+
+    async def _answer(self, response: aiohttp.ClientResponse, rules: ReplyRules) -> AsyncIterator[Sequence[Delta]]:
+        decoder = ChatDecoder(rules)
+        kind = response.content_type
+        if kind == "text/event-stream":
+            async for deltas in self._stream(response, decoder):
+                yield deltas
+        elif kind.endswith("json") or kind in ("application/octet-stream", "text/plain"):
+            yield decoder.reply(await self._whole(response))
+        else:
+            raise UpstreamFailed(
+                f"provider `{self._endpoint.provider}` answered `{kind}`, not JSON; is `base_url` right?",
+                metadata={"provider": self._endpoint.provider},
+            )
+
+    async def _stream(self, response: aiohttp.ClientResponse, decoder: ChatDecoder) -> AsyncIterator[Sequence[Delta]]:
+        parser = SseParser()
+        chunk = decoder.chunk
+        while True:
+            data = await self._read(response)
+            events = parser.feed(data) if data else parser.end()
+            deltas = [delta for event in events for delta in chunk(event.data)]
+            if deltas:
+                yield deltas
+            if decoder.done or not data:
+                break
+        held = decoder.end()
+        if held:
+            yield held
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        """The next bytes; empty at the end."""
+        content = response.content
+        try:
+            data = content.read_nowait()
+            if data:
+                return data
+            async with asyncio.timeout(self._endpoint.patience.idle):
+                return await content.readany()
+        except TimeoutError as error:
+            raise self._timed_out(f"was silent for {self._endpoint.patience.idle:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UpstreamFailed(
+                f"provider `{self._endpoint.provider}` broke off its answer: {_reason(error)}",
+                metadata={"provider": self._endpoint.provider},
+            ) from error
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await self._read(response):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_REPLY:
+                raise UpstreamFailed(f"provider `{self._endpoint.provider}` sent more than {MAX_REPLY} bytes")
+        return b"".join(pieces)
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
+        pieces = b""
+        try:
+            while len(pieces) < _MAX_ERROR and (piece := await self._read(response)):
+                pieces += piece
+        except UpstreamFailed:
+            pass  # the status says enough
+        return upstream_failure(
+            response.status,
+            pieces[:_MAX_ERROR],
+            provider=self._endpoint.provider,
+            retry_after=parse_retry_after(response.headers.get("retry-after"), time.time()),
+        )
+
+    def _timed_out(self, words: str) -> UpstreamFailed:
+        provider = self._endpoint.provider
+        return UpstreamFailed(
+            f"provider `{provider}` {words}", code="upstream_timeout", metadata={"provider": provider}
+        )
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            endpoint = self._endpoint
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=endpoint.max_connections, ssl=endpoint.verify_tls, keepalive_timeout=30
+                ),
+                headers={"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers},
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
+                trust_env=endpoint.trust_env,
+                auto_decompress=True,
+            )
+        return self._session
+
+
+def parse_retry_after(value: str | None, now: float) -> float | None:
+    """Seconds to wait, from either form of the header."""
+    if not value:
+        return None
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(email.utils.parsedate_to_datetime(value).timestamp() - now, 0.0)
+    except (ValueError, TypeError):
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,116 @@
+"""Config → a running gateway. The one module that knows every driver."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from isthmus.config.schema import Config, ProviderConfig
+from isthmus.errors import ConfigError
+from isthmus.gateway.directory import Directory, Served
+from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.providers import Provider, load_provider
+from isthmus.store.open import open_store
+from isthmus.upstream.http import Endpoint, HttpBackend, Patience
+
+
+@asynccontextmanager
+async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
+    """A gateway with everything it needs, closed in the right order."""
+    async with AsyncExitStack() as stack:
+        served: dict[str, Served] = {}
+        for name, settings in config.providers.items():
+            served[name] = await _serve_provider(name, settings, config, stack)
+        if not served:
+            raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
+        store = open_store(config.store.url, durability=config.store.durability)
+        gateway = Gateway(
+            Directory(
+                served=served,
+                default=config.models.default or None,
+                aliases=config.models.aliases,
+                fallbacks=config.models.fallbacks,
+            ),
+            store,
+            settings=Settings(
+                strict=config.plan.strict,
+                repair_budget=config.plan.repair_budget,
+                max_chain=config.store.max_chain,
+                envelope_key=envelope_key(config.store.url),
+            ),
+            now=time.time,
+            new_id=new_id,
+        )
+        stack.push_async_callback(gateway.aclose)
+        await gateway.recover()
+        yield gateway
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def envelope_key(store_url: str) -> bytes:
+    """The key of our reasoning envelopes. It lives beside the database, so that they outlive a restart."""
+    if not store_url.startswith("sqlite:"):
+        return secrets.token_bytes(32)
+    rest = store_url.removeprefix("sqlite:")
+    path = Path((rest[2:] if rest.startswith("///") else rest) + ".key").expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        key = path.read_bytes()
+        if len(key) < 16:
+            raise ConfigError(f"`{path}` is not a key; delete it to get a new one") from None
+        return key
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror}; choose another `store.url`") from error
+    with os.fdopen(descriptor, "wb") as file:
+        key = secrets.token_bytes(32)
+        file.write(key)
+    return key
+
+
+async def _serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
+    provider = load_provider(settings.uses or name, [Path(folder) for folder in config.provider_folders])
+    base_url = settings.base_url
+    if provider.name == "demo" and not base_url:
+        from isthmus.upstream.demo import DemoServer
+
+        demo = await stack.enter_async_context(DemoServer())
+        base_url = demo.base_url
+    backend = HttpBackend(http_endpoint(name, provider, settings, base_url))
+    return Served(name, provider, backend, settings.timeouts.total)
+
+
+def http_endpoint(name: str, provider: Provider, settings: ProviderConfig, base_url: str) -> Endpoint:
+    facts = provider.endpoint.alternative(settings.endpoint) if settings.endpoint else provider.endpoint
+    base = base_url or facts.base_url
+    if not base:
+        raise ConfigError(
+            f"provider `{name}` has no address; set `providers.{name}.base_url`", param=f"providers.{name}.base_url"
+        )
+    headers = dict(facts.headers)
+    if settings.api_key:
+        if facts.auth == "bearer":
+            headers["authorization"] = f"Bearer {settings.api_key}"
+        elif facts.auth != "none":
+            headers[facts.auth] = settings.api_key
+    headers |= settings.headers
+    direct = settings.proxy == "direct"
+    return Endpoint(
+        provider=name,
+        url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
+        headers=headers,
+        query=settings.query,
+        proxy=settings.proxy if settings.proxy and not direct else None,
+        trust_env=not direct and not settings.proxy,
+        verify_tls=settings.verify_tls,
+        max_connections=settings.max_connections,
+        patience=Patience(settings.timeouts.connect, settings.timeouts.first_byte, settings.timeouts.idle),
+    )

@@ -1,0 +1,129 @@
+"""Items without a counterpart: each type has a planned fate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.history import Acted, Said, normalise_history
+from isthmus.bridge.history.parts import words_of
+from isthmus.bridge.history.turns import Image
+
+BASE64 = "QUJD" * 100
+
+FATES: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    # item, action, who says the note, the note
+    "additional tools": ({"type": "additional_tools", "tools": []}, "supported", "", ""),
+    "web search": ({"type": "web_search_call", "id": "ws", "action": {"query": "q"}}, "ignored", "", ""),
+    "file search without results": ({"type": "file_search_call", "queries": ["q"], "results": None}, "ignored", "", ""),
+    "file search": (
+        {"type": "file_search_call", "queries": ["q"], "results": [{"filename": "a.md", "text": "snippet"}]},
+        "degraded",
+        "assistant",
+        "[file search for q found]\na.md: snippet",
+    ),
+    "computer call": (
+        {"type": "computer_call", "call_id": "1", "action": {"type": "click", "x": 1}},
+        "degraded",
+        "assistant",
+        '[computer action: {"type":"click","x":1}]',
+    ),
+    "computer output": (
+        {"type": "computer_call_output", "call_id": "1", "output": {"type": "computer_screenshot", "file_id": "f"}},
+        "degraded",
+        "user",
+        "[screenshot after the computer action]",
+    ),
+    "code interpreter": (
+        {
+            "type": "code_interpreter_call",
+            "code": "print(1)",
+            "outputs": [{"type": "logs", "logs": "1"}, {"type": "image", "url": f"data:image/png;base64,{BASE64}"}],
+        },
+        "degraded",
+        "assistant",
+        "[ran code]\nprint(1)\n[its output]\n1\n[image omitted]",
+    ),
+    "empty code interpreter": ({"type": "code_interpreter_call", "code": None, "outputs": None}, "ignored", "", ""),
+    "image generation": (
+        {"type": "image_generation_call", "result": BASE64, "revised_prompt": "a cat"},
+        "degraded",
+        "assistant",
+        "[generated an image: a cat]",
+    ),
+    "mcp tools": ({"type": "mcp_list_tools", "server_label": "s", "tools": []}, "ignored", "", ""),
+    "mcp call": (
+        {"type": "mcp_call", "server_label": "s", "name": "t", "arguments": '{"a":1}', "output": "done"},
+        "degraded",
+        "assistant",
+        '[called s.t with {"a":1}]\ndone',
+    ),
+    "failed mcp call": (
+        {"type": "mcp_call", "server_label": "s", "name": "t", "arguments": "", "error": {"code": 3}},
+        "degraded",
+        "assistant",
+        '[called s.t with {}]\n[it failed: {"code":3}]',
+    ),
+    "mcp call with an image inside": (
+        {"type": "mcp_call", "name": "t", "output": f'{{"data":"{BASE64}","url":"data:image/png;base64,QUJD"}}'},
+        "degraded",
+        "assistant",
+        '[called t with {}]\n{"data":"[data omitted]","url":"[data omitted]"}',
+    ),
+    "mcp approval request": (
+        {"type": "mcp_approval_request", "server_label": "s", "name": "t", "arguments": "{}"},
+        "degraded",
+        "assistant",
+        "[asked for approval to call s.t with {}]",
+    ),
+    "mcp approval": (
+        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
+        "degraded",
+        "user",
+        "[the tool call was approved]",
+    ),
+    "mcp denial": (
+        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": False, "reason": "no"},
+        "degraded",
+        "user",
+        "[the tool call was denied: no]",
+    ),
+    "agent message": (
+        {"type": "agent_message", "author": "/root", "content": [{"type": "input_text", "text": "go"}]},
+        "degraded",
+        "user",
+        "[message from agent /root]\ngo",
+    ),
+    "sealed agent message": (
+        {"type": "agent_message", "content": [{"type": "encrypted_content", "encrypted_content": "x"}]},
+        "ignored",
+        "",
+        "",
+    ),
+    "compaction trigger": ({"type": "compaction_trigger"}, "ignored", "", ""),
+    "unknown": ({"type": "holodeck_call", "text": "x"}, "ignored", "", ""),
+}
+
+
+@pytest.mark.parametrize(("item", "action", "role", "note"), FATES.values(), ids=FATES.keys())
+def test_each_item_type_has_a_planned_fate(item: dict[str, Any], action: str, role: str, note: str) -> None:
+    history = normalise_history([item])
+    (decision,) = history.decisions
+    code = "" if action == "supported" else f"bridge.item.{action}"
+    assert (decision.path, decision.action, decision.code) == ("input[0]", action, code)
+    assert decision.reason
+    match history.turns:
+        case ():
+            assert (role, note) == ("", "")
+        case (Acted(texts=texts),):
+            assert (role, note) == ("assistant", *texts)
+        case (Said(role=said, parts=parts),):
+            assert (role, note) == (said, *words_of(parts))
+
+
+def test_a_screenshot_keeps_its_image() -> None:
+    output = {"type": "computer_screenshot", "image_url": "https://x/y.png"}
+    (turn,) = normalise_history([{"type": "computer_call_output", "call_id": "1", "output": output}]).turns
+    assert isinstance(turn, Said)
+    assert turn.parts[1] == Image("input[0].output", "https://x/y.png")

@@ -1,0 +1,110 @@
+"""Server-sent events: whole, byte by byte, cut anywhere; every line end; nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.bridge.sse import PING, SseEvent, SseParser, encode_data, encode_event
+from isthmus.errors import UpstreamFailed
+
+
+def parse(data: bytes, cuts: list[int] | None = None) -> list[SseEvent]:
+    parser = SseParser()
+    events: list[SseEvent] = []
+    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts or [])})
+    for start, stop in pairwise(edges):
+        events += parser.feed(data[start:stop])
+    return events + parser.end()
+
+
+CASES = {
+    "one event": (b"data: a\n\n", [SseEvent(b"a")]),
+    "no space after the colon": (b"data:a\n\n", [SseEvent(b"a")]),
+    "only one space is removed": (b"data:  a\n\n", [SseEvent(b" a")]),
+    "named": (b"event: ping\ndata: a\n\n", [SseEvent(b"a", "ping")]),
+    "name does not carry over": (b"event: x\ndata: a\n\ndata: b\n\n", [SseEvent(b"a", "x"), SseEvent(b"b")]),
+    "multi-line data": (b"data: a\ndata: b\n\n", [SseEvent(b"a\nb")]),
+    "empty data line": (b"data\ndata: b\n\n", [SseEvent(b"\nb")]),
+    "comments": (b": OPENROUTER PROCESSING\n\ndata: a\n: ping\n\n", [SseEvent(b"a")]),
+    "CRLF": (b"event: e\r\ndata: a\r\n\r\ndata: b\r\n\r\n", [SseEvent(b"a", "e"), SseEvent(b"b")]),
+    "CR": (b"data: a\r\rdata: b\r\r", [SseEvent(b"a"), SseEvent(b"b")]),
+    "id stays": (b"id: 7\ndata: a\n\ndata: b\n\n", [SseEvent(b"a", "", "7"), SseEvent(b"b", "", "7")]),
+    "byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [SseEvent(b"a")]),
+    "event without data is no event": (b"event: x\n\ndata: a\n\n", [SseEvent(b"a")]),
+    "last blank line missing": (b"data: a\n\ndata: b\n", [SseEvent(b"a"), SseEvent(b"b")]),
+    "last line end missing": (b"data: a\n\ndata: b", [SseEvent(b"a"), SseEvent(b"b")]),
+    "unknown fields": (b"retry: 10\nfoo: bar\ndata: a\n\n", [SseEvent(b"a")]),
+    "nothing": (b"", []),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), CASES.values(), ids=CASES.keys())
+def test_events_are_read_whole_and_byte_by_byte(data: bytes, expected: list[SseEvent]) -> None:
+    assert parse(data) == expected
+    assert parse(data, list(range(len(data)))) == expected
+
+
+WHOLE = {name: case for name, case in CASES.items() if not name.startswith("last ")}
+
+
+@pytest.mark.parametrize(("data", "expected"), WHOLE.values(), ids=WHOLE.keys())
+def test_more_bytes_behind_change_nothing_before(data: bytes, expected: list[SseEvent]) -> None:
+    events = parse(data + b"data: behind\n\n")
+    assert events[:-1] == expected
+    assert events[-1].data == b"behind"
+
+
+@given(
+    st.lists(st.text(max_size=20), min_size=1, max_size=6),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.lists(st.integers(0, 10_000), max_size=12),
+)
+@settings(max_examples=300, deadline=None)
+def test_cutting_never_changes_the_events(texts: list[str], newline: str, cuts: list[int]) -> None:
+    frames = [json.dumps(text, ensure_ascii=False) for text in texts]
+    data = "".join(f"data: {frame}{newline}{newline}" for frame in frames).encode()
+    expected = [SseEvent(frame.encode()) for frame in frames]
+    assert parse(data) == expected
+    assert parse(data, cuts) == expected
+
+
+def test_a_utf8_character_cut_in_the_middle_survives() -> None:
+    data = 'data: {"é": "𝄞"}\n\n'.encode()
+    for cut in range(len(data)):
+        [event] = parse(data, [cut])
+        assert json.loads(event.data) == {"é": "𝄞"}
+
+
+def test_an_endless_line_is_refused() -> None:
+    parser = SseParser(max_event=100)
+    with pytest.raises(UpstreamFailed, match="more than 100 bytes"):
+        for _ in range(50):
+            parser.feed(b"data: " + b"x" * 10)
+
+
+def test_an_endless_event_of_many_lines_is_refused() -> None:
+    parser = SseParser(max_event=100)
+    with pytest.raises(UpstreamFailed, match="more than 100 bytes"):
+        for _ in range(50):
+            parser.feed(b"data: xxxxxxxxxx\n")
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=30), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_what_is_written_is_read_back(fields: dict[str, str]) -> None:
+    event = {**fields, "type": "response.created"}
+    data = encode_event(event)
+    assert data.endswith(b"\n\n")
+    assert data.count(b"\n") == 3  # one piece, two lines: no newline can hide in the JSON
+    [read] = parse(data)
+    assert (read.event, json.loads(read.data)) == ("response.created", event)
+
+
+def test_chat_chunks_and_pings_have_no_event_line() -> None:
+    assert encode_data({"a": 1}) == b'data: {"a":1}\n\n'
+    assert parse(PING) == []

@@ -1,0 +1,44 @@
+"""One question, asked of every store. A new store joins by adding to `STORES` how it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isthmus.ports import Store
+from isthmus.store.memory import MemoryStore
+from isthmus.store.sqlite.store import SqliteStore
+
+Opener = Callable[..., Store]
+Question = Callable[[Store], Awaitable[None]]
+
+STORES: dict[str, Opener] = {
+    "memory": lambda folder, **limits: MemoryStore(**limits),
+    "sqlite": lambda folder, **limits: SqliteStore(folder / "store.db", **limits),
+    "sqlite-power": lambda folder, **limits: SqliteStore(folder / "store.db", durability="power", **limits),
+}
+
+
+def every_store(**limits: Any) -> Callable[[Question], Callable[[Opener, Path], None]]:
+    """Turn an async question into a test for each store, opened with these limits and closed afterwards."""
+
+    def wrap(question: Question) -> Callable[[Opener, Path], None]:
+        @pytest.mark.parametrize("opener", STORES.values(), ids=STORES.keys())
+        def test(opener: Opener, tmp_path: Path) -> None:
+            async def ask() -> None:
+                store = opener(tmp_path, **limits)
+                try:
+                    await question(store)
+                finally:
+                    await store.aclose()
+
+            asyncio.run(ask())
+
+        test.__name__, test.__doc__ = question.__name__, question.__doc__
+        return test
+
+    return wrap

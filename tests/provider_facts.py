@@ -1,0 +1,67 @@
+"""What the conformance questions share: every provider file, its models, and the planners to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
+from isthmus.bridge.host import Host
+from isthmus.bridge.merge import deep_merge
+from isthmus.bridge.parse import parse_request
+from isthmus.providers import Provider, load_provider, provider_names
+
+NAMES = provider_names()
+MODELS = {
+    name: list(dict.fromkeys([provider.default_model, *(entry.example for entry in provider.models), "unlisted"]))
+    for name in NAMES
+    for provider in [load_provider(name)]
+}
+USER_DIRS: list[Path] = []
+"""Where faults are put, to prove that a question can fail."""
+
+each_file = pytest.mark.parametrize("name", NAMES)
+
+
+def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
+    """Ask about every model that a file names, its default, and one that it does not name."""
+
+    def ask(name: str) -> None:
+        for model in MODELS[name]:
+            try:
+                question(name, model)
+            except AssertionError as error:
+                error.add_note(f"asked about the model `{model}`")
+                raise
+
+    ask.__name__ = question.__name__
+    return each_file(ask)
+
+
+def provider_of(name: str) -> Provider:
+    return load_provider(name, USER_DIRS)
+
+
+def facts_of(name: str, model: str) -> ProviderCapabilities:
+    return provider_of(name).capabilities(model)
+
+
+def plan(facts: ProviderCapabilities, body: Mapping[str, Any], **options: Any) -> CompatibilityPlan:
+    request = parse_request({"model": facts.model or "any", "input": "hello", **body})
+    return plan_bridge_compatibility(request, facts, Host(), **options)
+
+
+def sent(found: CompatibilityPlan) -> dict[str, Any]:
+    """The body fields that a plan makes."""
+    return deep_merge(*(decision.sends for decision in found.decisions))
+
+
+def effort_decision(found: CompatibilityPlan) -> CompatibilityDecision:
+    decision = found.decision("reasoning.effort")
+    assert decision is not None
+    return decision

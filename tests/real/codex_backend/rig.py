@@ -1,0 +1,186 @@
+"""A real `codex app-server` with a scripted Responses upstream behind it, on loopback, for one test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import pytest
+
+from isthmus.bridge.codex.approvals import ApprovalPolicy
+from isthmus.bridge.codex.dynamic_tools import plan_dynamic_tools
+from isthmus.bridge.codex.schema import text_input
+from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Text
+from isthmus.errors import ConfigError
+from isthmus.testing import Answer, ScriptedUpstream, Step, stream
+from isthmus.upstream.codex.methods import ThreadSpec, TurnSpec
+from isthmus.upstream.codex.options import ProcessOptions, find_binary
+from isthmus.upstream.codex.process import CodexProcess, start_process
+from isthmus.upstream.codex.session import CodexSessions
+from isthmus.upstream.codex.supervisor import Backoff, Supervisor
+
+try:
+    BINARY: Path | None = find_binary()
+except ConfigError:
+    BINARY = None
+
+real = [pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no codex binary: install `isthmus[codex]`")]
+
+Arguments = ParamSpec("Arguments")
+USAGE = {
+    "input_tokens": 10,
+    "input_tokens_details": {"cached_tokens": 3},
+    "output_tokens": 5,
+    "output_tokens_details": {"reasoning_tokens": 2},
+    "total_tokens": 15,
+}
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Weather of a city",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+TIME = {"type": "function", "name": "get_time", "parameters": {"type": "object", "properties": {}}}
+
+
+def in_loop(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callable[Arguments, None]:
+    """Run a coroutine test on a loop of its own, and never for longer than half a minute."""
+
+    @functools.wraps(test)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
+
+    return run
+
+
+@dataclass(slots=True)
+class Rig:
+    upstream: ScriptedUpstream
+    options: ProcessOptions
+    supervisor: Supervisor[CodexProcess]
+    sessions: CodexSessions
+
+    def bodies(self) -> list[dict[str, Any]]:
+        return [request.json for request in self.upstream.requests]
+
+
+@contextlib.asynccontextmanager
+async def rig(folder: Path, *steps: Step, approvals: ApprovalPolicy = "decline", **sessions: Any) -> AsyncIterator[Rig]:
+    async with ScriptedUpstream(steps) as upstream:
+        options = process_options(folder, upstream.base_url, approvals=approvals)
+        supervisor = Supervisor(lambda: start_process(options), backoff=Backoff(first=0.01))
+        async with CodexSessions(supervisor, **sessions) as running:
+            yield Rig(upstream, options, supervisor, running)
+
+
+def process_options(folder: Path, base_url: str, **fields: Any) -> ProcessOptions:
+    assert BINARY is not None
+    home, work = folder / "codex-home", folder / "work"
+    home.mkdir(exist_ok=True)
+    work.mkdir(exist_ok=True)
+    provider = {
+        "name": "scripted",
+        "base_url": base_url,
+        "wire_api": "responses",
+        "request_max_retries": 0,
+        "stream_max_retries": 0,
+    }
+    config = {"model_provider": "scripted", "model_providers": {"scripted": provider}}
+    return ProcessOptions(binary=BINARY, home=home, cwd=work, config=config, **fields)
+
+
+def spec(*tools: dict[str, Any], choice: Any = "auto", model: str = "scripted-model", **fields: Any) -> ThreadSpec:
+    return ThreadSpec(model=model, tools=plan_dynamic_tools(tools, choice), base_instructions="BASE", **fields)
+
+
+def ask(text: str = "Hello?", **fields: Any) -> TurnSpec:
+    return TurnSpec(items=(text_input(text),), **fields)
+
+
+async def collect(leg: AsyncGenerator[Delta, None]) -> list[Delta]:
+    async with contextlib.aclosing(leg):
+        return [delta async for delta in leg]
+
+
+def text_of(deltas: list[Delta]) -> str:
+    return "".join(delta.text for delta in deltas if isinstance(delta, Text))
+
+
+def calls_of(deltas: list[Delta]) -> list[tuple[str | None, str, str]]:
+    """(id, name, arguments) of every call, in order."""
+    arguments = {delta.slot: delta.text for delta in deltas if isinstance(delta, CallArguments)}
+    return [(delta.id, delta.name, arguments[delta.slot]) for delta in deltas if isinstance(delta, CallOpened)]
+
+
+def tool_names(body: dict[str, Any]) -> list[str]:
+    return [tool.get("name", tool["type"]) for tool in body.get("tools", [])]
+
+
+def outputs_in(body: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(item["call_id"], item["output"]) for item in body["input"] if item["type"] == "function_call_output"]
+
+
+def says(*pieces: str, thought: str = "") -> Answer:
+    """A Responses stream with a message in these pieces, and perhaps a reasoning summary before it."""
+    return stream([*_thinking(thought), *message_events(*pieces), completed()], done=False)
+
+
+def calls(*made: tuple[str, str, str]) -> Answer:
+    """A Responses stream that calls tools: (call id, name, argument text) each."""
+    events = [
+        {
+            "type": "response.output_item.done",
+            "output_index": index,
+            "item": {"type": "function_call", "id": f"fc_{index}", "call_id": c, "name": n, "arguments": a},
+        }
+        for index, (c, n, a) in enumerate(made)
+    ]
+    return stream([*events, completed()], done=False)
+
+
+def message_events(*pieces: str) -> list[Any]:
+    return [*opened_message(), *(text_delta(piece) for piece in pieces), closed_message("".join(pieces))]
+
+
+def opened_message() -> list[Any]:
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    return [{"type": "response.output_item.added", "output_index": 0, "item": item}]
+
+
+def text_delta(text: str) -> dict[str, Any]:
+    return {
+        "type": "response.output_text.delta",
+        "item_id": "msg_1",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": text,
+    }
+
+
+def closed_message(text: str) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text}]
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
+    return {"type": "response.output_item.done", "output_index": 0, "item": item}
+
+
+def completed() -> dict[str, Any]:
+    return {"type": "response.completed", "response": {"id": "resp_1", "usage": USAGE}}
+
+
+def _thinking(text: str) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    place = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+    added = {"type": "reasoning", "id": "rs_1", "summary": []}
+    whole = {**added, "summary": [{"type": "summary_text", "text": text}]}
+    return [
+        {"type": "response.output_item.added", "output_index": 0, "item": added},
+        {"type": "response.reasoning_summary_part.added", **place, "part": {"type": "summary_text", "text": ""}},
+        {"type": "response.reasoning_summary_text.delta", **place, "delta": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": whole},
+    ]

@@ -1,0 +1,100 @@
+"""The seven ways in which a known proxy breaks on the real binary; here each is a fact that holds.
+
+Other tests beside this one look at the same ground more closely; these names are the checklist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from isthmus.bridge.codex.dynamic_tools import DynamicTools
+from isthmus.bridge.deltas import Failed, Finished, Text
+from isthmus.testing import Gate, error, stream
+from isthmus.upstream.codex.failures import RpcRefused
+from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput
+from real.codex_backend.rig import (
+    WEATHER,
+    ask,
+    calls,
+    calls_of,
+    closed_message,
+    collect,
+    completed,
+    in_loop,
+    opened_message,
+    outputs_in,
+    real,
+    rig,
+    says,
+    spec,
+    text_delta,
+    text_of,
+)
+
+pytestmark = real
+
+
+@in_loop
+async def test_defect_1_tools_are_accepted_and_an_early_refusal_kills_nothing(tmp_path: Path) -> None:
+    async with rig(tmp_path, says("Alive")) as codex:
+        reserved = DynamicTools(({"name": "mcp__x", "inputSchema": {"type": "object"}},), {"mcp__x": "x"})
+        with pytest.raises(RpcRefused, match="reserved"):
+            await codex.sessions.start(ThreadSpec("m", reserved))
+        thread = await codex.sessions.start(spec(WEATHER))
+        assert text_of(await collect(thread.run(ask()))) == "Alive"
+        assert codex.sessions.health().restarts == 0
+
+
+@in_loop
+async def test_defect_2_tokens_stream_under_their_real_name(tmp_path: Path) -> None:
+    gate = Gate("rest")
+    answer = [*opened_message(), text_delta("a"), gate, text_delta("b"), closed_message("ab"), completed()]
+    async with rig(tmp_path, stream(answer, done=False)) as codex:
+        leg = (await codex.sessions.start(spec())).run(ask())
+        assert await anext(leg) == Text("a")
+        gate.open()
+        assert text_of([delta async for delta in leg]) == "b"
+
+
+@in_loop
+async def test_defect_3_a_tool_call_finishes_its_leg_at_once(tmp_path: Path) -> None:
+    async with rig(tmp_path, calls(("call_a", "get_weather", "{}"))) as codex:
+        thread = await codex.sessions.start(spec(WEATHER))
+        async with asyncio.timeout(3):
+            deltas = await collect(thread.run(ask()))
+        assert deltas[-1] == Finished("tool_calls")
+
+
+@in_loop
+async def test_defect_4_a_whole_reply_keeps_its_tool_call(tmp_path: Path) -> None:
+    async with rig(tmp_path, calls(("call_a", "get_weather", "{}"))) as codex:
+        thread = await codex.sessions.start(spec(WEATHER))
+        assert calls_of(await collect(thread.run(ask()))) == [("call_a", "get_weather", "{}")]
+
+
+@in_loop
+async def test_defect_5_the_output_reaches_the_model_and_nobody_is_asked_twice(tmp_path: Path) -> None:
+    async with rig(tmp_path, calls(("call_a", "get_weather", "{}")), says("Done")) as codex:
+        thread = await codex.sessions.start(spec(WEATHER))
+        await collect(thread.run(ask()))
+        await collect(thread.answer({"call_a": ToolOutput("21C")}))
+        assert outputs_in(codex.bodies()[1]) == [("call_a", "21C")]
+        assert len(codex.bodies()) == 2
+
+
+@in_loop
+async def test_defect_6_text_without_deltas_is_not_empty(tmp_path: Path) -> None:
+    async with rig(tmp_path, stream([closed_message("Whole"), completed()], done=False)) as codex:
+        thread = await codex.sessions.start(spec())
+        assert text_of(await collect(thread.run(ask()))) == "Whole"
+
+
+@in_loop
+async def test_defect_7_a_failed_turn_resolves_with_the_real_error(tmp_path: Path) -> None:
+    async with rig(tmp_path, error(400, "the real reason")) as codex:
+        thread = await codex.sessions.start(spec())
+        async with asyncio.timeout(3):
+            assert await collect(thread.run(ask())) == [Failed("the real reason", "invalid_prompt")]
