@@ -71,7 +71,10 @@ def _run(
     path = Path.cwd() / (path.expanduser() / FILE_NAME if path.expanduser().is_dir() else path.expanduser())
     if not dry_run:
         _allow_overwrite(console, path, yes=yes, force=force)
-    answers = _fill_in(given) if yes else wizard.ask(given, port_given=port_given)
+    if yes:
+        answers = replace(given, default=given.default or default_model(given.providers, wizard.folders))
+    else:
+        answers = wizard.ask(given, port_given=port_given)
     answers = replace(answers, store=answers.store or _store_beside(path))
     text = write_text(answers)
     problems = check_text(text, os.environ)
@@ -95,23 +98,16 @@ def _parse_providers(providers: list[str], keys: list[str]) -> tuple[ProviderAns
     for entry in keys:
         name, _, variable = (side.strip() for side in entry.partition("="))
         if name not in parsed:
-            raise ConfigError(f"`--key {entry}` belongs to no `--provider`; write `--key NAME=VARIABLE`")
+            raise ConfigError(f"`--key {name}=…` belongs to no `--provider`; write `--key NAME=VARIABLE`")
         if not variable.isidentifier() or not variable.isascii():
             # A key on the command line ends up in the shell's history, so only a variable's name is taken.
             raise ConfigError(f"`--key {name}=…` must name an environment variable, such as `{name.upper()}_API_KEY`")
         parsed[name] = replace(parsed[name], api_key=f"${{{variable}}}")
-    return tuple(parsed.values())
-
-
-def _fill_in(given: Answers) -> Answers:
-    """Without questions: keys from the variables that the provider files name, the first provider's model."""
-    providers = tuple(_with_reference(provider) for provider in given.providers)
-    return replace(
-        given, providers=providers, default=given.default or default_model(providers, own_provider_folders(os.environ))
-    )
+    return tuple(_with_reference(provider) for provider in parsed.values())
 
 
 def _with_reference(provider: ProviderAnswer) -> ProviderAnswer:
+    """The key from the variable that the provider file names, unless the address is another one."""
     known = find_known(provider.uses or provider.name, own_provider_folders(os.environ))
     if provider.api_key or provider.base_url or not known.needs_key:
         return provider

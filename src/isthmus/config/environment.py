@@ -34,13 +34,12 @@ class Variable:
 
 def read_variables(environ: Mapping[str, str], providers: Iterable[str]) -> tuple[list[Variable], list[Problem]]:
     """The values that the environment sets; an empty variable sets nothing."""
-    known = known_variables(providers)
+    names = [name for name in environ if name.startswith(PREFIX) and name not in OTHERS and environ[name].strip()]
+    known = known_variables(providers) if names else {}
     found: list[Variable] = []
     problems: list[Problem] = []
     # The short forms come first, so that the full name wins where both are set.
-    for name in sorted(environ, key=lambda name: (name not in SHORT, name)):
-        if not name.startswith(PREFIX) or name in OTHERS or not environ[name].strip():
-            continue
+    for name in sorted(names, key=lambda name: (name not in SHORT, name)):
         if name not in known:
             near = nearest_name(name, known)
             fix = f"did you mean `{near}`?" if near else "unset it, or correct its name"
@@ -59,8 +58,10 @@ def known_variables(providers: Iterable[str]) -> dict[str, tuple[KeyPath, bool]]
     found: dict[str, tuple[KeyPath, bool]] = {name: (path, False) for name, path in SHORT.items()}
     for path, is_table in _paths(Config, ()):
         found[_name(path)] = (path, is_table)
+    of_a_provider = list(_paths(ProviderConfig, ()))
     for provider in providers:
-        for path, is_table in _paths(ProviderConfig, ("providers", provider)):
+        for below, is_table in of_a_provider:
+            path = ("providers", provider, *below)
             found[_name(path)] = (path, is_table)
     return found
 

@@ -260,7 +260,7 @@ class Assembler:
 
     def _arguments(self, delta: CallArguments) -> None:
         block = self._calls.get(delta.slot)
-        if block is not None and block in self._open_calls:
+        if block is not None and block.open:
             block.append(delta.text, delta.replace)
 
     def _other(self, delta: Delta) -> None:

@@ -14,12 +14,13 @@ free text as soon as they see that event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from isthmus.bridge.assemble.emitter import Emitter
+from isthmus.bridge.assemble.replay import tell_commands
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.custom_input import CustomInputStream
 from isthmus.bridge.tools.restore import restore_tool_call
@@ -45,6 +46,7 @@ class CallBlock:
     __slots__ = (
         "_emitter",
         "_identities",
+        "_pieces",
         "_place",
         "_stream",
         "_streamed",
@@ -52,8 +54,8 @@ class CallBlock:
         "identity",
         "item_id",
         "name",
+        "open",
         "output_index",
-        "text",
     )
 
     def __init__(
@@ -71,8 +73,9 @@ class CallBlock:
         self._identities = identities
         self._emitter = emitter
         self._place = place
-        self.text = ""
-        self._streamed = ""
+        self._pieces: list[str] = []
+        self._streamed: list[str] = []
+        self.open = True
         self.item_id = ""
         self.output_index = -1
         custom = identity is not None and identity.requested_type == "custom"
@@ -89,6 +92,18 @@ class CallBlock:
         return self.output_index >= 0
 
     @property
+    def text(self) -> str:
+        """The argument text so far."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    @property
+    def streamed(self) -> str:
+        """What the client has seen of it."""
+        return "".join(self._streamed)
+
+    @property
     def whole(self) -> bool:
         """Whether the arguments so far are one complete JSON value (or, for free text, may be)."""
         try:
@@ -100,11 +115,13 @@ class CallBlock:
     def append(self, text: str, replace: bool) -> None:
         if replace:
             # Told anew: what was streamed stays true as far as the new text agrees with it.
-            text, self.text = text[len(self.text) :] if text.startswith(self.text) else "", text
+            before = self.text
+            self._pieces = [text]
+            text = text[len(before) :] if text.startswith(before) else ""
+            if not text:
+                return
         else:
-            self.text += text
-        if not text:
-            return
+            self._pieces.append(text)
         if self._stream is not None:
             self._stream_input(text)
         elif self.visible:
@@ -112,6 +129,7 @@ class CallBlock:
 
     def close(self, *, cut: bool) -> tuple[JsonObject, tuple[CompatibilityDiagnostic, ...]]:
         """The finished item and its last events. `cut`: the reply ended before the call did."""
+        self.open = False
         if cut:
             return self._close_cut()
         name = self.identity.provider_name if self.identity is not None else self.name
@@ -121,7 +139,7 @@ class CallBlock:
         item = restored.item
         diagnostics = restored.diagnostics
         if self._stream is not None and self.visible and item["type"] != "custom_tool_call":
-            item = self._custom_item(self._streamed, "completed")
+            item = self._custom_item(self.streamed, "completed")
         if not self.visible:
             self._open(_in_progress(item))
         item["id"] = self.item_id
@@ -133,7 +151,7 @@ class CallBlock:
             "bridge.tool.call_incomplete", "output", f"the call to `{self.name}` was cut off before it was whole"
         )
         if self._stream is not None and self.visible:
-            return self._custom_item(self._streamed, "incomplete"), (said,)
+            return self._custom_item(self.streamed, "incomplete"), (said,)
         if not self.visible:
             self._open(self._empty_function_call())
             self._delta("response.function_call_arguments.delta", self.text)
@@ -160,26 +178,20 @@ class CallBlock:
                 self._emit_item_done("response.custom_tool_call_input.done", "input", item)
             case kind:
                 if kind == "shell_call":
-                    self._commands(item["action"].get("commands") or ())
+                    tell_commands(self._emitter, self.output_index, item["action"].get("commands") or ())
                 self._emitter.emit("response.output_item.done", output_index=self.output_index, item=item)
 
     def _rest(self, event: str, final: str) -> None:
-        if final.startswith(self._streamed) and len(final) > len(self._streamed):
-            self._delta(event, final[len(self._streamed) :])
-
-    def _commands(self, commands: Sequence[str]) -> None:
-        for index, command in enumerate(commands):
-            where = {"output_index": self.output_index, "command_index": index}
-            self._emitter.emit("response.shell_call_command.added", **where, command="")
-            self._emitter.emit("response.shell_call_command.delta", **where, delta=command)
-            self._emitter.emit("response.shell_call_command.done", **where, command=command)
+        streamed = self.streamed
+        if final.startswith(streamed) and len(final) > len(streamed):
+            self._delta(event, final[len(streamed) :])
 
     def _emit_item_done(self, event: str, field: str, item: JsonObject) -> None:
         self._emitter.emit(event, item_id=self.item_id, output_index=self.output_index, **{field: item[field]})
         self._emitter.emit("response.output_item.done", output_index=self.output_index, item=item)
 
     def _delta(self, event: str, text: str) -> None:
-        self._streamed += text
+        self._streamed.append(text)
         emitter = self._emitter
         emitter.events.append(
             {

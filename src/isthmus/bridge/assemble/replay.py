@@ -5,6 +5,7 @@ Every item is whole by now, so each part comes as one delta. Same order, same id
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from isthmus.bridge.assemble.emitter import Emitter, Event
@@ -38,7 +39,11 @@ def _tell_item(emitter: Emitter, index: int, item: JsonObject) -> None:
     call = _EMPTY.get(item["type"])
     if call is not None:
         opened[call[0]] = ""
+    commands = item["action"].get("commands") or () if item["type"] == "shell_call" else ()
+    if commands:
+        opened["action"] = {**item["action"], "commands": []}
     emitter.emit("response.output_item.added", output_index=index, item=opened)
+    tell_commands(emitter, index, commands)
     where = {"item_id": item["id"], "output_index": index}
     if call is not None:
         emitter.emit(f"response.{call[1]}.delta", **where, delta=item[call[0]])
@@ -53,6 +58,15 @@ def _tell_item(emitter: Emitter, index: int, item: JsonObject) -> None:
         for number, part in enumerate(item.get("content") or ()):
             _tell_part(emitter, {**where, "content_index": number}, part)
     emitter.emit("response.output_item.done", output_index=index, item=item)
+
+
+def tell_commands(emitter: Emitter, output_index: int, commands: Sequence[str]) -> None:
+    """A shell call's commands have events of their own."""
+    for index, command in enumerate(commands):
+        where = {"output_index": output_index, "command_index": index}
+        emitter.emit("response.shell_call_command.added", **where, command="")
+        emitter.emit("response.shell_call_command.delta", **where, delta=command)
+        emitter.emit("response.shell_call_command.done", **where, command=command)
 
 
 def _tell_part(emitter: Emitter, at: JsonObject, part: JsonObject) -> None:

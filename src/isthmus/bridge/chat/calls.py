@@ -23,14 +23,20 @@ from isthmus.protocol.json import JsonObject
 
 
 class _Slot:
-    __slots__ = ("id", "name", "opened", "slot", "text")
+    __slots__ = ("id", "name", "opened", "pieces", "slot")
 
     def __init__(self, slot: int, id: str | None, name: str) -> None:
         self.slot = slot
         self.id = id
         self.name = name
         self.opened = False
-        self.text = ""
+        self.pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
 
 
 class CallReader:
@@ -48,7 +54,7 @@ class CallReader:
         if not isinstance(fragments, list):
             return
         for fragment in fragments:
-            if isinstance(fragment, dict):
+            if isinstance(fragment, dict) and not self._goes_on(fragment, out):
                 self._read_one(fragment, out)
 
     def end(self, out: list[Delta]) -> None:
@@ -56,6 +62,24 @@ class CallReader:
         for slot in self._slots:
             if not slot.opened:
                 self._open(slot, out)
+
+    def _goes_on(self, fragment: JsonObject, out: list[Delta]) -> bool:
+        """The hot path: more arguments for an open call, named by its index and nothing else."""
+        index = fragment.get("index")
+        slot = self._by_index.get(index) if type(index) is int else None
+        if slot is None or not slot.opened or fragment.get("id") or "extra_content" in fragment:
+            return False
+        function = fragment.get("function")
+        if type(function) is not dict or function.get("name"):
+            return False
+        arguments = function.get("arguments")
+        if type(arguments) is not str:
+            return False
+        self._last = slot
+        if arguments:
+            slot.pieces.append(arguments)
+            out.append(CallArguments(slot.slot, arguments))
+        return True
 
     def _read_one(self, fragment: JsonObject, out: list[Delta]) -> None:
         function = fragment.get("function")
@@ -76,9 +100,9 @@ class CallReader:
         if not slot.name and name:
             slot.name = name
         if replace:
-            slot.text = arguments
-        else:
-            slot.text += arguments
+            slot.pieces = [arguments]
+        elif arguments:
+            slot.pieces.append(arguments)
         if not slot.opened:
             if slot.name:
                 self._open(slot, out)

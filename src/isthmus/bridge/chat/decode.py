@@ -132,7 +132,7 @@ class ChatDecoder:
         rest: list[Delta] = []
         self._rest(message, rest)
         self._calls.end(rest)
-        spoken = [delta for delta in texts if isinstance(delta, Text)]
+        spoken: list[Delta] = [delta for delta in texts if isinstance(delta, Text)]
         spoken += [delta for delta in rest if isinstance(delta, Refusal | Annotation)]
         acted = [delta for delta in rest if not isinstance(delta, Refusal | Annotation)]
         # A reply that was cut off was cut in its last call: that call comes last, for an item that is

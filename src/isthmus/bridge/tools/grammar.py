@@ -23,7 +23,7 @@ from isthmus.bridge.tools.regular import (
 )
 
 MAX_LALR: Final = 50_000
-MAX_EARLEY: Final = 60
+MAX_EARLEY: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +183,12 @@ def _common_patterns() -> frozenset[str]:
     """The terminals of Lark's own `common` library, which are known to be harmless."""
     from lark import Lark
 
-    names = [
-        "CNAME",
-        "CR",
-        "DECIMAL",
-        "DIGIT",
-        "ESCAPED_STRING",
-        "FLOAT",
-        "HEXDIGIT",
-        "INT",
-        "LCASE_LETTER",
-        "LETTER",
-        "LF",
-        "NEWLINE",
-        "NUMBER",
-        "SIGNED_FLOAT",
-        "SIGNED_INT",
-        "SIGNED_NUMBER",
-        "UCASE_LETTER",
-        "WORD",
-        "WS",
-        "WS_INLINE",
-    ]
-    return frozenset(_patterns(Lark(f"start: {' | '.join(names)}\n%import common ({', '.join(names)})\n")))
+    names = ", ".join(_COMMON)
+    return frozenset(_patterns(Lark(f"start: {' | '.join(_COMMON)}\n%import common ({names})\n")))
+
+
+_COMMON: Final = (
+    *("CNAME", "CR", "DECIMAL", "DIGIT", "ESCAPED_STRING", "FLOAT", "HEXDIGIT", "INT", "LCASE_LETTER", "LETTER"),
+    *("LF", "NEWLINE", "NUMBER", "SIGNED_FLOAT", "SIGNED_INT", "SIGNED_NUMBER", "UCASE_LETTER", "WORD", "WS"),
+    "WS_INLINE",
+)

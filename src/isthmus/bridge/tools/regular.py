@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Matcher = Callable[[str], bool]
 
-MAX_DEFINITION: Final = 32_000
+MAX_DEFINITION: Final = 16_000
 _MAX_PATTERN: Final = 100_000
 _MAX_NODES: Final = 20_000
 
@@ -90,7 +91,7 @@ def _is_explosive(definition: str) -> bool:
     starts = [*_TERMINAL.finditer(bare), None]
     sizes: dict[str, int] = {}
     bodies: dict[str, list[str]] = {}
-    for begin, following in zip(starts, starts[1:], strict=False):
+    for begin, following in pairwise(starts):
         if begin is not None:
             body = bare[begin.end() : following.start() if following else len(bare)]
             bodies.setdefault(begin[1], []).extend(_REFERENCE.findall(body))

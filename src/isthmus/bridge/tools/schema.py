@@ -123,7 +123,7 @@ class _Walk:
                 if substitute:
                     out[substitute] = [item] if key == "const" else self._children(key, item, depth, open_refs)
                 elif key not in _SILENT:
-                    notes.append(_note(key, item))
+                    notes.append(_note(key, self._children(key, item, depth, open_refs)))
             else:
                 out[key] = self._children(key, item, depth, open_refs)
         return _with_note(out, "; ".join(notes)) if notes else out

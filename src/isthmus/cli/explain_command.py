@@ -1,0 +1,126 @@
+"""`isthmus explain`: what would become of a request, without sending it.
+
+In: a request (a file, or `-` for stdin) and a provider, or all of them. Out: on stdout the decisions, the tools, the
+contract and the exact upstream body. Exit code 2 means that the request is refused; 1 that it could not be explained.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus.bridge.parse import decode_json
+from isthmus.bridge.resolve import split_reference
+from isthmus.cli.explain_compare import compare, show_comparison
+from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
+from isthmus.cli.explain_plan import explain as explain_request
+from isthmus.cli.explain_view import show_explained
+from isthmus.cli.provider_folders import FolderFlag, provider_folders
+from isthmus.cli.providers_view import list_json, show_list
+from isthmus.cli.terminal import open_console, print_json, say_error
+from isthmus.errors import ConfigError, RequestRefused
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import Provider, load_provider, provider_names
+
+REFUSED = 2
+
+
+def explain(
+    request: Annotated[
+        str | None, typer.Argument(metavar="REQUEST", help="A JSON file with the request, or `-` for stdin.")
+    ] = None,
+    provider: Annotated[str, typer.Option("--provider", "-p", help="The provider to plan for.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", help="Its model; the provider's default otherwise.")] = "",
+    everywhere: Annotated[bool, typer.Option("--all", help="Compare all providers, each with its model.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the providers.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="The request is a Chat Completions one.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Reject what would be degraded or ignored.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing.")] = False,
+    body_only: Annotated[bool, typer.Option("--body-only", help="Print the upstream body and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    folder: FolderFlag = None,
+) -> None:
+    """Show what would become of a request: every decision, the tools, the exact upstream body. Nothing is sent."""
+    folders = provider_folders(folder)
+    if listing:
+        providers = [load_provider(name, folders) for name in provider_names(folders)]
+        print_json(list_json(providers)) if as_json else show_list(open_console(), providers)
+        return
+    body = _read_body(request)
+    try:
+        asked = ask(body, chat=chat)
+    except RequestRefused as error:
+        if as_json:
+            print_json({"refused": refusal_json(error)})
+        say_error(f"the request is refused, whatever the provider: {error.message}{_hint(body, chat=chat)}")
+        raise typer.Exit(REFUSED) from error
+    if everywhere:
+        _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
+        return
+    chosen = _choose_provider(asked, provider, folders)
+    explained = explain_request(asked, chosen, choose_model(asked, chosen, model), strict=strict)
+    if body_only and explained.plan is not None:
+        print_json(explained.plan.body, pretty=not as_json)
+    elif as_json:
+        print_json(explained.to_json())
+    else:
+        console = open_console(stderr=body_only)
+        show_explained(console, explained, title=chosen.title, source=_name(request), full=full)
+    if explained.refusal is not None:
+        raise typer.Exit(REFUSED)
+
+
+def _compare(
+    asked: Asked, folders: Sequence[Path], *, strict: bool, full: bool, as_json: bool, source: str
+) -> None:
+    providers = [load_provider(name, folders) for name in provider_names(folders)]
+    comparison = compare(asked, providers, strict=strict)
+    if as_json:
+        print_json(comparison.to_json())
+    else:
+        show_comparison(open_console(), comparison, source=source, full=full)
+
+
+def _read_body(request: str | None) -> JsonObject:
+    if request is None:
+        raise ConfigError(
+            "no request; name a JSON file, or `-` for stdin: `isthmus explain request.json --provider deepseek`"
+        )
+    try:
+        raw = sys.stdin.buffer.read() if request == "-" else Path(request).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"`{request}` cannot be read: {error.strerror or error}; name a JSON file") from error
+    try:
+        body = decode_json(raw)
+    except RequestRefused as error:
+        raise ConfigError(f"`{_name(request)}`: {error.message}") from error
+    if not isinstance(body, dict):
+        raise ConfigError(f'`{_name(request)}` does not hold a JSON object; write `{{"model": …, "input": …}}`')
+    # Recorders like to wrap what they saw: `{"method": …, "headers": …, "body": {…}}`.
+    wrapped = body.get("body")
+    return wrapped if isinstance(wrapped, dict) and not body.keys() & {"input", "messages"} else body
+
+
+def _choose_provider(asked: Asked, named: str, folders: Sequence[Path]) -> Provider:
+    if named:
+        return load_provider(named, folders)
+    sides = split_reference(str(asked.request.body.get("model") or ""))
+    if sides is not None and sides[0] in provider_names(folders):
+        return load_provider(sides[0], folders)
+    raise ConfigError(
+        "no provider; add `--provider NAME` (`isthmus explain --list` shows them), or `--all` to compare them"
+    )
+
+
+def _hint(body: JsonObject, *, chat: bool) -> str:
+    if not chat and "messages" in body and "input" not in body:
+        return " (it looks like a Chat Completions request: add `--chat`)"
+    return " (it looks like a Responses request: leave `--chat` out)" if chat and "input" in body else ""
+
+
+def _name(request: str | None) -> str:
+    return "standard input" if request == "-" else str(request)

@@ -1,0 +1,209 @@
+"""One request, all providers: what is supported, degraded, ignored or rejected where.
+
+In: a request and providers. Out: a `Comparison`, rows of fields by columns of providers, drawn as as many tables as
+the width asks for. Rows on which all providers agree are told in a line, so that the differences stand out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain
+from isthmus.cli.terminal import (
+    FATES,
+    counts,
+    facts_table,
+    fate,
+    heading,
+    indented,
+    lined_table,
+    number,
+    plural,
+    size,
+)
+from isthmus.errors import ConfigError
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import Provider
+
+_CELL: Final = 13
+_SEVERITY: Final[tuple[Action, ...]] = ("supported", "degraded", "ignored", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing the request asks for, and its fate everywhere; a provider that has no word on it is left out."""
+
+    name: str
+    fates: Mapping[str, CompatibilityDecision]
+
+    def agreed(self, columns: int) -> Action | None:
+        """The fate, where it is the same at every one of the providers."""
+        actions = {decision.action for decision in self.fates.values()}
+        return actions.pop() if len(actions) == 1 and len(self.fates) == columns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    columns: tuple[Explained, ...]
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> JsonObject:
+        return {
+            "providers": [_column_json(column) for column in self.columns],
+            "rows": [
+                {
+                    "name": row.name,
+                    "fates": {
+                        provider: {"action": decision.action, "reason": decision.reason}
+                        for provider, decision in row.fates.items()
+                    },
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def compare(asked: Asked, providers: Sequence[Provider], *, strict: bool = False) -> Comparison:
+    """Plan the request for every provider, each with the model that the request means there."""
+    columns = tuple(
+        explain(asked, provider, choose_or_invent(asked, provider), strict=strict) for provider in providers
+    )
+    rows: dict[str, dict[str, CompatibilityDecision]] = {}
+    for column in columns:
+        for name, decision in _named(column):
+            cell = rows.setdefault(name, {})
+            cell[column.target.provider] = _worse(cell.get(column.target.provider), decision)
+    ordered = sorted(rows.items(), key=lambda row: _kind(row[0]))
+    return Comparison(columns, tuple(Row(name, fates) for name, fates in ordered))
+
+
+def choose_or_invent(asked: Asked, provider: Provider) -> str:
+    """A provider without a model of its own (any compatible server) still has facts to compare."""
+    try:
+        return choose_model(asked, provider)
+    except ConfigError:
+        return "model"
+
+
+def show_comparison(console: Console, comparison: Comparison, *, source: str, full: bool = False) -> None:
+    facts = facts_table()
+    facts.add_row("request", Text(source))
+    facts.add_row("compared", Text(f"{plural(len(comparison.columns), 'provider')}, {len(comparison.rows)} decisions"))
+    facts.add_row("signs", Text("   ").join(fate(action) for action in FATES))
+    console.print(facts)
+    _show_verdicts(console, comparison)
+    count = len(comparison.columns)
+    differ = [row for row in comparison.rows if full or row.agreed(count) is None]
+    if not full:
+        _show_agreement(console, comparison)
+    if differ:
+        _show_grid(console, comparison, differ, "Decisions" if full else "Where they differ")
+
+
+def _show_verdicts(console: Console, comparison: Comparison) -> None:
+    heading(console, "Providers")
+    wide = console.width >= 100
+    table = lined_table("provider", "model", "decisions", *(("messages", "tools", "body") if wide else ("body",)))
+    for name in ("messages", "tools", "body"):
+        for column in table.columns:
+            if column.header == name:
+                column.justify = "right"
+    table.columns[0].no_wrap = table.columns[2].no_wrap = True
+    table.columns[1].overflow, table.columns[1].no_wrap = "ellipsis", True
+    for column in comparison.columns:
+        plan = column.plan
+        tally = counts((decision.action for decision in column.decisions), words=False)
+        row: list[Any] = [Text(column.target.provider, "bold"), column.target.model, tally]
+        if plan is None:
+            row += ["", "", Text("✗ refused", "bold red")] if wide else [Text("✗ refused", "bold red")]
+        else:
+            body = size(len(msgspec.json.encode(plan.body)))
+            messages = len(plan.body.get("messages") or plan.body.get("input") or ())
+            row += [number(messages), number(len(plan.tools.declarations)), body] if wide else [body]
+        table.add_row(*row)
+    console.print(indented(table))
+
+
+def _show_agreement(console: Console, comparison: Comparison) -> None:
+    agreed: dict[Action, list[str]] = {}
+    for row in comparison.rows:
+        action = row.agreed(len(comparison.columns))
+        if action is not None:
+            agreed.setdefault(action, []).append(row.name)
+    if not agreed:
+        return
+    heading(console, "The same everywhere", "`--full` puts these into the tables too")
+    table = lined_table("fate", "fields and tools")
+    for action in _SEVERITY:
+        if action in agreed:
+            table.add_row(fate(action), Text(", ".join(agreed[action])))
+    console.print(indented(table))
+
+
+def _show_grid(console: Console, comparison: Comparison, rows: Sequence[Row], title: str) -> None:
+    names = [column.target.provider for column in comparison.columns]
+    label = min(max(len(row.name) for row in rows) + 2, max(22, console.width // 4))
+    fitting = max(1, (console.width - 2 - label) // _CELL)
+    tables = -(-len(names) // fitting)
+    each = -(-len(names) // tables)  # tables of equal width look better than one with a rest
+    for start in range(0, len(names), each):
+        part = names[start : start + each]
+        heading(console, title, f"{part[0]} … {part[-1]}" if tables > 1 else "")
+        table = lined_table("", *part)
+        table.columns[0].width = label - 2
+        for column in table.columns[1:]:
+            column.width = _CELL - 2
+        for row in rows:
+            table.add_row(Text(row.name), *(_cell(row.fates.get(name)) for name in part))
+        console.print(indented(table))
+
+
+def _cell(decision: CompatibilityDecision | None) -> Text:
+    return fate(decision.action) if decision is not None else Text("· nothing", "dim")
+
+
+def _named(column: Explained) -> Iterator[tuple[str, CompatibilityDecision]]:
+    """Each decision under a name that means the same at every provider."""
+    tools = {tool.source.path: tool for tool in column.tools}
+    for decision in column.decisions:
+        tool = tools.get(decision.path)
+        if tool is None:
+            yield decision.path, decision
+            continue
+        source = tool.source
+        kind = "" if source.name == source.type else f"{source.type} "
+        yield f"tool {kind}{'' if source.namespace is None else source.namespace + '/'}{source.name}", decision
+
+
+def _worse(known: CompatibilityDecision | None, other: CompatibilityDecision) -> CompatibilityDecision:
+    """Several decisions about one place count as the worst of them."""
+    if known is None or _SEVERITY.index(other.action) > _SEVERITY.index(known.action):
+        return other
+    return known
+
+
+def _kind(name: str) -> int:
+    """Fields first, then tools, then items, then what the provider's own list holds back."""
+    if name.startswith("tool "):
+        return 1
+    if name.startswith(("input[", "messages[")):
+        return 2
+    return 3 if name.startswith("upstream.") else 0
+
+
+def _column_json(column: Explained) -> JsonObject:
+    counted = Counter(decision.action for decision in column.decisions)
+    return {
+        "provider": column.target.provider,
+        "model": column.target.model,
+        "refused": column.refusal.message if column.refusal is not None else None,
+        "counts": {action: counted[action] for action in _SEVERITY},
+    }

@@ -1,0 +1,227 @@
+"""One request, planned for one target as the gateway would: what `explain` has to show.
+
+In: a request body and a provider. Out: an `Explained`, whether the request can be sent or is refused. Nothing is
+sent and nothing is asked of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isthmus.bridge.chat.receive import ChatRequest, receive_chat_request
+from isthmus.bridge.compat import apply_strict, plan_bridge_compatibility
+from isthmus.bridge.contract import OutputContract
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
+from isthmus.bridge.host import Host
+from isthmus.bridge.parse import Request, parse_request
+from isthmus.bridge.plan import Plan, Target, plan_request
+from isthmus.bridge.resolve import split_reference
+from isthmus.bridge.tools import build_tool_catalog, plan_tools
+from isthmus.bridge.tools.types import CatalogTool, ToolIdentity
+from isthmus.errors import ConfigError, RequestRefused
+from isthmus.gateway.gateway import HONOURED
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A checked request in whichever of the two languages it was written."""
+
+    request: Request
+    chat: ChatRequest | None = None
+
+    def path(self, path: str) -> str:
+        """A planner's path in the words of whoever wrote the request."""
+        return self.chat.path(path) if self.chat is not None else path
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFate:
+    """One tool on its way: as it was asked for, as the provider sees it, and why."""
+
+    source: CatalogTool
+    decision: CompatibilityDecision
+    identity: ToolIdentity | None
+    sent: bool
+
+    @property
+    def held_back(self) -> bool:
+        """Whether it could be sent, but the tool choice leaves it out this time."""
+        return self.identity is not None and not self.sent
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    asked: Asked
+    target: Target
+    decisions: tuple[CompatibilityDecision, ...]
+    """Paths in the words of the caller. Of a refused request: all that could be decided."""
+    tools: tuple[ToolFate, ...]
+    plan: Plan | None
+    refusal: RequestRefused | None
+
+    @property
+    def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
+        found = (diagnose(decision) for decision in self.decisions)
+        return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+
+    @property
+    def rejected(self) -> tuple[CompatibilityDecision, ...]:
+        return tuple(decision for decision in self.decisions if decision.action == "rejected")
+
+    def to_json(self) -> JsonObject:
+        contract = self.plan.contract if self.plan is not None else None
+        shown: JsonObject = {
+            "provider": self.target.provider,
+            "model": self.target.model,
+            "decisions": [_decision_json(decision) for decision in self.decisions],
+            "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+            "tools": [_tool_json(tool) for tool in self.tools],
+            "contract": _contract_json(contract) if contract is not None else None,
+            "body": self.plan.body if self.plan is not None else None,
+        }
+        if self.refusal is not None:
+            shown["refused"] = refusal_json(self.refusal, self.asked)
+        return shown
+
+
+def ask(body: JsonObject, *, chat: bool) -> Asked:
+    """Check a request; raises `RequestRefused` where every provider would get the same 400."""
+    if not chat:
+        return Asked(parse_request(body))
+    received = receive_chat_request(body)
+    return Asked(received.request, received)
+
+
+def choose_model(asked: Asked, provider: Provider, model: str = "") -> str:
+    """The model to plan for: as told, as the request says if the provider knows it, else the provider's default."""
+    named = str(asked.request.body.get("model") or "")
+    if model:
+        return model
+    sides = split_reference(named)
+    if sides is not None and sides[0] in (provider.name, *provider.aliases):
+        return sides[1]
+    if any(entry.matches(named) for entry in provider.models if entry.pattern != "*"):
+        return named
+    found = provider.default_model or named
+    if not found:
+        raise ConfigError(f"provider `{provider.name}` has no default model and the request names none; add `--model`")
+    return found
+
+
+def explain(asked: Asked, provider: Provider, model: str, *, strict: bool = False) -> Explained:
+    """Plan the request; a refusal is part of the answer."""
+    target = Target(provider.name, model, provider.capabilities(model))
+    host = Host(HONOURED, strict)
+    try:
+        plan = plan_request(asked.request, target, host)
+    except RequestRefused as error:
+        return _refused(asked, target, host, error)
+    decisions = plan.decisions
+    tools = _follow_tools(asked.request, decisions, tuple(plan.tools.identities), plan)
+    return Explained(asked, target, _reworded(asked, decisions), tools, plan, None)
+
+
+def refusal_json(error: RequestRefused, asked: Asked | None = None) -> JsonObject:
+    param = asked.path(error.param) if asked is not None and error.param is not None else error.param
+    return {"code": error.code, "param": param, "message": error.message}
+
+
+def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) -> Explained:
+    """What can be said of a request that stops on its way: the first stages decide without it, where they can."""
+    request, capabilities = asked.request, target.capabilities
+    decided = list(plan_bridge_compatibility(request, capabilities, host).decisions)
+    identities: Sequence[ToolIdentity] = ()
+    body = request.body
+    try:
+        tools = plan_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
+        decided += apply_strict(tools.decisions, host.strict)
+        identities = tuple(tools.identities)
+    except RequestRefused:
+        pass  # it is the refusal itself: too many tools, or two that cannot be told apart
+    rejecting = [_from_diagnostic(said) for said in error.metadata.get("diagnostics", ())]
+    named = {decision.path for decision in rejecting}
+    decisions = (*rejecting, *(d for d in decided if d.path not in named))
+    fates = _follow_tools(request, decisions, identities, None)
+    return Explained(asked, target, _reworded(asked, decisions), fates, None, error)
+
+
+def _from_diagnostic(said: JsonObject) -> CompatibilityDecision:
+    return CompatibilityDecision(
+        said["path"], said["action"], said["message"], code=said["code"], metadata=said.get("metadata", {})
+    )
+
+
+def _follow_tools(
+    request: Request,
+    decisions: Sequence[CompatibilityDecision],
+    identities: Sequence[ToolIdentity],
+    plan: Plan | None,
+) -> tuple[ToolFate, ...]:
+    made = {decision.path: decision for decision in decisions}
+    known = {(it.requested_type, it.namespace, it.requested_name, id(it.tool)): it for it in identities}
+    sent = {declaration.source.path for declaration in plan.tools.declarations} if plan is not None else set()
+    return tuple(
+        ToolFate(
+            source,
+            made[source.path],
+            known.get((source.type, source.namespace, source.name, id(source.tool))),
+            source.path in sent,
+        )
+        for source in build_tool_catalog(request.body.get("tools"), request.items)
+        if source.path in made
+    )
+
+
+def _reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:
+    if asked.chat is None:
+        return tuple(decisions)
+    return tuple(replace(decision, path=asked.path(decision.path)) for decision in decisions)
+
+
+def _decision_json(decision: CompatibilityDecision) -> JsonObject:
+    return {
+        "path": decision.path,
+        "action": decision.action,
+        "reason": decision.reason,
+        "effective_value": decision.effective_value,
+        "sends": dict(decision.sends),
+        "code": decision.code,
+        "metadata": dict(decision.metadata),
+    }
+
+
+def _tool_json(tool: ToolFate) -> JsonObject:
+    identity = tool.identity
+    return {
+        "path": tool.source.path,
+        "type": tool.source.type,
+        "namespace": tool.source.namespace,
+        "name": tool.source.name,
+        "provider_type": identity.provider_type if identity is not None else None,
+        "provider_name": identity.provider_name if identity is not None else None,
+        "sent": tool.sent,
+        "action": tool.decision.action,
+        "reason": tool.decision.reason,
+    }
+
+
+def _contract_json(contract: OutputContract) -> dict[str, Any]:
+    return {
+        "requested": contract.requested,
+        "mode": contract.mode,
+        "sends": contract.send,
+        "instruction": contract.instruction,
+        "schema": contract.schema,
+        "strict": contract.strict,
+        "binding": contract.requires_valid_json,
+        "validated": is_validated(contract),
+    }
+
+
+def is_validated(contract: OutputContract) -> bool:
+    """Whether the answer's text is read as JSON and checked before the client gets it."""
+    return contract.mode != "none"

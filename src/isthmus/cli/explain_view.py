@@ -1,0 +1,238 @@
+"""An `Explained`, drawn: what was decided, what became of the tools, what is promised, and what is sent.
+
+Three widths in mind: 80 columns stack value and reason, from 110 on each has a column of its own. Every decision
+appears; only strings inside the body are cut, and `full` shows those too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console, Group
+from rich.text import Text
+
+from isthmus.bridge.contract import OutputContract
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.plan import Plan
+from isthmus.cli.explain_plan import Explained, ToolFate, is_validated
+from isthmus.cli.json_view import JsonView
+from isthmus.cli.message_view import show_messages
+from isthmus.cli.terminal import (
+    WIDE,
+    counts,
+    facts_table,
+    fate,
+    heading,
+    indented,
+    lined_table,
+    plain_json,
+    plural,
+    shorten,
+    size,
+    words,
+)
+
+_VALUE: Final = 60
+
+
+def show_explained(console: Console, explained: Explained, *, title: str, source: str, full: bool = False) -> None:
+    """Everything about one request and one target, in the order in which it is decided."""
+    _show_head(console, explained, title, source)
+    if explained.refusal is not None:
+        _show_refusal(console, explained)
+    tools = {tool.source.path for tool in explained.tools}
+    rest = [decision for decision in explained.decisions if decision.path not in tools]
+    items = [decision for decision in rest if _is_item(decision.path)]
+    _show_decisions(console, "Decisions", [decision for decision in rest if not _is_item(decision.path)])
+    _show_decisions(console, "Input items", items)
+    _show_tools(console, explained.tools)
+    if explained.plan is not None:
+        _show_contract(console, explained.plan)
+        show_messages(console, explained.plan.body, full=full)
+        _show_body(console, explained.plan.body, full=full)
+
+
+def _show_head(console: Console, explained: Explained, title: str, source: str) -> None:
+    target, plan = explained.target, explained.plan
+    asked = explained.asked.request.body.get("model")
+    facts = facts_table()
+    facts.add_row("request", Text(source))
+    facts.add_row("provider", Text.assemble((target.provider, "bold"), (f"   {title}", "dim")))
+    instead = f"   the request says {asked}" if asked and asked != target.model else ""
+    facts.add_row("model", Text.assemble((target.model, "bold"), (instead, "dim")))
+    facts.add_row("decisions", counts(decision.action for decision in explained.decisions))
+    if plan is not None:
+        facts.add_row("upstream", Text(" · ".join(_summarise(plan))))
+    console.print(facts)
+
+
+def _summarise(plan: Plan) -> Iterator[str]:
+    yield plural(len(plan.body.get("messages") or plan.body.get("input") or ()), "message")
+    yield plural(len(plan.tools.declarations), "tool")
+    yield size(len(msgspec.json.encode(plan.body)))
+    yield "streamed" if plan.stream else "in one piece"
+    yield "thinking" if plan.compatibility.thinking else "not thinking"
+
+
+def _show_refusal(console: Console, explained: Explained) -> None:
+    refusal = explained.refusal
+    assert refusal is not None
+    heading(console, "✗ Refused", "nothing would be sent")
+    if explained.rejected:
+        _print_decisions(console, explained.rejected)
+    else:
+        console.print(indented(words(refusal.message)))
+    console.print(indented(Text(f"error code {refusal.code}", style="dim")))
+
+
+def _show_decisions(console: Console, title: str, decisions: Sequence[CompatibilityDecision]) -> None:
+    if decisions:
+        heading(console, title, plural(len(decisions), "decision"))
+        _print_decisions(console, decisions)
+
+
+def _print_decisions(console: Console, decisions: Sequence[CompatibilityDecision]) -> None:
+    wide = console.width >= WIDE
+    table = lined_table("field", "fate", "value", "why") if wide else lined_table("field", "fate", "value and why")
+    table.columns[0].max_width = 34 if wide else 26
+    table.columns[1].no_wrap = True
+    if wide:
+        table.columns[2].max_width = max(30, console.width // 4)
+    for alike in _alike(decisions):
+        first = alike[0]
+        paths = words(_paths(alike))
+        value, why = _value(first), words(first.reason)
+        if wide:
+            table.add_row(paths, fate(first.action), value, why)
+        else:
+            table.add_row(paths, fate(first.action), Group(*(part for part in (value, why) if part.plain)))
+    console.print(indented(table))
+
+
+def _alike(decisions: Iterable[CompatibilityDecision]) -> list[list[CompatibilityDecision]]:
+    """Item decisions that differ only in their place share a row."""
+    groups: dict[str, list[CompatibilityDecision]] = {}
+    for decision in decisions:
+        same = plain_json([decision.action, decision.reason, repr(decision.effective_value), dict(decision.sends)])
+        groups.setdefault(same if _is_item(decision.path) else decision.path, []).append(decision)
+    return list(groups.values())
+
+
+def _paths(alike: Sequence[CompatibilityDecision]) -> str:
+    paths = list(dict.fromkeys(decision.path for decision in alike))
+    return ", ".join(paths)
+
+
+def _value(decision: CompatibilityDecision) -> Text:
+    """What goes upstream; the value alone where the field keeps its name."""
+    if decision.sends:
+        sent = list(_flatten(decision.sends))
+        if len(sent) == 1 and sent[0][0] == decision.path:
+            return Text(_short(sent[0][1]), "cyan")
+        return Text("\n").join(Text.assemble(f"{name} = ", (_short(value), "cyan")) for name, value in sent)
+    if decision.effective_value is None:
+        return Text()
+    return Text(_short(decision.effective_value), "cyan")
+
+
+def _flatten(sends: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in sends.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _short(value: Any) -> str:
+    return shorten(plain_json(value), _VALUE)
+
+
+def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
+    if not tools:
+        return
+    sent = sum(tool.sent for tool in tools)
+    heading(console, "Tools", f"{len(tools)} offered, {sent} sent")
+    wide = console.width >= WIDE
+    table = lined_table("", "asked for", "fate", "the provider sees", "why") if wide else lined_table(
+        "asked for", "fate", "the provider sees, and why"
+    )
+    if not wide:
+        table.columns[0].max_width = 30
+    for tool in tools:
+        why = words(_tool_reason(tool))
+        row = [_requested(tool), fate(tool.decision.action)]
+        if wide:
+            table.add_row(Text(tool.source.path, "dim"), *row, _seen(tool), why)
+        else:
+            asked = Group(row[0], Text(tool.source.path, "dim"))
+            table.add_row(asked, row[1], Group(*(part for part in (_seen(tool), why) if part.plain)))
+    console.print(indented(table))
+
+
+def _requested(tool: ToolFate) -> Text:
+    source = tool.source
+    namespace = f"{source.namespace} / " if source.namespace is not None else ""
+    return Text.assemble(namespace, source.name, ("" if source.name == source.type else f" ({source.type})", "dim"))
+
+
+def _seen(tool: ToolFate) -> Text:
+    identity = tool.identity
+    if identity is None or tool.held_back:
+        return Text()
+    return Text.assemble(("→ ", "dim"), (identity.provider_name, "cyan"), (f" ({identity.provider_type})", "dim"))
+
+
+def _tool_reason(tool: ToolFate) -> str:
+    if tool.held_back:
+        return f"held back by `tool_choice`; {tool.decision.reason}"
+    return tool.decision.reason
+
+
+def _show_contract(console: Console, plan: Plan) -> None:
+    contract = plan.contract
+    if contract.mode == "none":
+        heading(console, "Output contract", "none: the answer is plain text")
+        return
+    heading(console, "Output contract")
+    facts = facts_table()
+    name = f" `{contract.name}`" if contract.name else ""
+    facts.add_row("asked for", words(f"{contract.requested}{name}{', strict' if contract.strict else ''}"))
+    facts.add_row("mode", words(_MODES[contract.mode]))
+    facts.add_row("sent as", Text(contract.send["type"] if contract.send else "nothing", "cyan"))
+    if contract.instruction:
+        facts.add_row("instruction", Text(shorten(contract.instruction, 300), "italic"))
+    facts.add_row("validated", words(_validation(contract, plan.repair_budget)))
+    console.print(indented(facts))
+
+
+_MODES: Final = {
+    "native": "native: the provider enforces it",
+    "json_object": "json_object: the provider promises JSON, the schema is told in words",
+    "prompt": "prompt: told in words only",
+}
+
+
+def _validation(contract: OutputContract, budget: int) -> str:
+    if not is_validated(contract):
+        return "no"
+    what = "against the schema" if contract.schema is not None else "as a JSON object"
+    if not contract.requires_valid_json:
+        return f"yes, {what}; a mismatch is a diagnostic, the text stays as it is"
+    again = f" after asking again {'once' if budget == 1 else f'{budget} times'}" if contract.held and budget else ""
+    return f"yes, {what}, and binding: an answer that does not fit fails the response{again}"
+
+
+def _show_body(console: Console, body: Mapping[str, Any], *, full: bool) -> None:
+    view = JsonView(console.width - 2, None if full else 96)
+    shown = view.render(body)
+    note = f"{plural(view.cut, 'long string')} cut (…+n characters): `--full` shows all, `--body-only` only this"
+    heading(console, "Upstream body", size(len(msgspec.json.encode(body))))
+    if view.cut:
+        console.print(words(note, "dim"))
+    console.print(indented(shown), soft_wrap=full)
+
+
+def _is_item(path: str) -> bool:
+    return path.startswith(("input[", "messages[")) 

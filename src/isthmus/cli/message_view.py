@@ -1,0 +1,73 @@
+"""The messages of an upstream body, one line each: who speaks, what about, how much.
+
+In: a body in the chat or the responses dialect. Out: a table. Base64 and long text never get to the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from isthmus.cli.terminal import heading, indented, lined_table, number, plain_json, shorten
+
+_SHOWN: Final = 60
+"""More messages than this are shown as a head and a tail."""
+_HEAD: Final = 12
+_ROLES: Final = {"system": "blue", "developer": "blue", "user": "green", "assistant": "yellow", "tool": "magenta"}
+
+
+def show_messages(console: Console, body: Mapping[str, Any], *, full: bool = False) -> None:
+    messages: Sequence[Any] = body.get("messages") or body.get("input") or ()
+    if isinstance(messages, str) or not messages:
+        return
+    heading(console, "Messages", f"{number(len(messages))} in the body")
+    table = lined_table("#", "who", "says", "bytes")
+    table.columns[0].justify = table.columns[3].justify = "right"
+    table.columns[2].no_wrap, table.columns[2].overflow = True, "ellipsis"
+    table.columns[2].ratio = 1
+    table.expand = True
+    left_out = 0 if full or len(messages) <= _SHOWN else len(messages) - _SHOWN
+    for index, message in enumerate(messages):
+        if left_out and _HEAD <= index < _HEAD + left_out:
+            if index == _HEAD:
+                table.add_row("", "", Text(f"… {number(left_out)} more; `--full` shows all", "dim"), "")
+            continue
+        table.add_row(str(index), _who(message), _says(message), number(len(msgspec.json.encode(message))))
+    console.print(indented(table))
+
+
+def _who(message: Mapping[str, Any]) -> Text:
+    role = str(message.get("role") or message.get("type") or "?")
+    return Text(role, _ROLES.get(role, ""))
+
+
+def _says(message: Mapping[str, Any]) -> Text:
+    said = Text()
+    if message.get("tool_call_id"):
+        said.append(f"[{message['tool_call_id']}] ", "dim")
+    text = content_words(message.get("content"))
+    said.append(shorten(text, 400))
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        said.append(" " if said.plain else "")
+        said.append(str(function.get("name", call.get("type", "call"))), "bold")
+        said.append(f"({shorten(str(function.get('arguments', '')), 200)})", "dim")
+    if not said.plain:
+        rest = {key: value for key, value in message.items() if key not in ("role", "type")}
+        said.append(shorten(plain_json(rest), 400), "dim")
+    return said
+
+
+def content_words(content: Any) -> str:
+    """Text as it is; other parts by their kind."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return " ".join(
+        str(part["text"]) if isinstance(part.get("text"), str) else f"[{part.get('type', 'part')}]" for part in content
+    )

@@ -1,0 +1,124 @@
+"""How the commands look: one console, one set of signs for the four fates, numbers that people can read.
+
+Output is for pipes (stdout), talk is for people (stderr). Colour comes only with a terminal, and never alone: every
+fate has a sign and a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import typer
+from rich.box import Box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from isthmus.bridge.diagnostics import Action
+
+FATES: Final[Mapping[Action, tuple[str, str]]] = {
+    "supported": ("✓", "green"),
+    "degraded": ("~", "yellow"),
+    "ignored": ("–", "magenta"),
+    "rejected": ("✗", "bold red"),
+}
+"""The sign and the colour of each fate."""
+
+WIDE: Final = 110
+"""From this width on a table may have a column of its own for every fact."""
+
+# A thin line under the head and nothing else: words need the room more than frames do.
+_LINED: Final = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False)
+
+
+def print_json(value: Any, *, pretty: bool = True) -> None:
+    """JSON is UTF-8 wherever it goes, whatever the terminal speaks."""
+    encoded = msgspec.json.encode(value)
+    typer.echo(msgspec.json.format(encoded, indent=2) if pretty else encoded)
+
+
+def say_error(message: str) -> None:
+    line = Text.assemble(("error:", "bold red"), " ", message)
+    open_console(stderr=True).print(line, soft_wrap=True)
+
+
+def fate(action: Action) -> Text:
+    sign, style = FATES[action]
+    return Text(f"{sign} {action}", style=style, no_wrap=True)
+
+
+def counts(actions: Iterable[str], *, words: bool = True) -> Text:
+    """`✓ 14 supported   ~ 6 degraded`; without words only the signs, for tight places."""
+    seen = list(actions)
+    parts = []
+    for action, (sign, style) in FATES.items():
+        count = seen.count(action)
+        said = f"{sign} {count} {action}" if words else f"{sign} {count:<3}"
+        if count or not words:
+            parts.append(Text(said, style=style if count else "dim"))
+    return Text("   " if words else " ").join(parts)
+
+
+def heading(console: Console, title: str, note: str = "") -> None:
+    console.print()
+    console.print(Text.assemble((title, "bold"), (f"   {note}" if note else "", "dim")))
+
+
+def lined_table(*columns: str) -> Table:
+    """A table without frames; columns are named plainly and fold where they must."""
+    table = Table(box=_LINED, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", border_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def facts_table() -> Table:
+    """Name and value, side by side."""
+    table = Table.grid(padding=(0, 3, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def indented(content: Any) -> Padding:
+    return Padding(content, (0, 0, 0, 2))
+
+
+def words(text: str, style: str = "") -> Text:
+    """Our own sentences: what stands between backticks is code, and looks like it."""
+    shown = Text(style=style)
+    for index, piece in enumerate(text.split("`")):
+        shown.append(piece, "cyan" if index % 2 else "")
+    return shown
+
+
+def shorten(text: str, limit: int) -> str:
+    """One line, cut in the end with a sign that it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: max(limit - 1, 1)].rstrip()}…"
+
+
+def plain_json(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def size(count: int) -> str:
+    """Bytes for people: `812 B`, `54.2 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

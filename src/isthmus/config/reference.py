@@ -1,0 +1,66 @@
+"""The schema → a reference page: every key, its type, its default and what it means, in Markdown.
+
+The words are those under each key in `schema`, so that there is no second text to keep.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from isthmus.config import schema
+from isthmus.config.convert import describe_type
+from isthmus.config.toml_text import toml_value
+
+
+def config_reference() -> str:
+    """One table per section, in the order of the schema."""
+    said = _documentation()
+    return "\n".join(_section(schema.Config, "", said)).strip("\n") + "\n"
+
+
+def _section(cls: type[msgspec.Struct], path: str, said: Mapping[str, str]) -> Iterator[str]:
+    fields = msgspec.structs.fields(cls)
+    below = [(field.name, inner) for field in fields if (inner := _inner_section(field.type)) is not None]
+    inner_names = {name for name, _ in below}
+    plain = [field for field in fields if field.name not in inner_names]
+    title = f"`[{path}]`" if path else "Top level"
+    yield from ("", f"## {title}", "", inspect.cleandoc(cls.__doc__ or ""), "")
+    if plain:
+        yield from ("| key | value | default | |", "|---|---|---|---|")
+        default = cls()
+        for field in plain:
+            text = said[f"{cls.__name__}.{field.name}"].replace("|", "\\|")
+            shown = _default(getattr(default, field.name))
+            yield f"| `{field.name}` | {describe_type(field.type)} | {shown} | {text} |"
+    for name, inner in below:
+        at = f"{path}.{name}" if path else name
+        yield from _section(inner, f"{at}.NAME" if inner is schema.ProviderConfig else at, said)
+
+
+def _inner_section(kind: Any) -> type[msgspec.Struct] | None:
+    """The section that a key opens: a struct, a table of structs, a list of structs."""
+    for candidate in (kind, *(get_args(kind) if get_origin(kind) is not None else ())):
+        if isinstance(candidate, type) and issubclass(candidate, msgspec.Struct):
+            return candidate
+    return None
+
+
+def _default(value: object) -> str:
+    return f"`{toml_value(value)}`" if value not in (None, "", [], {}) else ""
+
+
+def _documentation() -> dict[str, str]:
+    """`Class.key` → the string under the key; Python keeps it in the source only."""
+    found: dict[str, str] = {}
+    for node in ast.parse(inspect.getsource(schema)).body:
+        if isinstance(node, ast.ClassDef):
+            for key, text in zip(node.body, node.body[1:], strict=False):
+                match key, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                        found[f"{node.name}.{name}"] = " ".join(words.split())
+    return found

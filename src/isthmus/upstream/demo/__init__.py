@@ -1,0 +1,10 @@
+"""The demo model: a deterministic Chat Completions server on a loopback port, for trying things and for tests.
+
+    async with DemoServer() as demo:
+        ...  # any Chat Completions client, pointed at `demo.base_url`
+"""
+
+from isthmus.upstream.demo.model import MODELS, Refused, Reply, answer
+from isthmus.upstream.demo.server import DemoServer
+
+__all__ = ["MODELS", "DemoServer", "Refused", "Reply", "answer"]

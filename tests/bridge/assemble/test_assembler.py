@@ -1,0 +1,436 @@
+"""Deltas → events: what each kind of answer looks like on the wire, checked by the oracle each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.assemble.assembler import Assembler
+from isthmus.bridge.assemble.frame import Frame
+from isthmus.bridge.assemble.replay import replay_events
+from isthmus.bridge.deltas import (
+    Annotation,
+    CallArguments,
+    CallOpened,
+    Delta,
+    Failed,
+    Finished,
+    HostedCall,
+    Reasoning,
+    Refusal,
+    Text,
+    Usage,
+    Used,
+    VendorExtra,
+)
+from isthmus.bridge.envelope import seal, unseal
+from isthmus.bridge.plan import Plan
+from isthmus.bridge.tools import ToolPlan
+from isthmus.bridge.turn import Done, Turn
+from isthmus.errors import UpstreamFailed
+from isthmus.testing.fold import plan_for, stream
+from wire.oracle import check_response, check_stream
+
+PATCH_GRAMMAR = r"""
+start: begin hunk+ end
+begin: "*** Begin Patch" LF
+end: "*** End Patch" LF?
+hunk: /(?!\*\*\* End)[^\n]+/ LF
+%import common.LF
+"""
+TOOLS = [
+    {"type": "function", "name": "f", "parameters": {"type": "object"}},
+    {"type": "function", "name": "g", "parameters": {"type": "object"}},
+    {"type": "custom", "name": "note"},
+    {
+        "type": "custom",
+        "name": "apply_patch",
+        "format": {"type": "grammar", "syntax": "lark", "definition": PATCH_GRAMMAR},
+    },
+    {"type": "shell"},
+    {"type": "local_shell"},
+    {"type": "apply_patch"},
+    {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}},
+    {"type": "namespace", "name": "mcp__x", "tools": [{"type": "function", "name": "echo"}]},
+]
+PLAN = plan_for({"tools": TOOLS})
+
+
+def run(*deltas: Delta, plan: Plan = PLAN) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    events, response = stream(deltas, plan=plan)
+    check_stream(events)
+    check_response(response)
+    return events, response
+
+
+def types(events: Sequence[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in events[2:]]
+
+
+def provider_name(type: str) -> str:
+    return next(identity.provider_name for identity in PLAN.tools.identities if identity.requested_type == type)
+
+
+def test_text() -> None:
+    events, response = run(Text("a"), Text("b"), Finished("stop"))
+    assert [event["type"] for event in events[:2]] == ["response.created", "response.in_progress"]
+    assert types(events) == [
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert response["output_text"] == "ab"
+
+
+def test_reasoning_is_closed_before_the_text_opens() -> None:
+    events, _ = run(Reasoning("t"), Text("a"), Finished("stop"))
+    assert types(events) == [
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+
+
+def test_reasoning_summaries_have_their_own_events() -> None:
+    events, response = run(Reasoning("s", "summary"), Finished("stop"))
+    assert types(events)[:5] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+    ]
+    assert response["output"][0]["summary"] == [{"type": "summary_text", "text": "s"}]
+
+
+def test_a_function_call_streams_its_arguments() -> None:
+    events, response = run(
+        CallOpened(0, "a", "f"), CallArguments(0, '{"x"'), CallArguments(0, ":1}"), Finished("tool_calls")
+    )
+    assert types(events) == [
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert response["output"][0] | {"id": ""} == {
+        "type": "function_call",
+        "id": "",
+        "call_id": "a",
+        "name": "f",
+        "arguments": '{"x":1}',
+        "status": "completed",
+    }
+
+
+def test_interleaved_parallel_calls_stay_apart() -> None:
+    _, response = run(
+        CallOpened(0, "a", "f"),
+        CallArguments(0, '{"x":'),
+        CallOpened(1, "b", "g"),
+        CallArguments(1, "{}"),
+        CallArguments(0, "1}"),
+        Finished("tool_calls"),
+    )
+    assert [(item["name"], item["arguments"]) for item in response["output"]] == [("f", '{"x":1}'), ("g", "{}")]
+
+
+def test_a_whole_call_is_closed_when_the_next_one_opens() -> None:
+    events, _ = run(CallOpened(0, "a", "f"), CallArguments(0, "{}"), CallOpened(1, "b", "g"), Finished("tool_calls"))
+    order = [(event["type"], event.get("output_index")) for event in events]
+    assert order.index(("response.output_item.done", 0)) < order.index(("response.output_item.added", 1))
+
+
+def test_custom_input_is_streamed_as_it_grows_not_in_one_lump() -> None:
+    pieces = ['{"inp', 'ut": "hel', "lo \\u00e9 wor", 'ld"}']
+    events, response = run(
+        CallOpened(0, "a", "note"), *(CallArguments(0, piece) for piece in pieces), Finished("tool_calls")
+    )
+    deltas = [e["delta"] for e in events if e["type"] == "response.custom_tool_call_input.delta"]
+    assert len(deltas) >= 3
+    assert "".join(deltas) == "hello é world"
+    assert response["output"][0]["input"] == "hello é world"
+    assert response["output"][0]["type"] == "custom_tool_call"
+
+
+def test_a_patch_without_its_envelope_is_held_repaired_and_reported() -> None:
+    events, response = run(
+        CallOpened(0, "a", "apply_patch"),
+        CallArguments(0, '{"input": "*** Add File: a.txt\\n'),
+        CallArguments(0, '+hi\\n"}'),
+        Finished("tool_calls"),
+        plan=plan_for({"tools": [TOOLS[3]]}),
+    )
+    assert response["output"][0]["input"] == "*** Begin Patch\n*** Add File: a.txt\n+hi\n*** End Patch"
+    assert sum(e["type"] == "response.custom_tool_call_input.delta" for e in events) == 1
+    codes = [said["code"] for said in response["isthmus"]["diagnostics"]]
+    assert "bridge.tool.input_repaired" in codes
+
+
+TYPED = {
+    "shell": ('{"commands": ["ls"]}', "shell_call"),
+    "local_shell": ('{"command": ["ls"]}', "local_shell_call"),
+    "apply_patch": ('{"operation": {"type": "delete_file", "path": "a"}}', "apply_patch_call"),
+    "tool_search": ('{"query": "x"}', "tool_search_call"),
+}
+
+
+@pytest.mark.parametrize("type", TYPED)
+def test_typed_calls_have_their_type_from_the_first_event_on(type: str) -> None:
+    arguments, expected = TYPED[type]
+    half = len(arguments) // 2
+    events, response = run(
+        CallOpened(0, "a", provider_name(type)),
+        CallArguments(0, arguments[:half]),
+        CallArguments(0, arguments[half:]),
+        Finished("tool_calls"),
+    )
+    assert [e["item"]["type"] for e in events if "item" in e] == [expected, expected]
+    assert response["output"][0]["status"] == "completed"
+
+
+@pytest.mark.parametrize("type", TYPED)
+def test_typed_calls_that_cannot_be_read_are_function_calls_from_the_first_event_on(type: str) -> None:
+    events, response = run(
+        CallOpened(0, "a", provider_name(type)), CallArguments(0, "[not json"), Finished("tool_calls")
+    )
+    assert [e["item"]["type"] for e in events if "item" in e] == ["function_call", "function_call"]
+    assert response["isthmus"]["diagnostics"][-1]["code"] == "bridge.tool.call_fallback"
+
+
+def test_namespaces_come_back_as_separate_fields() -> None:
+    events, _ = run(CallOpened(0, "a", "mcp__x__echo"), CallArguments(0, "{}"), Finished("tool_calls"))
+    for event in events:
+        if "item" in event:
+            assert (event["item"]["namespace"], event["item"]["name"]) == ("mcp__x", "echo")
+
+
+def test_a_call_to_an_unknown_tool_is_passed_on_and_reported() -> None:
+    _, response = run(CallOpened(0, "a", "nobody"), CallArguments(0, "{}"), Finished("tool_calls"))
+    assert response["output"][0]["name"] == "nobody"
+    assert response["isthmus"]["diagnostics"][-1]["code"] == "bridge.tool.unknown_call"
+
+
+def test_a_call_outside_allowed_tools_never_reaches_the_client() -> None:
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]}
+    plan = plan_for({"tools": TOOLS[:2], "tool_choice": choice})
+    events, response = run(CallOpened(0, "a", "f"), CallArguments(0, "{}"), Finished("tool_calls"), plan=plan)
+    assert [item["type"] for item in response["output"]] == ["message"]
+    assert not any("function_call" in event["type"] for event in events)
+    assert response["isthmus"]["diagnostics"][-1]["code"] == "bridge.tool.call_suppressed"
+
+
+def test_tool_choice_none_lets_no_call_through() -> None:
+    plan = plan_for({"tools": TOOLS[:2], "tool_choice": "none"})
+    _, response = run(CallOpened(0, "a", "f"), CallArguments(0, "{}"), Finished("tool_calls"), plan=plan)
+    assert [item["type"] for item in response["output"]] == ["message"]
+
+
+def test_an_unnamed_call_is_inferred_when_there_is_one_tool() -> None:
+    plan = plan_for({"tools": TOOLS[:1]})
+    _, response = run(CallOpened(0, "a", ""), CallArguments(0, "{}"), Finished("tool_calls"), plan=plan)
+    assert response["output"][0]["name"] == "f"
+
+
+def test_an_unnamed_call_among_several_tools_fails_the_turn() -> None:
+    _, response = run(CallOpened(0, "a", ""), CallArguments(0, "{}"), Finished("tool_calls"))
+    assert response["status"] == "failed"
+    assert "without naming it" in response["error"]["message"]
+
+
+def test_call_ids_used_earlier_in_the_conversation_are_made_unique() -> None:
+    history = [
+        {"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_0", "output": "1"},
+    ]
+    plan = plan_for({"input": history, "tools": TOOLS[:1]})
+    _, response = run(CallOpened(0, "call_0", "f"), CallOpened(1, None, "f"), Finished("tool_calls"), plan=plan)
+    ids = [item["call_id"] for item in response["output"]]
+    assert len({"call_0", *ids}) == 3
+
+
+def test_refusals_are_told_as_refusals() -> None:
+    events, response = run(Refusal("no"), Finished("stop"))
+    assert "refusal.delta" in types(events)
+    assert response["output"][0]["content"] == [{"type": "refusal", "refusal": "no"}]
+
+
+def test_annotations_belong_to_their_text() -> None:
+    citation = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    events, response = run(Text("a"), Annotation(citation), Finished("stop"))
+    assert "output_text.annotation.added" in types(events)
+    assert response["output"][0]["content"][0]["annotations"] == [citation]
+
+
+def test_an_annotation_that_comes_before_its_text_is_kept() -> None:
+    citation = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    _, response = run(Annotation(citation), Text("a"), Finished("stop"))
+    assert response["output"][0]["content"][0]["annotations"] == [citation]
+
+
+def test_an_annotation_without_any_text_is_reported() -> None:
+    _, response = run(
+        CallOpened(0, "a", "f"), Annotation({"type": "x"}), CallArguments(0, "{}"), Finished("tool_calls")
+    )
+    assert response["isthmus"]["diagnostics"][-1]["code"] == "bridge.item.ignored"
+
+
+def test_searches_that_the_provider_ran_have_a_receipt() -> None:
+    item = {"type": "web_search_call", "action": {"type": "search", "query": "q", "sources": []}}
+    events, _ = run(Text("a"), HostedCall(item), Finished("stop"))
+    assert [t for t in types(events) if t.startswith("web_search_call")] == [
+        "web_search_call.in_progress",
+        "web_search_call.searching",
+        "web_search_call.completed",
+    ]
+
+
+def test_an_empty_answer_is_an_empty_message() -> None:
+    _, response = run(Finished("stop"))
+    assert [item["type"] for item in response["output"]] == ["message"]
+    assert response["output"][0]["content"][0]["text"] == ""
+
+
+def test_usage_after_the_finish_reason_counts() -> None:
+    _, response = run(Text("a"), Finished("stop"), Used(Usage(3, 4, 7, 2, 1)))
+    assert response["usage"] == {
+        "input_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 0},
+        "output_tokens": 4,
+        "output_tokens_details": {"reasoning_tokens": 1},
+        "total_tokens": 7,
+    }
+
+
+def test_an_error_inside_the_answer_fails_the_response_with_its_own_words() -> None:
+    events, response = run(Text("a"), Failed("boom", "rate_limit_exceeded"))
+    assert events[-1]["type"] == "response.failed"
+    assert response["error"] == {"code": "rate_limit_exceeded", "message": "boom"}
+    assert response["output"][0]["status"] == "incomplete"
+
+
+def _turn(plan: Plan = PLAN) -> Turn:
+    return Turn(plan, response_id="resp_1", now=1)
+
+
+def test_a_cut_custom_call_is_never_closed_for_clients_would_run_half_of_it() -> None:
+    turn = _turn()
+    events = turn.accepted()
+    events += turn.feed([CallOpened(0, "a", "note"), CallArguments(0, '{"input": "rm -rf ./bui')])
+    done = turn.fail(UpstreamFailed("gone"), 2)
+    events += done.events
+    assert not any(event["type"] == "response.output_item.done" for event in events)
+    assert done.response["output"][0]["status"] == "incomplete"
+    assert [event["type"] for event in done.events] == ["response.failed"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_exactly_one_terminal_event_whatever_happens(begun: bool) -> None:
+    for ending in ("end", "fail", "cancel"):
+        turn = _turn()
+        events = turn.accepted() if begun else []
+        if begun:
+            events += turn.feed([Text("a"), CallOpened(0, "x", "f"), CallArguments(0, '{"a":')])
+        done = (
+            turn.end(2)
+            if ending == "end"
+            else turn.fail(UpstreamFailed("x"), 2)
+            if ending == "fail"
+            else turn.cancel(2)
+        )
+        assert isinstance(done, Done)
+        events += done.events
+        check_stream(events)
+        assert turn.ended
+        with pytest.raises(RuntimeError, match="ended"):
+            turn.feed([Text("late")])
+
+
+def test_the_machine_refuses_illegal_moves() -> None:
+    assembler = Assembler(Frame("resp_1", 1, "m"), ToolPlan())
+    with pytest.raises(RuntimeError, match="idle"):
+        assembler.feed([Text("a")])
+    assembler.start()
+    with pytest.raises(RuntimeError, match="running"):
+        assembler.start()
+
+
+def test_heartbeats_take_their_place_in_the_numbering() -> None:
+    turn = _turn()
+    events = turn.accepted()
+    events.append(turn.heartbeat())
+    events += turn.feed([Text("a"), Finished("stop")])
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+
+
+KEY = b"k" * 32
+
+
+def _sealing(*deltas: Delta) -> dict[str, Any]:
+    assembler = Assembler(Frame("resp_1", 1, "m", "gemini"), PLAN.tools, seal=lambda sealed: seal(sealed, KEY))
+    events = assembler.start() + assembler.feed(deltas)
+    ending = assembler.end(2)
+    check_events = events + ending.events
+    assert check_events[-1]["response"] is ending.response
+    return ending.response
+
+
+def test_reasoning_travels_sealed_for_clients_that_store_nothing_here() -> None:
+    details = [{"type": "reasoning.text", "text": "t"}]
+    response = _sealing(Reasoning("t"), VendorExtra("reasoning_details", details), Text("a"), Finished("stop"))
+    sealed = unseal(response["output"][0]["encrypted_content"], KEY)
+    assert sealed is not None
+    assert (sealed.provider, sealed.text, sealed.extras) == ("gemini", "t", {"reasoning_details": details})
+
+
+def test_vendor_state_of_calls_travels_in_a_reasoning_item_of_its_own() -> None:
+    signature = {"google": {"thought_signature": "s"}}
+    response = _sealing(
+        CallOpened(0, "a", "f"),
+        CallArguments(0, "{}"),
+        VendorExtra("extra_content", signature, 0),
+        Finished("tool_calls"),
+    )
+    assert [item["type"] for item in response["output"]] == ["function_call", "reasoning"]
+    sealed = unseal(response["output"][1]["encrypted_content"], KEY)
+    assert sealed is not None
+    assert sealed.calls == {"a": signature}
+
+
+def test_a_finished_response_can_be_told_again_as_a_stream() -> None:
+    _, response = run(
+        Reasoning("t"),
+        Text("a"),
+        Refusal("no"),
+        CallOpened(0, "a", "f"),
+        CallArguments(0, "{}"),
+        CallOpened(1, "b", "note"),
+        CallArguments(1, '{"input": "x"}'),
+        CallOpened(2, "c", "shell"),
+        CallArguments(2, '{"commands": ["ls"]}'),
+        Used(Usage(1, 2, 3)),
+        Finished("stop"),
+    )
+    told = check_stream(replay_events(response))
+    assert told == response

@@ -1,0 +1,159 @@
+"""The whole plan: made once, the same every time, and complete."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+
+from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
+from isthmus.bridge.diagnostics import refuse_rejected
+from isthmus.bridge.tools import (
+    ToolIdentity,
+    ToolIdentityMap,
+    ToolPlan,
+    plan_tools,
+    render_provider_tool_choice,
+    render_provider_tool_declarations,
+)
+from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
+
+CAPABILITIES = ProviderCapabilities(
+    tool_choice=ToolChoiceSupport(supported=frozenset({"auto", "none", "required", "function"}))
+)
+TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}},
+    {"type": "custom", "name": "exec"},
+    {"type": "image_generation"},
+]
+ITEMS: list[dict[str, Any]] = [
+    {
+        "type": "additional_tools",
+        "tools": [{"type": "namespace", "name": "clock", "tools": [{"type": "function", "name": "sleep"}]}],
+    }
+]
+
+
+def sent(plan: ToolPlan) -> list[str]:
+    return [d.identity.provider_name for d in plan.declarations if d.identity]
+
+
+def test_one_decision_per_tool_one_for_the_list_one_for_the_choice() -> None:
+    plan = plan_tools(TOOLS, ITEMS, "auto", CAPABILITIES)
+    assert [(decision.path, decision.action) for decision in plan.decisions] == [
+        ("tools[0]", "supported"),
+        ("tools[1]", "degraded"),
+        ("tools[2]", "ignored"),
+        ("input[0].tools[0].tools[0]", "supported"),
+        ("tools", "supported"),
+        ("tool_choice", "supported"),
+    ]
+    summary = next(decision for decision in plan.decisions if decision.path == "tools")
+    assert summary.reason == "3 sent, 1 degraded, 1 ignored"
+    assert sent(plan) == ["look", "exec", "clock__sleep"]
+    assert plan.allowed is None
+
+
+def test_without_tools_and_choice_there_is_nothing_to_decide() -> None:
+    plan = plan_tools(None, [], None, CAPABILITIES)
+    assert plan.decisions == ()
+    assert plan.declarations == ()
+
+
+def test_an_empty_list_that_was_sent_gets_its_decision() -> None:
+    assert [decision.path for decision in plan_tools([], [], None, CAPABILITIES).decisions] == ["tools"]
+
+
+def test_none_sends_nothing_but_keeps_the_names_for_the_history() -> None:
+    plan = plan_tools(TOOLS, ITEMS, "none", CAPABILITIES)
+    assert plan.declarations == ()
+    assert render_provider_tool_choice(plan.choice) is None
+    assert plan.identities.by_request("sleep", "clock") is not None
+    assert plan.allowed == frozenset()
+
+
+def test_allowed_tools_are_a_hard_limit() -> None:
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "exec"}]}
+    plan = plan_tools(TOOLS, ITEMS, choice, CAPABILITIES)
+    assert sent(plan) == ["exec"]
+    assert plan.allowed == frozenset({"exec"})
+    assert len(plan.identities) == 3
+
+
+def test_a_choice_that_can_only_be_said_in_words_narrows_and_instructs() -> None:
+    cannot_force = ProviderCapabilities()
+    plan = plan_tools(TOOLS, ITEMS, {"type": "function", "name": "sleep", "namespace": "clock"}, cannot_force)
+    assert sent(plan) == ["clock__sleep"]
+    assert "clock__sleep" in plan.instruction
+
+
+def test_thinking_restricts_the_choice() -> None:
+    support = ToolChoiceSupport(supported=frozenset({"auto", "required"}), while_thinking=frozenset({"auto"}))
+    capabilities = ProviderCapabilities(tool_choice=support)
+    assert plan_tools(TOOLS, (), "required", capabilities).choice.mode == "required"
+    assert plan_tools(TOOLS, (), "required", capabilities, thinking=True).choice.mode == "auto"
+
+
+def test_a_rejected_choice_stops_the_request() -> None:
+    plan = plan_tools(TOOLS, (), {"type": "function", "name": "ghost"}, CAPABILITIES)
+    with pytest.raises(RequestRefused, match="ghost") as refused:
+        refuse_rejected(plan.decisions)
+    assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
+    assert refused.value.param == "tool_choice"
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [{"type": "function", "name": f"f{index}"} for index in range(count)]
+
+
+def test_too_many_tools_are_refused() -> None:
+    plan_tools(many(128), (), None, CAPABILITIES)
+    with pytest.raises(RequestRefused, match="129 tools") as refused:
+        plan_tools(many(129), (), None, CAPABILITIES)
+    assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
+    assert refused.value.param == "tools"
+
+
+def test_only_tools_that_are_sent_count_towards_the_limit() -> None:
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f1"}]}
+    assert sent(plan_tools(many(200), (), choice, CAPABILITIES)) == ["f1"]
+    assert sent(plan_tools(many(200), (), None, ProviderCapabilities(tools=ToolSupport(max=None))))[199] == "f199"
+
+
+def test_two_tools_can_never_share_a_provider_name() -> None:
+    first = ToolIdentity("a.b", "function", "a_b", "function")
+    ToolIdentityMap((first, first))
+    with pytest.raises(RequestRefused, match="a_b") as refused:
+        ToolIdentityMap((first, ToolIdentity("a/b", "function", "a_b", "function")))
+    assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
+
+
+def test_the_identity_map_has_all_four_fields_in_both_directions() -> None:
+    plan = plan_tools([{"type": "local_shell"}, {"type": "function", "name": "a.b"}], (), None, CAPABILITIES)
+    shell, named = plan.identities
+    assert (shell.requested_name, shell.provider_name, shell.requested_type, shell.provider_type) == (
+        "local_shell",
+        "local_shell",
+        "local_shell",
+        "function",
+    )
+    assert plan.identities.by_provider_name("a_b") is named
+    assert plan.identities.by_request("a.b") is named
+
+
+def test_planning_is_deterministic_and_changes_nothing() -> None:
+    tools, items = copy.deepcopy(TOOLS), copy.deepcopy(ITEMS)
+    first, second = (plan_tools(tools, items, "auto", CAPABILITIES) for _ in range(2))
+    assert (tools, items) == (TOOLS, ITEMS)
+    assert first.decisions == second.decisions
+    rendered = [msgspec.json.encode(render_provider_tool_declarations(plan.declarations)) for plan in (first, second)]
+    assert rendered[0] == rendered[1]
+
+
+def test_planning_again_over_what_was_rendered_keeps_every_name() -> None:
+    plan = plan_tools(TOOLS, ITEMS, None, CAPABILITIES)
+    rendered = [shape["function"] for shape in render_provider_tool_declarations(plan.declarations)]
+    again = plan_tools([{"type": "function", **shape} for shape in rendered], (), None, CAPABILITIES)
+    assert sent(again) == sent(plan)
