@@ -85,7 +85,7 @@ def plan_request(
     capabilities = target.capabilities
     items = (*history, *request.items) if history else request.items
     replays = capabilities.messages.replay != "never" and any(item["type"] == "reasoning" for item in items)
-    compatibility = plan_bridge_compatibility(request, capabilities, host, replays_reasoning=replays)
+    compatibility = plan_bridge_compatibility(request, capabilities, host, history=history, replays_reasoning=replays)
     body = request.body
     tools = plan_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, thinking=compatibility.thinking)
     contract = plan_output_contract(request, compatibility, capabilities.response_formats)

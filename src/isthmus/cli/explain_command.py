@@ -74,9 +74,7 @@ def explain(
         raise typer.Exit(REFUSED)
 
 
-def _compare(
-    asked: Asked, folders: Sequence[Path], *, strict: bool, full: bool, as_json: bool, source: str
-) -> None:
+def _compare(asked: Asked, folders: Sequence[Path], *, strict: bool, full: bool, as_json: bool, source: str) -> None:
     providers = [load_provider(name, folders) for name in provider_names(folders)]
     comparison = compare(asked, providers, strict=strict)
     if as_json:

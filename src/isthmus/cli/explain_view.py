@@ -155,8 +155,10 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
     sent = sum(tool.sent for tool in tools)
     heading(console, "Tools", f"{len(tools)} offered, {sent} sent")
     wide = console.width >= WIDE
-    table = lined_table("", "asked for", "fate", "the provider sees", "why") if wide else lined_table(
-        "asked for", "fate", "the provider sees, and why"
+    table = (
+        lined_table("", "asked for", "fate", "the provider sees", "why")
+        if wide
+        else lined_table("asked for", "fate", "the provider sees, and why")
     )
     if not wide:
         table.columns[0].max_width = 30
@@ -235,4 +237,4 @@ def _show_body(console: Console, body: Mapping[str, Any], *, full: bool) -> None
 
 
 def _is_item(path: str) -> bool:
-    return path.startswith(("input[", "messages[")) 
+    return path.startswith(("input[", "messages["))

@@ -25,13 +25,19 @@ from isthmus.wiring import running_gateway
 log = logging.getLogger("isthmus.server")
 
 
-async def serve(config: Config, *, started: Callable[[str, Gateway], None] | None = None) -> None:
-    """Serve until told to stop."""
+async def serve(
+    config: Config,
+    *,
+    started: Callable[[str, Gateway], None] | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are then its own)."""
     async with running_gateway(config) as gateway:
         listener = _listen(config.server.host, config.server.port)
         server = _Server(_uvicorn_config(gateway, config))
-        stop = asyncio.Event()
-        _on_signals(stop, server)
+        if stop is None:
+            stop = asyncio.Event()
+            _on_signals(stop, server)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)

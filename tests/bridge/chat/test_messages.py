@@ -8,8 +8,9 @@ import pytest
 
 from chat_sequence import validate_chat_sequence
 from isthmus.bridge.capabilities import MessageRules
-from isthmus.bridge.chat.messages import CONTINUE, MessagesPlan, build_messages, provider_name_of
+from isthmus.bridge.chat.messages import CONTINUE, MessagesPlan, build_messages
 from isthmus.bridge.history import normalise_history
+from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.tools.types import ToolIdentity, ToolIdentityMap
 
 IDENTITIES = ToolIdentityMap(
@@ -151,7 +152,7 @@ def test_content_of_a_message_that_only_calls_tools(rule: Any, expected: dict[st
     ],
 )
 def test_names_go_through_the_identity_map(name: str, namespace: str | None, expected: str) -> None:
-    assert provider_name_of(IDENTITIES, name, namespace) == expected
+    assert name_past_call(name, namespace, IDENTITIES) == expected
 
 
 def test_a_builtin_call_takes_the_name_its_tool_got() -> None:

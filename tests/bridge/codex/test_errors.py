@@ -54,6 +54,11 @@ def test_a_raw_400_body_in_the_message_is_read(body: str, code: str, message: st
     assert (failure.code, failure.message) == (code, message)
 
 
+def test_a_status_that_is_only_in_the_words_is_read() -> None:
+    failure = map_turn_error({"message": "unexpected status 503 Service Unavailable: x", "codexErrorInfo": "other"})
+    assert (failure.code, failure.status) == ("server_is_overloaded", 503)
+
+
 def test_a_needed_login_names_the_command_and_hides_the_upstreams_words() -> None:
     failure = map_turn_error({"message": "token sk-secret expired", "codexErrorInfo": "unauthorized"})
     assert failure.message == LOGIN_MESSAGE

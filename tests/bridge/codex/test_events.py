@@ -192,6 +192,17 @@ def test_what_does_not_concern_us_is_passed_over() -> None:
     assert deltas == []
 
 
+def test_without_marked_responses_each_request_pauses_and_nothing_is_lost() -> None:
+    usage: Message = ("thread/tokenUsage/updated", {"tokenUsage": {"last": USAGE, "total": USAGE}})
+    first, deltas = _feed(_raw("c1", '{"a" :1}'), _call("c1"), decoder=LegDecoder(NAMES, marks_responses=False))
+    assert (first.state, first.calls) == ("paused", ["c1"])
+    second, deltas = _feed(_raw("c2", '{"b" :2}'), _call("c2"), decoder=LegDecoder(NAMES, marks_responses=False))
+    assert (second.state, second.calls) == ("paused", ["c2"])
+    assert CallArguments(0, '{"b" :2}') in deltas
+    _, deltas = _feed(usage, _text("hi"), usage, DONE, decoder=LegDecoder(NAMES, marks_responses=False))
+    assert deltas == [_used(), Text("hi"), _used(2), Finished("stop")]
+
+
 class TestOlderEvents:
     @staticmethod
     def _event(kind: str, **fields: Any) -> Message:

@@ -78,11 +78,9 @@ ALL = ("auto", "none", "required", "function", "web_search", "mcp")
             ("auto",),
             "degraded",
             "auto",
-            id="named-function-not-forcible-degrades",
+            id="named-function-not-forcible",
         ),
-        pytest.param(
-            {"type": "custom", "name": "exec"}, ("auto",), "degraded", "auto", id="named-custom-not-forcible-degrades"
-        ),
+        pytest.param({"type": "custom", "name": "exec"}, ("auto",), "degraded", "auto", id="named-custom-not-forcible"),
         pytest.param({"type": "function", "name": "nope"}, ALL, "rejected", None, id="named-function-unknown-rejected"),
         pytest.param({"type": "custom", "name": "nope"}, ALL, "rejected", None, id="named-custom-unknown-is-rejected"),
         pytest.param(

@@ -53,7 +53,7 @@ SEARCHING = ToolSupport(
             PLAIN,
             "degraded",
             "function",
-            id="client-search-is-degraded",
+            id="client-tool-search",
         ),
         pytest.param({"type": "web_search_preview"}, SEARCHING, "degraded", "web_search", id="preview-is-degraded"),
         pytest.param(

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
-from isthmus.bridge.tools import create_provider_name_allocator, default_tool_name_codec, find_identity, plan_tools
+from isthmus.bridge.tools import (
+    create_provider_name_allocator,
+    default_tool_name_codec,
+    find_identity,
+    name_past_call,
+    plan_tools,
+)
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UNLIMITED = ProviderCapabilities(tools=ToolSupport(max=None))
@@ -73,6 +79,28 @@ def test_a_tool_that_is_added_later_renames_no_earlier_one() -> None:
     before = planned_names(space("a", "x"), {"type": "function", "name": "y"})
     after = planned_names(space("a", "x"), {"type": "function", "name": "y"}, space("b", "x", "y"), space("a", "z"))
     assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "expected"),
+    [
+        pytest.param("a.b", None, "a_b_2", id="declared"),
+        pytest.param("echo", "demo", "demo__echo", id="declared-in-a-namespace"),
+        pytest.param("wait", None, "wait", id="declared-in-the-default-namespace"),
+        pytest.param("gone", "demo", "demo__gone", id="not-declared-any-more"),
+        pytest.param("go.ne", None, "go_ne", id="never-declared"),
+    ],
+)
+def test_past_calls_get_the_name_that_their_tool_has_or_would_have(
+    name: str, namespace: str | None, expected: str
+) -> None:
+    tools = [
+        {"type": "function", "name": "a_b"},
+        {"type": "function", "name": "a.b"},
+        space("demo", "echo"),
+        space("functions", "wait"),
+    ]
+    assert name_past_call(name, namespace, plan_tools(tools, (), None, UNLIMITED).identities) == expected
 
 
 any_name = st.text(min_size=1, max_size=90)

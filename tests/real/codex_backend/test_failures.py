@@ -131,7 +131,7 @@ async def test_a_process_lost_between_call_and_answer_goes_on_from_injected_hist
         with pytest.raises(CodexGone, match="gone"):
             await collect(thread.answer({"call_a": ToolOutput("21")}))
         assert codex.sessions.holding({"call_a"}) is None
-        history = [
+        history: list[dict[str, Any]] = [
             {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "SYS"}]},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
             {"type": "function_call", "call_id": "call_a", "name": "get_weather", "arguments": '{"city": "Paris"}'},

@@ -11,7 +11,7 @@ import pytest
 from isthmus.bridge.codex.schema import image_input
 from isthmus.bridge.deltas import Finished, Reasoning, Text, Usage, Used
 from isthmus.errors import RequestRefused
-from isthmus.testing import Gate, stream
+from isthmus.testing import Answer, Gate, RecordedRequest, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
 from isthmus.upstream.codex.methods import ToolOutput, TurnSpec
 from isthmus.upstream.codex.process import start_process
@@ -224,14 +224,14 @@ async def test_images_travel_as_data_urls(tmp_path: Path) -> None:
 
 @in_loop
 async def test_three_threads_at_once_do_not_mix(tmp_path: Path) -> None:
-    def by_question(request: object) -> object:
-        body = request.json  # type: ignore[attr-defined]
+    def by_question(request: RecordedRequest) -> Answer:
+        body = request.json
         name = body["input"][-1]["content"][0]["text"] if not outputs_in(body) else None
         if name is not None:
             return calls((f"call_{name}", "get_weather", f'{{"city": "{name}"}}'))
         return says(f"It is {outputs_in(body)[0][1]}")
 
-    async with rig(tmp_path, *[by_question] * 6) as codex:  # type: ignore[list-item]
+    async with rig(tmp_path, *[by_question] * 6) as codex:
 
         async def converse(name: str) -> str:
             thread = await codex.sessions.start(spec(WEATHER))

@@ -72,7 +72,7 @@ def test_an_older_binary_is_spoken_to_in_its_own_words(tmp_path: Path) -> None:
         "addConversationListener",
         "sendUserTurn",
     ]
-    by_method = {message.get("method"): message.get("params") for message in asked}
+    by_method: dict[Any, Any] = {message.get("method"): message.get("params") for message in asked}
     assert [tool["name"] for tool in by_method["newConversation"]["dynamicTools"]] == ["lookup"]
     assert not {"tools", "dynamicTools"} & set(by_method["sendUserTurn"])
     replies = {message["id"]: message for message in asked if "method" not in message}

@@ -389,8 +389,10 @@ class Assembler:
         if self._phase == "idle":
             self.start_silently()
         stopped = outcome.status != "completed"
+        last = self._last_call()
         for block in list(self._open_calls):
-            cut = stopped and not block.whole
+            # A call without a word of arguments is whole unless it is the very last thing that was said.
+            cut = stopped and not block.whole and bool(block.text or block is last)
             if cut and outcome.status == "failed" and not block.visible:
                 self._open_calls.remove(block)  # never shown, never whole: nothing a client could use
                 continue
@@ -400,6 +402,12 @@ class Assembler:
         self._flush_extras()
         self._move("end")
         return self._terminal(outcome, now, status or outcome.status)
+
+    def _last_call(self) -> CallBlock | None:
+        """The newest call, if nothing has spoken since."""
+        if self._speech is not None:
+            return None
+        return next((block for block in reversed(self._calls.values()) if block is not None), None)
 
     def start_silently(self) -> None:
         """A turn that ends before it began still has a whole life: its events start at `created`."""

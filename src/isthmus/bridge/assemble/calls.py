@@ -15,6 +15,7 @@ free text as soon as they see that event.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -144,7 +145,7 @@ class CallBlock:
             self._open(_in_progress(item))
         item["id"] = self.item_id
         self._finish(item)
-        return item, diagnostics
+        return item, tuple(replace(said, path=f"output.{self.item_id}") for said in diagnostics)
 
     def _close_cut(self) -> tuple[JsonObject, tuple[CompatibilityDiagnostic, ...]]:
         said = notice(

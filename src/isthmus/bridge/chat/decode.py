@@ -30,7 +30,7 @@ from isthmus.bridge.deltas import (
 )
 from isthmus.protocol.json import JsonObject
 
-_ORDERLY: Final = ("stop", "tool_calls", "function_call", None)
+_ORDERLY: Final = ("stop", "tool_calls", "function_call")
 _decode_json: Final = msgspec.json.Decoder().decode
 
 

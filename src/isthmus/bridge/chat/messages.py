@@ -19,8 +19,8 @@ from isthmus.bridge.chat.content import ContentWriter, text_part
 from isthmus.bridge.chat.replay import leave_out_unfinished, replay_reasoning
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.turns import Acted, History, PastCall, Said, Turn
-from isthmus.bridge.tools.names import DEFAULT_NAMESPACE, default_tool_name_codec, flat_name
-from isthmus.bridge.tools.types import CatalogTool, ToolIdentityMap
+from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.types import ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
@@ -57,23 +57,6 @@ def build_messages(
             builder.act(turn)
     builder.ensure_user()
     return MessagesPlan(builder.messages, tuple(builder.decisions), builder.replayed)
-
-
-def provider_name_of(identities: ToolIdentityMap, name: str, namespace: str | None) -> str:
-    """The name of a past call's tool upstream, also where the tool is no longer offered.
-
-    Clients leave the default namespace out of their calls, or write it out, as they please.
-    """
-    identity = identities.by_request(name, namespace)
-    if identity is None and namespace is None:
-        identity = identities.by_request(name, DEFAULT_NAMESPACE)
-    elif identity is None and namespace == DEFAULT_NAMESPACE:
-        identity = identities.by_request(name)
-    if identity is not None:
-        return identity.provider_name
-    if namespace is None:
-        return default_tool_name_codec(name)
-    return default_tool_name_codec(flat_name(CatalogTool("", "function", name, namespace, {})))
 
 
 def _leading(turns: tuple[Turn, ...]) -> list[Said]:
@@ -209,7 +192,7 @@ class _Builder:
             self.messages.append({"role": "user", "content": following})
 
     def _name_of(self, name: str, namespace: str | None) -> str:
-        return provider_name_of(self._identities, name, namespace)
+        return name_past_call(name, namespace, self._identities)
 
     def _degraded(self, path: str, reason: str) -> None:
         self.decisions.append(CompatibilityDecision(path, "degraded", reason, code="bridge.item.degraded"))

@@ -82,6 +82,7 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
     error = error or {}
     message = str(error.get("message") or "the codex turn failed without a reason")
     name, status = read_error_info(error.get("codexErrorInfo"))
+    status = status or _status_in(message)
     kind = STATUS_TABLE.get(status or 0) or ERROR_TABLE.get(name, _SERVER)
     if name == "other" and status is None:
         message, kind = _read_raw_body(message, kind)
@@ -126,6 +127,12 @@ def read_incomplete(error: Mapping[str, Any] | None) -> str | None:
     if found is None:
         return None
     return {"max_output_tokens": "length", "content_filter": "content_filter"}.get(found[1])
+
+
+def _status_in(message: str) -> int | None:
+    """Binaries before 0.160 put the upstream's status into words only."""
+    found = re.match(r"unexpected status (\d{3})\b", message)
+    return int(found[1]) if found else None
 
 
 def _read_raw_body(message: str, kind: ErrorClass) -> tuple[str, ErrorClass]:

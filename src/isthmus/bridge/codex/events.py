@@ -4,7 +4,8 @@ In: notifications and `item/tool/call` requests of one turn, in order of arrival
 `open` (more to come), `paused` (the client's tools must answer), `ended` (the turn is over). The one thing
 worth knowing: a turn may hold several model responses. A leg pauses when the current response is complete
 and Codex waits for one of its calls; some binaries ask for parallel calls one after the other, each only
-when the one before is answered, so the raw items and not the requests say which calls there are.
+when the one before is answered, so the raw items and not the requests say which calls there are. Binaries
+before 0.147 do not mark the end of a response; there a leg pauses at each request.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ Params = Mapping[str, Any]
 class LegDecoder:
     """One leg's state machine. `names` maps Codex tool names to the client's; feed it and watch `state`."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, str], *, marks_responses: bool = True) -> None:
         self.state: LegState = "open"
         self.calls: list[str] = []
         """Ids of the calls that this leg opened and that the client must answer, in order."""
         self.abandoned = False
         """The leg failed while Codex goes on by itself: the turn must be interrupted."""
         self._names = names
+        self._marks_responses = marks_responses
         self._between_responses = True
         self._slots: dict[str, int] = {}
         self._requested: set[str] = set()
@@ -67,6 +69,8 @@ class LegDecoder:
             "turn/completed": self._on_turn_completed,
             "isthmus/usage": self._on_older_usage,
         }
+        if not marks_responses:
+            self._handlers["thread/tokenUsage/updated"] = self._on_token_usage
 
     @property
     def over(self) -> bool:
@@ -172,16 +176,23 @@ class LegDecoder:
 
     def _on_response_completed(self, params: Params) -> list[Delta]:
         self._between_responses, self._dirty = True, False
-        deltas: list[Delta] = []
-        usage = params.get("usage")
-        if isinstance(usage, Mapping):
-            self._usage = _add(self._usage, _read_usage(usage))
-            deltas.append(Used(self._usage))
+        deltas = self._spend(params.get("usage"))
         for call_id, call in self._early.items():
             self._requested.add(call_id)
             deltas += self._open(call_id, str(call.get("tool")), arguments_text(call.get("arguments")))
         self._early = {}
         return [*deltas, *self._pause_if_waiting()]
+
+    def _on_token_usage(self, params: Params) -> list[Delta]:
+        return self._spend((params.get("tokenUsage") or {}).get("last"))
+
+    def _spend(self, usage: Any) -> list[Delta]:
+        """A leg with several responses (Codex answered a call itself) costs their sum."""
+        if not isinstance(usage, Mapping):
+            return []
+        now = _read_usage(usage)
+        self._usage = now if self._usage is None else _add(self._usage, now)
+        return [Used(self._usage)]
 
     def _on_older_usage(self, params: Params) -> list[Delta]:
         return [Used(_read_usage(params))]
@@ -226,7 +237,7 @@ class LegDecoder:
         return [Failed(failure.message, failure.code)]
 
     def _response_runs(self) -> None:
-        self._between_responses = False
+        self._between_responses = not self._marks_responses
 
 
 def _is_json(text: str) -> bool:
@@ -249,10 +260,6 @@ def _read_usage(usage: Params) -> Usage:
     )
 
 
-def _add(before: Usage | None, now: Usage) -> Usage:
-    """A leg with several responses (Codex answered a call itself) costs their sum."""
-    if before is None:
-        return now
-    return Usage(
-        **{name: getattr(before, name) + getattr(now, name) for name in now.__struct_fields__ if name != "estimated"}
-    )
+def _add(before: Usage, now: Usage) -> Usage:
+    fields = [name for name in now.__struct_fields__ if name != "estimated"]
+    return Usage(**{name: getattr(before, name) + getattr(now, name) for name in fields})

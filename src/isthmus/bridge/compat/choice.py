@@ -20,7 +20,9 @@ _CARRIERS: Final = ("additional_tools", "tool_search_output")
 def choice_needs_thinking_off(
     request: Request, capabilities: ProviderCapabilities, history: Sequence[JsonObject] = ()
 ) -> bool:
-    """Whether the forced choice is one that the provider takes, but not while the model thinks."""
+    """Whether thinking must give way to the tools: to a forced choice, or (at some providers) to any tool at all."""
+    if not capabilities.reasoning.with_tools and sends_tools(request, history):
+        return True
     support = capabilities.tool_choice
     if support.while_thinking is None:
         return False

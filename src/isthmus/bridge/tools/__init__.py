@@ -5,7 +5,7 @@ from isthmus.bridge.tools.choice import plan_provider_tool_choice, render_provid
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputStream, read_custom_input
 from isthmus.bridge.tools.declare import plan_tool_declaration, render_provider_tool_declarations
 from isthmus.bridge.tools.grammar import GrammarVerdict, check_grammar, examine_input
-from isthmus.bridge.tools.names import create_provider_name_allocator, default_tool_name_codec
+from isthmus.bridge.tools.names import create_provider_name_allocator, default_tool_name_codec, name_past_call
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.repair import repair_input
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call
@@ -39,6 +39,7 @@ __all__ = [
     "default_tool_name_codec",
     "examine_input",
     "find_identity",
+    "name_past_call",
     "plan_provider_tool_choice",
     "plan_tool_declaration",
     "plan_tools",

@@ -33,7 +33,7 @@ def plan_tool_declaration(tool: CatalogTool, support: ToolSupport, allocate: Nam
     identity = ToolIdentity(
         requested_name=tool.name,
         requested_type=tool.type,
-        provider_name=allocate(flat_name(tool)),
+        provider_name=allocate(flat_name(tool.name, tool.namespace)),
         provider_type=provider_type,
         namespace=tool.namespace,
         tool=tool.tool,

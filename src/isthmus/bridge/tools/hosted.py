@@ -69,7 +69,7 @@ def fill_declaration(provider_type: str, tool: JsonObject, template: Mapping[str
     used: set[str] = set()
     filled = _fill(_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {}), options, used)
     declaration = {"type": provider_type, **filled}
-    return HostedDeclaration(declaration, tuple(_left_out(tool, options, used)))
+    return HostedDeclaration(declaration, tuple(_left_out(tool, used)))
 
 
 def _read_options(tool: JsonObject) -> JsonObject:
@@ -136,7 +136,7 @@ def _placeholder(text: str) -> str | None:
     return text[1:-1] if len(text) > 2 and text[0] == "{" and text[-1] == "}" and text[1:-1].isidentifier() else None
 
 
-def _left_out(tool: JsonObject, options: JsonObject, used: set[str]) -> list[str]:
+def _left_out(tool: JsonObject, used: set[str]) -> list[str]:
     """The paths of options that were given and are not carried; more than one store or domain is a loss, too."""
     left: list[str] = []
     for path, value in _given(tool):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from isthmus.bridge.tools.types import CatalogTool
+from isthmus.bridge.tools.types import ToolIdentityMap
 
 MAX_NAME: Final = 64
 DEFAULT_NAMESPACE: Final = "functions"
@@ -49,13 +49,21 @@ def create_provider_name_allocator(codec: NameCodec = default_tool_name_codec) -
     return allocate
 
 
-def flat_name(tool: CatalogTool) -> str:
+def flat_name(name: str, namespace: str | None) -> str:
     """The one name under which a tool goes upstream, before the codec sees it."""
-    if tool.namespace is None or tool.namespace == DEFAULT_NAMESPACE:
-        return tool.name
-    full = f"{tool.namespace}__{tool.name}"
+    if namespace is None or namespace == DEFAULT_NAMESPACE:
+        return name
+    full = f"{namespace}__{name}"
     if len(full) <= MAX_NAME:
         return full
     # A plain cut would make siblings of a long namespace collide; the tail depends on the whole name only.
     tail = hashlib.sha256(full.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     return f"{full[: MAX_NAME - _HASH - 1]}_{tail}"
+
+
+def name_past_call(name: str, namespace: str | None, identities: ToolIdentityMap) -> str:
+    """The provider's name for a call in the history, also when its tool is not declared any more."""
+    spaces = (None, DEFAULT_NAMESPACE) if namespace in (None, DEFAULT_NAMESPACE) else (namespace,)
+    known = (identities.by_request(name, space) for space in spaces)
+    found = next((identity for identity in known if identity is not None), None)
+    return found.provider_name if found is not None else default_tool_name_codec(flat_name(name, namespace))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from typing import Any
 
@@ -25,6 +26,8 @@ from isthmus.upstream.codex.turns import TurnQueue
 
 _CHUNK = 65_536
 _TOOL_CALL = "item/tool/call"
+_MARKS_RESPONSES = (0, 147)
+"""The first binary found to send `rawResponse/completed` (0.144.4 does not)."""
 
 
 async def start_process(options: ProcessOptions) -> CodexProcess:
@@ -59,6 +62,8 @@ class CodexProcess:
         self.user_agent = ""
         self.older_methods = False
         """Whether this binary knows only the older methods; found out by the first thread start."""
+        self.marks_responses = True
+        """Whether it says when a model response is complete; found out by the handshake."""
         self._child = child
         self._stdin = child.stdin
         self._options = options
@@ -83,6 +88,8 @@ class CodexProcess:
         params = build_initialize_params(name=options.client_name, version=options.client_version)
         result = await self.request("initialize", params, within=options.handshake_timeout)
         self.user_agent = str(result.get("userAgent", ""))
+        version = re.search(r"/(\d+)\.(\d+)\.", self.user_agent)
+        self.marks_responses = version is None or (int(version[1]), int(version[2])) >= _MARKS_RESPONSES
         self._write(rpc.encode_notification("initialized"))
 
     async def request(self, method: str, params: JsonObject, *, within: float | None = None) -> JsonObject:

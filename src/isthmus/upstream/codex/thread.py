@@ -93,7 +93,7 @@ class CodexThread:
         last: list[Delta] = []
         async with self._lock:
             self._check_alive()
-            decoder = LegDecoder(self.spec.tools.names)
+            decoder = LegDecoder(self.spec.tools.names, marks_responses=self._process.marks_responses)
             try:
                 queue = await begin()
                 while True:

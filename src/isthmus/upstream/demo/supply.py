@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from isthmus.upstream.demo.arithmetic import find_expression
 from isthmus.upstream.demo.words import Words
@@ -19,22 +19,76 @@ _SEARCH: Final = re.compile(
     re.IGNORECASE,
 )
 
-_SPEAKS: Final = frozenset(
-    "answer response reply text message content summary explanation description reason reasoning body comment thought "
-    "output result note details final notes steps step analysis caption".split()
+Sort = Literal["link", "email", "date", "file", "sum", "ask", "speech", "thing"]
+
+_SORTS: Final[tuple[tuple[Sort, frozenset[str]], ...]] = (
+    ("link", frozenset({"url", "uri", "link", "website", "href"})),
+    ("email", frozenset({"email"})),
+    ("date", frozenset({"date", "day", "when", "deadline", "due", "start", "end", "datetime"})),
+    ("file", frozenset({"path", "file", "filename", "filepath", "files"})),
+    ("sum", frozenset({"expression", "formula", "equation", "calculation", "math"})),
+    (
+        "ask",
+        frozenset(
+            [
+                "query",
+                "queries",
+                "q",
+                "search",
+                "question",
+                "prompt",
+                "input",
+                "topic",
+                "task",
+                "objective",
+                "goal",
+                "request",
+                "keywords",
+            ]
+        ),
+    ),
+    (
+        "speech",
+        frozenset(
+            [
+                "answer",
+                "response",
+                "reply",
+                "text",
+                "message",
+                "content",
+                "summary",
+                "explanation",
+                "description",
+                "reason",
+                "reasoning",
+                "body",
+                "comment",
+                "thought",
+                "output",
+                "result",
+                "note",
+                "notes",
+                "details",
+                "final",
+                "step",
+                "analysis",
+                "caption",
+            ]
+        ),
+    ),
 )
-_ASKS: Final = frozenset(
-    "query queries q search question prompt input topic task objective goal request keywords instructions".split()
-)
-_SUMS: Final = frozenset("expression formula equation calculation math".split())
-_FILES: Final = frozenset("path file filename filepath files".split())
-_DATES: Final = frozenset("date day when deadline due start end datetime".split())
-_LINKS: Final = frozenset("url uri link website href".split())
 
 
 def words_of(name: str) -> list[str]:
     """`getUserName`, `get_user-name` → get, user, name."""
     return [word.lower() for word in _CAMEL.split(name) if word]
+
+
+def sort_of(name: str) -> Sort:
+    """What a field of this name holds; a `thing` is a name, a place, or whatever else the text is about."""
+    words = set(words_of(name))
+    return next((sort for sort, names in _SORTS if words & names), "thing")
 
 
 class Supply:
@@ -48,18 +102,22 @@ class Supply:
 
     def string(self, name: str) -> str:
         """Something for a field of this name."""
-        kinds, words = set(words_of(name)), self.words
-        for names, found in ((_LINKS, words.urls), ({"email"}, words.emails), (_DATES, words.dates)):
-            if kinds & names and found:
-                return found[0]
-        if kinds & _FILES and words.files:
-            return words.files[0]
-        if kinds & _SUMS:
-            return find_expression(words.text) or words.text
-        if kinds & _ASKS:
-            return _SEARCH.sub("", words.text).rstrip("?.! ") or words.text
-        if kinds & _SPEAKS:
-            return self._said or (words.quoted[0] if words.quoted else words.text)
+        words = self.words
+        match sort_of(name):
+            case "link" if words.urls:
+                return words.urls[0]
+            case "email" if words.emails:
+                return words.emails[0]
+            case "date" if words.dates:
+                return words.dates[0]
+            case "file" if words.files:
+                return words.files[0]
+            case "sum":
+                return find_expression(words.text) or words.text
+            case "ask":
+                return _SEARCH.sub("", words.text).rstrip("?.! ") or words.text
+            case "speech":
+                return self._said or (words.quoted[0] if words.quoted else words.text)
         return self.thing()
 
     def thing(self) -> str:

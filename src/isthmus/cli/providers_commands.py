@@ -1,0 +1,95 @@
+"""`isthmus providers list | show | check`: which providers there are, what is known of them and where it is written.
+
+Nothing is asked of the network, and no key is ever printed: only the names of the variables that hold them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from isthmus.cli.provider_folders import FolderFlag, provider_folders
+from isthmus.cli.providers_show import show_json, show_provider
+from isthmus.cli.providers_view import list_json, show_list
+from isthmus.cli.terminal import open_console, plural, print_json, words
+from isthmus.errors import ConfigError
+from isthmus.providers import check_provider_file, load_provider, provider_names
+
+providers_app = typer.Typer(name="providers", help="List, show or check providers.", no_args_is_help=True)
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@providers_app.command("list")
+def list_providers(as_json: JsonFlag = False, folder: FolderFlag = None) -> None:
+    """All providers: address, key variable, default model, and the main things they can do."""
+    folders = provider_folders(folder)
+    providers = [load_provider(name, folders) for name in provider_names(folders)]
+    if as_json:
+        print_json(list_json(providers))
+    else:
+        show_list(open_console(), providers)
+
+
+@providers_app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The provider, by its name or an alias.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="The model; the default one otherwise.")] = "",
+    as_json: JsonFlag = False,
+    folder: FolderFlag = None,
+) -> None:
+    """Every fact about a provider and one of its models, with the file and section that says it."""
+    provider = load_provider(name, provider_folders(folder))
+    if as_json:
+        print_json(show_json(provider, model))
+    else:
+        show_provider(open_console(), provider, model)
+
+
+@providers_app.command("check")
+def check(
+    file: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Provider files.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Check provider files: every problem with its place and what to do about it."""
+    found = {str(path): find_file_problems(path) for path in file}
+    if as_json:
+        print_json([{"file": path, "problems": problems} for path, problems in found.items()])
+    else:
+        _print_findings(found)
+    if any(found.values()):
+        raise typer.Exit(1)
+
+
+def find_file_problems(path: Path) -> list[str]:
+    """What is wrong with a file, by itself and on top of what it extends."""
+    problems = [problem.removeprefix(f"{path}: ") for problem in check_provider_file(path)]
+    if path.suffix != ".toml" or path.stem != path.stem.lower():
+        problems.append(f"the file is called `{path.name}`; providers are found as `name.toml`, in lower case")
+    if problems:
+        return problems
+    try:
+        provider = load_provider(path.stem, (path.parent,))
+        for entry in provider.models:
+            provider.capabilities(entry.example)
+        provider.capabilities()
+    except ConfigError as error:
+        return error.message.splitlines()
+    return []
+
+
+def _print_findings(found: dict[str, list[str]]) -> None:
+    console = open_console()
+    for path, problems in found.items():
+        if not problems:
+            provider = load_provider(Path(path).stem, (Path(path).parent,))
+            said = f"{provider.title}, {plural(len(provider.models), 'model entry').replace('entrys', 'entries')}"
+            console.print(Text.assemble(("✓ sound", "green"), f"  {path}", (f"  {said}", "dim")), soft_wrap=True)
+            continue
+        head = (f"✗ {plural(len(problems), 'problem')}", "bold red")
+        console.print(Text.assemble(head, f"  {path}"), soft_wrap=True)
+        for problem in problems:
+            console.print(Text.assemble("  • ", words(problem)), soft_wrap=True)

@@ -1,0 +1,129 @@
+"""The providers, in a table: address, key, default model, and the main things that they can do.
+
+In: providers. Out: a table for people, or JSON. A key shows as the name of its variable and whether that is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.cli.terminal import lined_table, plural
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import Provider
+
+_SPACIOUS: Final = 150
+_FORMATS: Final = ("text", "json_object", "json_schema")
+
+
+def show_list(console: Console, providers: Sequence[Provider]) -> None:
+    if console.width >= _SPACIOUS:
+        _show_wide(console, providers)
+    else:
+        _show_stacked(console, providers)
+    ready = sum(_is_ready(provider) for provider in providers)
+    console.print()
+    console.print(Text(f"{plural(len(providers), 'provider')}; {ready} of them need no key, or have it.", "dim"))
+    console.print(words("`isthmus providers show NAME` tells every fact, and where it is written.", "dim"))
+
+
+def list_json(providers: Sequence[Provider], environ: Mapping[str, str] = os.environ) -> list[JsonObject]:
+    return [_provider_json(provider, environ) for provider in providers]
+
+
+def key_words(provider: Provider, environ: Mapping[str, str] = os.environ) -> Text:
+    """The variable, and whether it is set; never what is in it."""
+    endpoint = provider.endpoint
+    if endpoint.auth == "none" or not endpoint.key_env:
+        return Text("no key needed", "dim")
+    found = next((name for name in endpoint.key_env if environ.get(name, "").strip()), None)
+    if found is not None:
+        return Text.assemble((found, "green"), (" ✓ set", "green"))
+    return Text.assemble(endpoint.key_env[0], (" optional" if endpoint.key_optional else " – not set", "dim"))
+
+
+def reasoning_words(facts: ProviderCapabilities) -> str:
+    reasoning = facts.reasoning
+    match reasoning.effort:
+        case "native":
+            return " ".join(reasoning.scale) or "native"
+        case "boolean":
+            return "on / off" if reasoning.off else "on"
+        case _:
+            return "always" if reasoning.default_on else "–"
+
+
+def formats_words(facts: ProviderCapabilities) -> str:
+    return " ".join(name for name in _FORMATS if name in facts.response_formats.supported)
+
+
+def _show_wide(console: Console, providers: Sequence[Provider]) -> None:
+    table = lined_table("name", "title", "endpoint", "key", "default model", "reasoning", "formats")
+    table.columns[0].no_wrap = table.columns[6].no_wrap = True
+    for provider in providers:
+        facts = provider.capabilities()
+        table.add_row(
+            Text(provider.name, "bold"),
+            Text(provider.title),
+            _address(provider),
+            key_words(provider),
+            Text(provider.default_model or "–", "cyan"),
+            reasoning_words(facts),
+            formats_words(facts),
+        )
+    console.print(table)
+
+
+def _show_stacked(console: Console, providers: Sequence[Provider]) -> None:
+    """Two lines each, where seven columns have no room."""
+    table = lined_table("provider", "default model, endpoint", "key, reasoning, formats")
+    for provider in providers:
+        facts = provider.capabilities()
+        table.add_row(
+            Group(Text(provider.name, "bold"), Text(provider.title, "dim")),
+            Group(Text(provider.default_model or "–", "cyan"), _address(provider)),
+            Group(
+                key_words(provider),
+                Text.assemble(reasoning_words(facts), (" · ", "dim"), formats_words(facts)),
+            ),
+        )
+        table.add_row()
+    console.print(table)
+
+
+def _address(provider: Provider) -> Text:
+    address = provider.endpoint.base_url
+    return Text(address.removeprefix("https://")) if address else Text("set when it runs", "dim")
+
+
+def _is_ready(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
+    endpoint = provider.endpoint
+    if endpoint.auth == "none" or not endpoint.key_env or endpoint.key_optional:
+        return True
+    return any(environ.get(name, "").strip() for name in endpoint.key_env)
+
+
+def _provider_json(provider: Provider, environ: Mapping[str, str]) -> JsonObject:
+    facts = provider.capabilities()
+    return {
+        "name": provider.name,
+        "title": provider.title,
+        "aliases": list(provider.aliases),
+        "endpoint": provider.endpoint.base_url,
+        "key_variables": [
+            {"name": name, "set": bool(environ.get(name, "").strip())} for name in provider.endpoint.key_env
+        ],
+        "key_needed": provider.endpoint.auth != "none"
+        and bool(provider.endpoint.key_env)
+        and not provider.endpoint.key_optional,
+        "default_model": provider.default_model,
+        "reasoning": {"effort": facts.reasoning.effort, "scale": list(facts.reasoning.scale)},
+        "formats": [name for name in _FORMATS if name in facts.response_formats.supported],
+        "checked": provider.checked,
+        "files": list(provider.files),
+    }

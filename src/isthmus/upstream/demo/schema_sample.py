@@ -1,0 +1,171 @@
+"""JSON to a schema: a small value that is valid, with the user's own words in it where they fit.
+
+In: a JSON Schema and a `Supply` of words. Out: a value. It is checked with a real validator: where the
+words do not fit, it is made again without them. References, combinations and bounds are followed;
+what no sampler can (`not`, conditions, look-around in patterns) is left to luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import jsonschema_rs
+
+from isthmus.protocol.json import JsonObject
+from isthmus.upstream.demo.scalar_sample import sample_number, sample_string
+from isthmus.upstream.demo.schema_merge import branches_of, kind_of, merged, resolve
+from isthmus.upstream.demo.supply import Supply
+
+_LEAN: Final = 4
+"""From this depth on only what must be there is made, so that recursive schemas end."""
+_DEEPEST: Final = 40
+
+
+def sample(schema: Any, supply: Callable[[], Supply] | None = None, *, full: bool = True) -> Any:
+    """A value for `schema`. `full`: also what is optional; otherwise only what the words speak of."""
+    attempts = [(supply() if supply else None, full), (None, full), (None, False)]
+    value: Any = None
+    for words, whole in attempts:
+        value = _Sampler(schema, words, whole).make(schema, "", 0, 0)
+        if _valid(schema, value):
+            return value
+    return value
+
+
+class _Sampler:
+    def __init__(self, root: Any, supply: Supply | None, full: bool) -> None:
+        self._root = root
+        self._supply = supply
+        self._full = full
+
+    def make(self, schema: Any, name: str, depth: int, nth: int) -> Any:
+        """A value for the field `name`; `nth` tells the items of one list apart."""
+        if not isinstance(schema, Mapping):
+            return self._anything(name, nth) if schema is not False else None
+        if depth > _DEEPEST:
+            return None
+        schema = resolve(schema, self._root)
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(schema.get(keyword), list) and schema[keyword]:
+                return self._branch(schema, keyword, name, depth, nth)
+        if "const" in schema:
+            return schema["const"]
+        if isinstance(options := schema.get("enum"), list) and options:
+            return self._option(schema, options, nth)
+        return self._typed(schema, kind_of(schema), name, depth, nth)
+
+    def _anything(self, name: str, nth: int) -> Any:
+        return sample_string({}, self._supply, name, nth)
+
+    def _branch(self, schema: JsonObject, keyword: str, name: str, depth: int, nth: int) -> Any:
+        """The first branch whose value the whole schema accepts."""
+        value: Any = None
+        for branch in branches_of(schema, keyword, self._root, lean=depth >= _LEAN):
+            value = self.make(branch, name, depth + 1, nth)
+            if _valid(schema, value, self._root):
+                break
+        return value
+
+    def _option(self, schema: JsonObject, options: list[Any], nth: int) -> Any:
+        found = self._supply.mentioned(options) if self._supply and not nth else None
+        if found is not None:
+            return found
+        plain = {keyword: value for keyword, value in schema.items() if keyword != "enum"}
+        fitting = [option for option in options if _valid(plain, option, self._root)] or options
+        return fitting[nth % len(fitting)]
+
+    def _typed(self, schema: JsonObject, kind: str, name: str, depth: int, nth: int) -> Any:
+        match kind:
+            case "object":
+                return self._object(schema, depth, nth)
+            case "array":
+                return self._array(schema, name, depth, nth)
+            case "integer" | "number":
+                return sample_number(schema, self._supply, nth, whole=kind == "integer")
+            case "boolean":
+                return nth % 2 == 0
+            case "null":
+                return None
+        if "default" in schema and not self._supply and isinstance(schema["default"], str):
+            return schema["default"]
+        return sample_string(schema, self._supply, name, nth)
+
+    def _object(self, schema: JsonObject, depth: int, nth: int) -> JsonObject:
+        properties = schema.get("properties") or {}
+        names = self._chosen(schema, properties, depth)
+        rest = schema.get("additionalProperties", True)
+        made = {
+            name: self.make(properties.get(name, rest if rest is not False else True), name, depth + 1, nth)
+            for name in names
+        }
+        others = [name for name in properties if name not in made and self._possible(properties[name])]
+        while len(made) < int(schema.get("minProperties") or 0):
+            name = others.pop(0) if others else f"field_{len(made) + 1}"
+            made[name] = self.make(properties.get(name, rest), name, depth + 1, nth)
+        return made
+
+    def _chosen(self, schema: JsonObject, properties: Mapping[str, Any], depth: int) -> list[str]:
+        required = [name for name in schema.get("required") or () if isinstance(name, str)]
+        full = self._full and depth < _LEAN
+        optional = [
+            name
+            for name, inner in properties.items()
+            if name not in required and self._possible(inner) and (full or self._spoken_of(inner, depth))
+        ]
+        room = int(schema.get("maxProperties", len(properties) + len(required))) - len(required)
+        chosen = dict.fromkeys([*required, *optional[: max(room, 0)]])
+        for name, needed in (schema.get("dependentRequired") or {}).items():
+            chosen.update(dict.fromkeys(needed) if name in chosen else {})
+        in_order = [name for name in properties if name in chosen]
+        return in_order + [name for name in chosen if name not in properties]
+
+    def _possible(self, schema: Any) -> bool:
+        return schema is not False
+
+    def _spoken_of(self, schema: Any, depth: int) -> bool:
+        """Whether the text names one of the options of an optional field."""
+        options = resolve(schema, self._root).get("enum") if isinstance(schema, Mapping) and depth < _LEAN else None
+        return bool(self._supply and isinstance(options, list) and self._supply.mentioned(options) is not None)
+
+    def _array(self, schema: JsonObject, name: str, depth: int, nth: int) -> list[Any]:
+        first: Sequence[Any] = schema.get("prefixItems") or ()
+        rest = schema.get("items", True)
+        if isinstance(rest, list):
+            first, rest = rest, schema.get("additionalItems", True)
+        least, most = int(schema.get("minItems") or 0), int(schema.get("maxItems", 1_000))
+        count = max(least, min(most, self._items(rest, len(first)) if depth < _LEAN else 0))
+        wanted = schema.get("contains")
+        made: list[Any] = []
+        for at in range(count):
+            inner = first[at] if at < len(first) else rest
+            if inner is False:
+                break
+            if wanted is not None and at >= len(first):
+                inner, wanted = (
+                    merged(resolve(inner, self._root), wanted) if isinstance(inner, Mapping) else wanted,
+                    None,
+                )
+            made.append(self.make(inner, name, depth + 1, max(at - len(first), 0) + nth))
+        return made
+
+    def _items(self, items: Any, first: int) -> int:
+        """How many items the words would fill: those of a list, or one."""
+        if first or items is False:
+            return first
+        kind = kind_of(resolve(items, self._root)) if isinstance(items, Mapping) else "string"
+        words = self._supply.words if self._supply else None
+        if words is None:
+            return 1
+        return max(len(words.numbers) if kind in ("integer", "number") else len(words.listed), 1)
+
+
+def _valid(schema: Any, value: Any, root: Any = None) -> bool:
+    """What the validator says; a schema that it cannot read is not held against the value."""
+    if isinstance(root, Mapping) and isinstance(schema, Mapping):
+        shared = {name: root[name] for name in ("$defs", "definitions", "$schema") if name in root}
+        schema = {**shared, **schema}
+    try:
+        return bool(jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value))
+    except (ValueError, TypeError):
+        return True

@@ -1,0 +1,53 @@
+"""What the demo model thinks aloud: one thought for little effort, many for much, about this very request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from isthmus.upstream.demo.choose import Call
+from isthmus.upstream.demo.question import Question
+
+_THOUGHTS: Final = {"none": 0, "minimal": 1, "low": 2, "medium": 4, "high": 8, "xhigh": 12, "max": 16}
+_MEDIUM: Final = _THOUGHTS["medium"]
+_DOUBTS: Final = (
+    "Is there another way to read the question? The plain reading is the likely one.",
+    "What would a wrong answer look like? One that is about something else.",
+    "Did anything earlier in the conversation change the meaning? Not that I can see.",
+    "Is the answer short enough to read at once? It should be.",
+    "Would the same question tomorrow get the same answer? It must: there is no clock and no chance in me.",
+    "Is anything promised that cannot be kept? No.",
+    "Are the words simple? Simple enough.",
+    "Could a test rely on this answer, byte for byte? Yes.",
+    "Has the whole request been used? What matters of it has.",
+    "Once more from the beginning, then: the same result.",
+    "That settles it.",
+    "Time to answer.",
+)
+
+
+def think(question: Question, calls: Sequence[Call], *, always: bool) -> str:
+    """The reasoning, or nothing. `always`: for a model that cannot be kept from thinking."""
+    effort = question.effort
+    count = _THOUGHTS.get(effort, _MEDIUM) if effort else _MEDIUM if always else 0
+    if always:
+        count = max(count, 1)
+    thoughts = [*_observations(question, calls), *_DOUBTS]
+    return " ".join(thoughts[:count])
+
+
+def _observations(question: Question, calls: Sequence[Call]) -> list[str]:
+    words = question.text.split()
+    shown = " ".join(words[:12]) + (" …" if len(words) > 12 else "")
+    seen = [f"The user wrote {len(words)} words: “{shown}”."]
+    if question.results:
+        seen.append(f"{len(question.results)} tool results are here, so there is something to report.")
+    if calls:
+        seen.extend(f"The tool {call.name} fits; call it with {call.arguments[:200]}." for call in calls)
+    elif question.tools:
+        seen.append(f"None of the {len(question.tools)} tools needs to be called now.")
+    if question.format.get("type") in ("json_schema", "json_object") and not calls:
+        seen.append("The answer has to be JSON, and nothing but JSON.")
+    if question.images:
+        seen.append("There are images to look at.")
+    return seen

@@ -1,0 +1,158 @@
+"""The law of the house: a whole reply and its stream, cut anywhere, give the same items, statuses and usage."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.bridge.capabilities import ReplyRules
+from isthmus.bridge.chat.decode import ChatDecoder
+from isthmus.bridge.deltas import Delta
+from isthmus.bridge.plan import Plan
+from isthmus.bridge.sse import SseParser
+from isthmus.testing.fold import plan_for, stream
+from wire.oracle import check_stream
+
+TOOLS = [
+    {"type": "function", "name": "f", "parameters": {"type": "object"}},
+    {"type": "function", "name": "g", "parameters": {"type": "object"}},
+    {"type": "custom", "name": "note"},
+    {"type": "shell"},
+    {"type": "apply_patch"},
+    {"type": "namespace", "name": "mcp__x", "tools": [{"type": "function", "name": "echo"}]},
+]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+FORMAT = {"type": "json_schema", "name": "s", "schema": SCHEMA, "strict": True}
+ONLY_F = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}
+PLANS = {
+    "plain": plan_for({"tools": TOOLS}),
+    "allowed tools": plan_for(
+        {
+            "tools": TOOLS,
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+        }
+    ),
+    "loose contract": plan_for({"text": {"format": {**FORMAT, "strict": False}}}),
+    "no tools": plan_for({}),
+}
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30)
+arguments = st.one_of(
+    st.dictionaries(st.sampled_from(["a", "input", "commands", "operation"]), words, max_size=2).map(
+        lambda value: json.dumps(value, ensure_ascii=False)
+    ),
+    st.sampled_from(['{"commands": ["ls", "pwd"]}', '{"input": "x\\ny"}', "{}", "", "raw text", '{"cut": "of']),
+)
+calls = st.lists(
+    st.tuples(st.sampled_from(["f", "g", "note", "shell", "apply_patch", "mcp__x__echo", "unknown"]), arguments),
+    max_size=3,
+)
+usages = st.none() | st.fixed_dictionaries(
+    {"prompt_tokens": st.integers(0, 99), "completion_tokens": st.integers(0, 99)},
+    optional={"total_tokens": st.integers(0, 200), "prompt_tokens_details": st.just({"cached_tokens": 3})},
+)
+replies = st.fixed_dictionaries(
+    {
+        "content": st.none() | words,
+        "reasoning_content": st.none() | words,
+        "refusal": st.none() | st.just("I will not."),
+        "calls": calls,
+        "finish": st.sampled_from(["stop", "tool_calls", "length", "content_filter", "network_error", "odd", None]),
+        "usage": usages,
+    }
+)
+
+
+def message_of(reply: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply["content"]}
+    for field in ("reasoning_content", "refusal"):
+        if reply[field]:
+            message[field] = reply[field]
+    if reply["calls"]:
+        message["tool_calls"] = [
+            {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": text}}
+            for n, (name, text) in enumerate(reply["calls"])
+        ]
+    return message
+
+
+def whole(reply: dict[str, Any]) -> list[Delta]:
+    body: dict[str, Any] = {"choices": [{"index": 0, "message": message_of(reply), "finish_reason": reply["finish"]}]}
+    if reply["usage"] is not None:
+        body["usage"] = reply["usage"]
+    return ChatDecoder(ReplyRules()).reply(json.dumps(body).encode())
+
+
+def pieces(draw: Any, text: str) -> list[str]:
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    edges = [0, *cuts, len(text)]
+    return [text[a:b] for a, b in itertools.pairwise(edges)]
+
+
+def streamed(draw: Any, reply: dict[str, Any]) -> list[list[Delta]]:
+    """The same reply as a vendor would stream it: SSE bytes, cut anywhere."""
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    for field in ("reasoning_content", "content", "refusal"):
+        if reply[field]:
+            deltas += [{field: piece} for piece in pieces(draw, reply[field])]
+    opened = [
+        {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": ""}}
+        for n, (name, _) in enumerate(reply["calls"])
+    ]
+    rest = [
+        [{"index": n, "function": {"arguments": piece}} for piece in pieces(draw, text)]
+        for n, (_, text) in enumerate(reply["calls"])
+    ]
+    if draw(st.booleans()) and opened:  # interleaved
+        deltas += [{"tool_calls": [call]} for call in opened]
+        while any(rest):
+            n = draw(st.sampled_from([i for i, queue in enumerate(rest) if queue]))
+            deltas.append({"tool_calls": [rest[n].pop(0)]})
+    else:
+        for call, queue in zip(opened, rest, strict=True):
+            deltas += [{"tool_calls": [call]}, *({"tool_calls": [fragment]} for fragment in queue)]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reply["finish"]}]})
+    if reply["usage"] is not None:
+        chunks.append({"choices": [], "usage": reply["usage"]})
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    edges = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=8))})
+    parser, decoder = SseParser(), ChatDecoder(ReplyRules())
+    batches: list[list[Delta]] = []
+    for start, stop in itertools.pairwise(edges):
+        batches += [decoder.chunk(event.data) for event in parser.feed(data[start:stop])]
+    return [*batches, decoder.end()]
+
+
+def essence(response: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal: not the order of items, nor ids that count their place."""
+    items = []
+    for item in response["output"]:
+        kept = {name: value for name, value in item.items() if name != "id"}
+        items.append(json.dumps(kept, sort_keys=True))
+    told = sorted(
+        json.dumps({**said, "path": said["path"].partition(".")[0]}, sort_keys=True)
+        for said in response["isthmus"]["diagnostics"]
+    )
+    return {
+        "items": sorted(items),
+        "told": told,
+        **{name: response[name] for name in ("status", "error", "incomplete_details", "usage", "output_text")},
+    }
+
+
+@given(st.data(), replies, st.sampled_from(sorted(PLANS)))
+@settings(max_examples=600, deadline=None)
+def test_a_whole_reply_equals_its_stream_folded(data: st.DataObject, reply: dict[str, Any], name: str) -> None:
+    plan: Plan = PLANS[name]
+    folded_events, folded = stream([whole(reply)], plan=plan)
+    live_events, live = stream(streamed(data.draw, reply), plan=plan)
+    check_stream(folded_events)
+    check_stream(live_events)
+    assert essence(folded) == essence(live)

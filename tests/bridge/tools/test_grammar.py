@@ -1,0 +1,226 @@
+"""Grammar checks: the grammars that agents send, in linear time, and hostile ones without harm."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.bridge.tools import check_grammar, examine_input, repair_input
+from isthmus.bridge.tools.grammar import MAX_EARLEY
+
+PATCH = r"""
+start: begin hunk+ end
+begin: "*** Begin Patch" LF
+end: "*** End Patch" LF?
+hunk: add | delete | update
+add: "*** Add File: " name LF added+
+delete: "*** Delete File: " name LF
+update: "*** Update File: " name LF move? change?
+name: /(.+)/
+added: "+" /(.*)/ LF -> line
+move: "*** Move to: " name LF
+change: (context | line)+ tail?
+context: ("@@" | "@@ " /(.+)/) LF
+line: ("+" | "-" | " ") /(.*)/ LF
+tail: "*** End of File" LF
+%import common.LF
+"""
+SCRIPT = r"""
+start: with_pragma | plain
+with_pragma: PRAGMA BREAK SOURCE
+plain: SOURCE
+PRAGMA: /[ \t]*\/\/ @run:[^\r\n]*/
+BREAK: /\r?\n/
+SOURCE: /[\s\S]+/
+"""
+JSON_LIKE = r"""
+start: value
+value: "[" [value ("," value)*] "]" | ESCAPED_STRING | SIGNED_NUMBER
+%import common (ESCAPED_STRING, SIGNED_NUMBER, WS)
+%ignore WS
+"""
+
+
+def lark(definition: str) -> dict[str, Any]:
+    return {"type": "grammar", "syntax": "lark", "definition": definition}
+
+
+def regex(definition: str) -> dict[str, Any]:
+    return {"type": "grammar", "syntax": "regex", "definition": definition}
+
+
+GOOD_PATCH = "*** Begin Patch\n*** Update File: a b.py\n@@ def f():\n x\n-y\n+\n*** Delete File: c\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        pytest.param(None, "anything", id="no-format"),
+        pytest.param({"type": "text"}, "anything", id="text-format"),
+        pytest.param(lark(PATCH), GOOD_PATCH, id="patch"),
+        pytest.param(lark(PATCH), GOOD_PATCH + "\n", id="patch-with-last-newline"),
+        pytest.param(lark(SCRIPT), "// @run: {}\nlet a = 1\n", id="script-with-pragma"),
+        pytest.param(lark(SCRIPT), "\n\n", id="any-script"),
+        pytest.param(lark('start: "a"i "b"~2..3 [X]\nX: "0".."9"'), "Abbb7", id="flags-ranges-repeats"),
+        pytest.param(lark('start: "a" "b"\n%ignore " "'), " a  b ", id="ignored-spaces"),
+        pytest.param(lark('start: A\nA: B "x"\nB: "1" | "2"'), "2x", id="terminals-of-terminals"),
+        pytest.param(lark(JSON_LIKE), '[1, ["a\\"b", -2.5e3], []]', id="recursive"),
+        pytest.param(lark(JSON_LIKE), "[" + "1," * 2000 + "1]", id="recursive-and-long"),
+        pytest.param(lark('start: s\ns: s s | "a"'), "aaa", id="ambiguous"),
+        pytest.param(regex(r"\d{3}-\w+"), "123-é", id="regex"),
+        pytest.param(regex("a|b"), "b", id="regex-alternatives-are-anchored-together"),
+    ],
+)
+def test_matching_texts(grammar: Any, text: str) -> None:
+    assert check_grammar(grammar, text) is None
+    assert examine_input(grammar, text).state in ("free", "matches")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        pytest.param(lark(PATCH), "", id="empty"),
+        pytest.param(lark(PATCH), GOOD_PATCH.removeprefix("*** Begin Patch\n"), id="no-beginning"),
+        pytest.param(lark(PATCH), GOOD_PATCH.removesuffix("*** End Patch"), id="no-end"),
+        pytest.param(lark(PATCH), GOOD_PATCH.replace(" x", "x"), id="line-without-mark"),
+        pytest.param(lark(PATCH), GOOD_PATCH.replace("\n", "\r\n"), id="carriage-returns-the-grammar-does-not-have"),
+        pytest.param(lark(SCRIPT), "", id="empty-script"),
+        pytest.param(lark('start: "a" "b"'), "a b", id="spaces-not-ignored"),
+        pytest.param(lark(JSON_LIKE), "[1, [2]", id="recursive"),
+        pytest.param(regex("[0-9]+"), "12\n", id="regex-matches-the-whole-text"),
+        pytest.param(regex("b"), "abc", id="regex-is-anchored"),
+    ],
+)
+def test_differing_texts(grammar: Any, text: str) -> None:
+    assert check_grammar(grammar, text)
+    assert examine_input(grammar, text).state == "differs"
+
+
+def test_a_recursive_grammar_says_where_it_went_wrong() -> None:
+    assert "line 1, column 5" in (check_grammar(lark(JSON_LIKE), "[1, x]") or "")
+
+
+TWICE = "".join(f"A{n}: A{n - 1} A{n - 1}\n" for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        pytest.param({"type": "grammar", "syntax": "gbnf", "definition": "x"}, "x", id="unknown-syntax"),
+        pytest.param({"type": "grammar", "syntax": "lark"}, "x", id="no-definition"),
+        pytest.param(lark("this is no grammar ("), "x", id="unreadable"),
+        pytest.param(lark('begin: "a"'), "a", id="no-start"),
+        pytest.param(lark("start: x\n%import .secrets.x"), "x", id="import-from-disk"),
+        pytest.param(lark("start: x\n%import python.x"), "x", id="import-from-elsewhere"),
+        pytest.param(lark('start: "a"\n' + "// x\n" * 4000), "a", id="too-long"),
+        pytest.param(lark("start: " + "(" * 7000 + '"a"' + ")" * 7000), "a", id="nested-too-deeply"),
+        pytest.param(lark(f'start: A39\nA0: "x"\n{TWICE}'), "x", id="terminals-that-double"),
+        pytest.param(
+            lark("start: " + " ".join('"a"?' for _ in range(30)) + " start?"), "a", id="options-that-multiply"
+        ),
+        pytest.param(lark('start: "(" start ")" | X\nX: /(a+)+b/'), "a" * 60, id="recursive-with-evil-terminal"),
+        pytest.param(lark('start: "(" start ")" | X\nX: /a?a?a?a?a?a?aaaaaa/'), "a" * 40, id="many-options"),
+        pytest.param(lark(JSON_LIKE), "[" + "1," * MAX_EARLEY, id="recursive-and-long-and-doubtful"),
+        pytest.param(regex("(?=a)b"), "b", id="lookahead"),
+        pytest.param(regex(r"(a)\1"), "aa", id="backreference"),
+        pytest.param(regex("[[:alpha:]]"), "a", id="posix-class"),
+        pytest.param(regex("("), "a", id="broken-regex"),
+        pytest.param(regex("a"), "\ud800", id="text-that-is-no-unicode"),
+    ],
+)
+def test_what_cannot_be_checked_is_let_through_and_said(grammar: Any, text: str) -> None:
+    verdict = examine_input(grammar, text)
+    assert verdict.state == "unchecked"
+    assert verdict.detail
+    assert check_grammar(grammar, text) is None
+
+
+def test_a_hostile_regex_takes_linear_time() -> None:
+    started = time.process_time()
+    assert check_grammar(regex("(a+)+b"), "a" * 20_000)
+    assert check_grammar(lark('start: X "!"\nX: /(a|a|aa)+b/'), "a" * 20_000)
+    assert time.process_time() - started < 2
+
+
+def test_a_large_patch_is_checked_in_milliseconds() -> None:
+    body = "".join(f" kept line {n}\n-old {n}\n+new {n}\n" for n in range(700))
+    text = f"*** Begin Patch\n*** Update File: big.py\n@@\n{body}*** End Patch\n"
+    assert len(text) > 20_000
+    check_grammar(lark(PATCH), text)
+    started = time.process_time()
+    assert check_grammar(lark(PATCH), text) is None
+    assert time.process_time() - started < 0.02
+
+
+line = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
+hunk = st.one_of(
+    st.builds(lambda n, ls: f"*** Add File: f{n}\n" + "".join(f"+{x}\n" for x in ls), line, st.lists(line, min_size=1)),
+    st.builds(lambda n: f"*** Delete File: f{n}\n", line),
+    st.builds(
+        lambda n, marks: f"*** Update File: f{n}\n@@\n" + "".join(f"{m}{x}\n" for m, x in marks),
+        line,
+        st.lists(st.tuples(st.sampled_from("+- "), line), min_size=1),
+    ),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(hunk, min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_every_patch_of_the_grammar_matches_and_loses_no_envelope_for_good(
+    hunks: list[str], without_begin: bool, without_end: bool
+) -> None:
+    text = f"*** Begin Patch\n{''.join(hunks)}*** End Patch"
+    assert check_grammar(lark(PATCH), text) is None
+    damaged = text.removeprefix("*** Begin Patch\n") if without_begin else text
+    damaged = damaged.removesuffix("*** End Patch") if without_end else damaged
+    if damaged != text:
+        mended = repair_input({"type": "custom", "name": "p", "format": lark(PATCH)}, damaged)
+        assert mended is not None
+        assert check_grammar(lark(PATCH), mended[0]) is None
+
+
+# -- repairs -------------------------------------------------------------------------------------------------------
+
+EDIT = {"type": "custom", "name": "edit", "format": lark(PATCH)}
+BODY = GOOD_PATCH.removeprefix("*** Begin Patch\n").removesuffix("\n*** End Patch")
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        pytest.param(f"{BODY}\n*** End Patch", "added the line `*** Begin Patch`", id="no-beginning"),
+        pytest.param(f"*** Begin Patch\n{BODY}\n", "added the line `*** End Patch`", id="no-end"),
+        pytest.param(f"*** Begin Patch\n{BODY}", "added the line `*** End Patch`", id="no-end-and-no-newline"),
+        pytest.param(BODY, "Begin Patch`, added the line `*** End", id="no-envelope"),
+        pytest.param(f"apply_patch <<'EOF'\n{GOOD_PATCH}\nEOF", "shell command", id="heredoc"),
+        pytest.param(f"apply_patch << PATCH\n{GOOD_PATCH}\nPATCH\n", "shell command", id="heredoc-other-word"),
+        pytest.param(f"```diff\n{GOOD_PATCH}\n```", "code fence", id="fence"),
+        pytest.param(f"```sh\napply_patch <<EOF\n{BODY}\nEOF\n```", "code fence, removed the shell", id="all-at-once"),
+        pytest.param(f"\n\n{GOOD_PATCH}\n\n", "blank space", id="blank-space"),
+    ],
+)
+def test_certain_repairs(text: str, note: str) -> None:
+    assert check_grammar(EDIT["format"], text)
+    mended = repair_input(EDIT, text)
+    assert mended is not None
+    assert note in mended[1]
+    assert check_grammar(EDIT["format"], mended[0]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "please edit a.py", "diff --git a/x b/x\n", "cd /tmp && apply_patch <<'EOF'\nx\nEOF", "*** Begin Patch\noops"],
+)
+def test_what_is_not_certain_is_left_alone(text: str) -> None:
+    assert repair_input(EDIT, text) is None
+
+
+def test_a_missing_last_newline_is_added_where_the_grammar_needs_it() -> None:
+    tool = {"type": "custom", "name": "lines", "format": regex(r"(\w+\n)+")}
+    assert repair_input(tool, "a\nb") == ("a\nb\n", "added the final newline")
+    assert repair_input(tool, "a b") is None
+    assert repair_input({"type": "custom", "name": "free"}, "a") is None

@@ -1,0 +1,94 @@
+"""Whole requests over real sockets: a client, the real server, a scripted upstream, as one object to talk to."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from isthmus.testing import PATIENCE, ScriptedUpstream, Step
+from serving import GatewayThread, running_gateway_server
+from talking import Talk
+
+Json = dict[str, Any]
+
+FULL = "full/gpt-4o"
+"""A model with native schemas, strict tools, images, every tool choice."""
+DEEPSEEK = "deepseek/deepseek-v4-pro"
+"""Knows `json_object` only, and thinks when asked to."""
+PLAIN = "plain/some-model"
+"""A server of which nothing special is known."""
+ZHIPU = "zhipu/glm-5"
+"""Searches the web itself."""
+PROVIDERS = {"full": "openai", "deepseek": "deepseek", "plain": "openai-compatible", "zhipu": "zhipu"}
+"""Provider names in the configuration, and the provider files they use."""
+
+
+class Flow(Talk):
+    """One test's view: it speaks to the gateway, scripts the upstream, and sees what that was sent."""
+
+    def __init__(self, gateway: GatewayThread, upstream: ScriptedUpstream, database: Path | None) -> None:
+        super().__init__(gateway.url)
+        self.server = gateway
+        self.upstream = upstream
+        self.database = database
+        self._before = len(upstream.requests)
+
+    def script(self, *steps: Step) -> None:
+        self.upstream.push(*steps)
+
+    @property
+    def sent(self) -> list[Json]:
+        """The bodies that the upstream got during this test."""
+        return [request.json for request in self.upstream.requests[self._before :]]
+
+    def wait_sent(self, count: int = 1) -> Any:
+        """Block until the upstream got so many requests in this test, and give the last of them."""
+        return self.upstream.wait_received(self._before + count)
+
+    def stored_bytes(self) -> bytes:
+        """Everything that is on disk, log included."""
+        assert self.database is not None
+        return b"".join(path.read_bytes() for path in sorted(self.database.parent.iterdir()) if path.suffix != ".key")
+
+    def rows(self) -> dict[str, int]:
+        """How many rows each table of the SQLite file has, read from the file itself."""
+        assert self.database is not None
+        with closing(sqlite3.connect(self.database)) as connection:
+            names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")]
+            return {name: connection.execute(f'select count(*) from "{name}"').fetchone()[0] for name in names}
+
+    def check(self) -> None:
+        assert self.upstream.remaining == 0, f"{self.upstream.remaining} step(s) were never asked for"
+        self.upstream.check()
+        deadline = time.monotonic() + PATIENCE
+        while len(self.server.gateway.running):
+            assert time.monotonic() < deadline, "a run is still going"
+            time.sleep(0.005)
+
+
+@contextmanager
+def running_flow(folder: Path, *, store: str = "sqlite", extra: str = "", provider: str = "") -> Iterator[Flow]:
+    """A gateway with all `PROVIDERS` at one scripted upstream; `extra` sections, `provider` keys for each of them."""
+    database = folder / "flow.db" if store == "sqlite" else None
+    with ExitStack() as stack:
+        upstream = stack.enter_context(ScriptedUpstream.running())
+        url = f"sqlite:{database}" if database else "memory:"
+        providers = "".join(
+            f"[providers.{name}]\nuses = {uses!r}\nbase_url = {upstream.base_url!r}\napi_key = 'sk-upstream-secret'\n"
+            f"{provider}\n"
+            for name, uses in PROVIDERS.items()
+        )
+        models = f'[models]\ndemo = false\ndefault = "{PLAIN}"\n[models.aliases]\n"gpt-alias" = "{DEEPSEEK}"\n'
+        toml = f'{models}{providers}[store]\nurl = "{url}"\n[log]\nlevel = "error"\n{_with_port(extra)}'
+        gateway = stack.enter_context(running_gateway_server(toml))
+        flow = Flow(gateway, upstream, database)
+        yield flow
+        flow.check()
+
+
+def _with_port(extra: str) -> str:
+    return extra.replace("[server]", "[server]\nport = 0") if "[server]" in extra else f"[server]\nport = 0\n{extra}"

@@ -1,0 +1,157 @@
+"""The real server for tests: in a thread with a loop of its own, or as a process. Both on a port of their own choice.
+
+    with running_gateway_server(toml) as gateway: ...       # quick to start; its insides can be looked at
+    with running_gateway_process(toml, folder) as gateway: ...   # signals, kill -9, memory
+
+The configuration is the text of an `isthmus.toml`; the environment plays no part in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from isthmus.config import load_config
+from isthmus.gateway.gateway import Gateway
+from isthmus.server.serve import serve
+
+PATIENCE = 15.0
+"""Seconds to wait for a start or an end before the test fails."""
+
+
+class GatewayThread:
+    """A server in this process. `gateway` belongs to its loop: look, do not await."""
+
+    def __init__(self, config_toml: str) -> None:
+        self._toml = config_toml
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gateway", daemon=True)
+        self._trouble: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._stop: asyncio.Event
+        self.url: str
+        self.gateway: Gateway
+
+    def start(self) -> None:
+        self._thread.start()
+        if not self._ready.wait(PATIENCE):
+            raise TimeoutError("the gateway did not start")
+        self._raise()
+
+    def stop(self) -> None:
+        """Drain and end, as SIGTERM does."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            raise TimeoutError("the gateway did not stop")
+        self._raise()
+
+    def _raise(self) -> None:
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:
+            self._trouble = error
+        finally:
+            self._ready.set()
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "isthmus.toml"
+            path.write_text(self._toml)
+            config = load_config(path, environ={}).config
+        await serve(config, started=self._started, stop=self._stop)
+
+    def _started(self, url: str, gateway: Gateway) -> None:
+        self.url, self.gateway = url, gateway
+        self._ready.set()
+
+
+@contextmanager
+def running_gateway_server(config_toml: str) -> Iterator[GatewayThread]:
+    """The server in a thread; it is drained at the end."""
+    server = GatewayThread(config_toml)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+class GatewayProcess:
+    """`isthmus serve` as a process."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, log: Path) -> None:
+        self.process = process
+        self.url = url
+        self.log = log
+
+    def stop(self) -> int:
+        """Ask it to end (SIGTERM) and wait for it; gives the exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+
+@contextmanager
+def running_gateway_process(config_toml: str, folder: Path, *, log_level: str = "info") -> Iterator[GatewayProcess]:
+    """`isthmus serve` with this configuration, run in `folder`; ended with SIGTERM if it still runs."""
+    config = folder / "isthmus.toml"
+    config.write_text(config_toml)
+    log = folder / "gateway.log"
+    command = "from isthmus.cli.main import main; main()"
+    arguments = ["serve", "--config", str(config), "--port", "0", "--log-level", log_level]
+    with log.open("a") as written:
+        already = written.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-c", command, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=written,
+            cwd=folder,
+            text=True,
+            env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "PYTHONUNBUFFERED": "1"},
+        )
+    try:
+        gateway = GatewayProcess(process, _address(process, log, already), log)
+        yield gateway
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(PATIENCE)
+
+
+def _address(process: subprocess.Popen[str], log: Path, already: int) -> str:
+    """Where it listens, by its own words. A file has no event to wait for: it is looked at often."""
+    waiting = threading.Event()
+    for _ in range(int(PATIENCE / 0.01)):
+        text = log.read_text()[already:]
+        _, found, rest = text.partition("listening on ")
+        if found and "\n" in rest:
+            return rest.split()[0]
+        if process.poll() is not None:
+            raise RuntimeError(f"the gateway ended with {process.returncode}:\n{text}")
+        waiting.wait(0.01)
+    raise TimeoutError(f"the gateway did not start:\n{log.read_text()[already:]}")
