@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain
+from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain, is_item
 from isthmus.cli.terminal import (
     FATES,
     counts,
@@ -34,6 +34,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 
 _CELL: Final = 13
+_ROOMY: Final = 100
 _SEVERITY: Final[tuple[Action, ...]] = ("supported", "degraded", "ignored", "rejected")
 
 
@@ -81,6 +82,10 @@ def compare(asked: Asked, providers: Sequence[Provider], *, strict: bool = False
         for name, decision in _named(column):
             cell = rows.setdefault(name, {})
             cell[column.target.provider] = _worse(cell.get(column.target.provider), decision)
+    for name, fates in rows.items():
+        if is_item(name):
+            for column in columns:
+                fates.setdefault(column.target.provider, CompatibilityDecision(name, "supported", "sent as it is"))
     ordered = sorted(rows.items(), key=lambda row: _kind(row[0]))
     return Comparison(columns, tuple(Row(name, fates) for name, fates in ordered))
 
@@ -104,30 +109,29 @@ def show_comparison(console: Console, comparison: Comparison, *, source: str, fu
     differ = [row for row in comparison.rows if full or row.agreed(count) is None]
     if not full:
         _show_agreement(console, comparison)
+        differ = _gather(differ)
     if differ:
         _show_grid(console, comparison, differ, "Decisions" if full else "Where they differ")
 
 
 def _show_verdicts(console: Console, comparison: Comparison) -> None:
     heading(console, "Providers")
-    wide = console.width >= 100
+    wide = console.width >= _ROOMY
     table = lined_table("provider", "model", "decisions", *(("messages", "tools", "body") if wide else ("body",)))
-    for name in ("messages", "tools", "body"):
-        for column in table.columns:
-            if column.header == name:
-                column.justify = "right"
+    for numeric in table.columns[3:]:
+        numeric.justify = "right"
     table.columns[0].no_wrap = table.columns[2].no_wrap = True
     table.columns[1].overflow, table.columns[1].no_wrap = "ellipsis", True
     for column in comparison.columns:
         plan = column.plan
         tally = counts((decision.action for decision in column.decisions), words=False)
-        row: list[Any] = [Text(column.target.provider, "bold"), column.target.model, tally]
+        row: list[Any] = [Text(column.target.provider, "bold"), Text(column.target.model), tally]
         if plan is None:
-            row += ["", "", Text("✗ refused", "bold red")] if wide else [Text("✗ refused", "bold red")]
+            row += ["", ""] * wide + [Text("✗ refused", "bold red")]
         else:
-            body = size(len(msgspec.json.encode(plan.body)))
             messages = len(plan.body.get("messages") or plan.body.get("input") or ())
-            row += [number(messages), number(len(plan.tools.declarations)), body] if wide else [body]
+            row += [number(messages), number(len(plan.tools.declarations))] * wide
+            row.append(size(len(msgspec.json.encode(plan.body))))
         table.add_row(*row)
     console.print(indented(table))
 
@@ -148,26 +152,46 @@ def _show_agreement(console: Console, comparison: Comparison) -> None:
     console.print(indented(table))
 
 
+def _gather(rows: Sequence[Row]) -> list[Row]:
+    """Tools, and items, that fare alike everywhere share a row."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        profile = tuple(sorted((provider, decision.action) for provider, decision in row.fates.items()))
+        alike = (_kind(row.name), profile) if _kind(row.name) else row.name
+        groups.setdefault((alike,), []).append(row)
+    return [
+        group[0] if len(group) == 1 else Row(f"{group[0].name} and {len(group) - 1} more", group[0].fates)
+        for group in groups.values()
+    ]
+
+
 def _show_grid(console: Console, comparison: Comparison, rows: Sequence[Row], title: str) -> None:
     names = [column.target.provider for column in comparison.columns]
-    label = min(max(len(row.name) for row in rows) + 2, max(22, console.width // 4))
-    fitting = max(1, (console.width - 2 - label) // _CELL)
-    tables = -(-len(names) // fitting)
-    each = -(-len(names) // tables)  # tables of equal width look better than one with a rest
-    for start in range(0, len(names), each):
-        part = names[start : start + each]
-        heading(console, title, f"{part[0]} … {part[-1]}" if tables > 1 else "")
-        table = lined_table("", *part)
-        table.columns[0].width = label - 2
-        for column in table.columns[1:]:
-            column.width = _CELL - 2
+    label = min(max(len(row.name) for row in rows), max(20, console.width // 4))
+    fitting = max(1, (console.width - 4 - label) // _CELL)
+    for part in _share(names, -(-len(names) // fitting)):
+        heading(console, title, f"{part[0]} … {part[-1]}" if len(part) < len(names) else "")
+        table = lined_table("", *(name.replace("-", "-\n") if len(name) > _CELL - 2 else name for name in part))
+        table.columns[0].width = label
+        for cell in table.columns[1:]:
+            cell.width, cell.vertical = _CELL - 2, "bottom"
         for row in rows:
             table.add_row(Text(row.name), *(_cell(row.fates.get(name)) for name in part))
         console.print(indented(table))
 
 
+def _share(names: Sequence[str], tables: int) -> Iterator[Sequence[str]]:
+    """Tables of nearly the same width look better than one with a rest."""
+    each, more = divmod(len(names), tables)
+    start = 0
+    for index in range(tables):
+        end = start + each + (index < more)
+        yield names[start:end]
+        start = end
+
+
 def _cell(decision: CompatibilityDecision | None) -> Text:
-    return fate(decision.action) if decision is not None else Text("· nothing", "dim")
+    return fate(decision.action) if decision is not None else Text("· not sent", "dim")
 
 
 def _named(column: Explained) -> Iterator[tuple[str, CompatibilityDecision]]:
@@ -194,7 +218,7 @@ def _kind(name: str) -> int:
     """Fields first, then tools, then items, then what the provider's own list holds back."""
     if name.startswith("tool "):
         return 1
-    if name.startswith(("input[", "messages[")):
+    if is_item(name):
         return 2
     return 3 if name.startswith("upstream.") else 0
 

@@ -225,3 +225,8 @@ def _contract_json(contract: OutputContract) -> dict[str, Any]:
 def is_validated(contract: OutputContract) -> bool:
     """Whether the answer's text is read as JSON and checked before the client gets it."""
     return contract.mode != "none"
+
+
+def is_item(path: str) -> bool:
+    """Whether a path speaks of one input item, rather than of a field of the request."""
+    return path.startswith(("input[", "messages["))

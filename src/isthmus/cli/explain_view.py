@@ -16,7 +16,7 @@ from rich.text import Text
 from isthmus.bridge.contract import OutputContract
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.plan import Plan
-from isthmus.cli.explain_plan import Explained, ToolFate, is_validated
+from isthmus.cli.explain_plan import Explained, ToolFate, is_item, is_validated
 from isthmus.cli.json_view import JsonView
 from isthmus.cli.message_view import show_messages
 from isthmus.cli.terminal import (
@@ -35,6 +35,8 @@ from isthmus.cli.terminal import (
 )
 
 _VALUE: Final = 60
+_NAME: Final = 32
+"""Names up to this length stay in one piece."""
 
 
 def show_explained(console: Console, explained: Explained, *, title: str, source: str, full: bool = False) -> None:
@@ -44,8 +46,8 @@ def show_explained(console: Console, explained: Explained, *, title: str, source
         _show_refusal(console, explained)
     tools = {tool.source.path for tool in explained.tools}
     rest = [decision for decision in explained.decisions if decision.path not in tools]
-    items = [decision for decision in rest if _is_item(decision.path)]
-    _show_decisions(console, "Decisions", [decision for decision in rest if not _is_item(decision.path)])
+    items = [decision for decision in rest if is_item(decision.path)]
+    _show_decisions(console, "Decisions", [decision for decision in rest if not is_item(decision.path)])
     _show_decisions(console, "Input items", items)
     _show_tools(console, explained.tools)
     if explained.plan is not None:
@@ -96,7 +98,7 @@ def _show_decisions(console: Console, title: str, decisions: Sequence[Compatibil
 def _print_decisions(console: Console, decisions: Sequence[CompatibilityDecision]) -> None:
     wide = console.width >= WIDE
     table = lined_table("field", "fate", "value", "why") if wide else lined_table("field", "fate", "value and why")
-    table.columns[0].max_width = 34 if wide else 26
+    table.columns[0].max_width = 34 if wide else 30
     table.columns[1].no_wrap = True
     if wide:
         table.columns[2].max_width = max(30, console.width // 4)
@@ -116,7 +118,7 @@ def _alike(decisions: Iterable[CompatibilityDecision]) -> list[list[Compatibilit
     groups: dict[str, list[CompatibilityDecision]] = {}
     for decision in decisions:
         same = plain_json([decision.action, decision.reason, repr(decision.effective_value), dict(decision.sends)])
-        groups.setdefault(same if _is_item(decision.path) else decision.path, []).append(decision)
+        groups.setdefault(same if is_item(decision.path) else decision.path, []).append(decision)
     return list(groups.values())
 
 
@@ -154,36 +156,36 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
         return
     sent = sum(tool.sent for tool in tools)
     heading(console, "Tools", f"{len(tools)} offered, {sent} sent")
-    wide = console.width >= WIDE
-    table = (
-        lined_table("", "asked for", "fate", "the provider sees", "why")
-        if wide
-        else lined_table("asked for", "fate", "the provider sees, and why")
-    )
-    if not wide:
-        table.columns[0].max_width = 30
+    if console.width >= WIDE:
+        table = lined_table("where", "type", "asked for", "fate", "the provider sees", "why")
+        table.columns[0].max_width = 18
+        names = [_seen(tool).plain for tool in tools] + [_requested(tool).plain for tool in tools]
+        table.columns[2].no_wrap = table.columns[4].no_wrap = max(map(len, names)) <= _NAME
+    else:
+        table = lined_table("asked for", "fate", "the provider sees, and why")
+        table.columns[0].max_width = 28
     for tool in tools:
-        why = words(_tool_reason(tool))
-        row = [_requested(tool), fate(tool.decision.action)]
-        if wide:
-            table.add_row(Text(tool.source.path, "dim"), *row, _seen(tool), why)
+        why, chosen = words(_tool_reason(tool)), fate(tool.decision.action)
+        where, kind = Text(tool.source.path, "dim"), Text(tool.source.type, "dim")
+        if console.width >= WIDE:
+            table.add_row(where, kind, _requested(tool), chosen, _seen(tool), why)
         else:
-            asked = Group(row[0], Text(tool.source.path, "dim"))
-            table.add_row(asked, row[1], Group(*(part for part in (_seen(tool), why) if part.plain)))
+            asked = Group(_requested(tool), Text.assemble(kind, " ", where))
+            table.add_row(asked, chosen, Group(*(part for part in (_seen(tool), why) if part.plain)))
     console.print(indented(table))
 
 
 def _requested(tool: ToolFate) -> Text:
-    source = tool.source
-    namespace = f"{source.namespace} / " if source.namespace is not None else ""
-    return Text.assemble(namespace, source.name, ("" if source.name == source.type else f" ({source.type})", "dim"))
+    namespace = tool.source.namespace
+    return Text.assemble(f"{namespace} / " if namespace is not None else "", (tool.source.name, "bold"))
 
 
 def _seen(tool: ToolFate) -> Text:
     identity = tool.identity
     if identity is None or tool.held_back:
         return Text()
-    return Text.assemble(("→ ", "dim"), (identity.provider_name, "cyan"), (f" ({identity.provider_type})", "dim"))
+    other = f" ({identity.provider_type})" if identity.provider_type != tool.source.type else ""
+    return Text.assemble(("→ ", "dim"), (identity.provider_name, "cyan"), (other, "dim"))
 
 
 def _tool_reason(tool: ToolFate) -> str:
@@ -227,14 +229,10 @@ def _validation(contract: OutputContract, budget: int) -> str:
 
 
 def _show_body(console: Console, body: Mapping[str, Any], *, full: bool) -> None:
-    view = JsonView(console.width - 2, None if full else 96)
+    view = JsonView(console.width, full=full)
     shown = view.render(body)
-    note = f"{plural(view.cut, 'long string')} cut (…+n characters): `--full` shows all, `--body-only` only this"
     heading(console, "Upstream body", size(len(msgspec.json.encode(body))))
     if view.cut:
+        note = f"{plural(view.cut, 'long string')} cut (…+ says by how much); `--full` and `--body-only` show all"
         console.print(words(note, "dim"))
-    console.print(indented(shown), soft_wrap=full)
-
-
-def _is_item(path: str) -> bool:
-    return path.startswith(("input[", "messages["))
+    console.print(shown, soft_wrap=True)

@@ -13,7 +13,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from isthmus.bridge.capabilities import ProviderCapabilities
-from isthmus.cli.terminal import lined_table, plural
+from isthmus.cli.terminal import lined_table, plural, words
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 
@@ -59,7 +59,8 @@ def reasoning_words(facts: ProviderCapabilities) -> str:
 
 
 def formats_words(facts: ProviderCapabilities) -> str:
-    return " ".join(name for name in _FORMATS if name in facts.response_formats.supported)
+    """Plain text is never worth a word."""
+    return ", ".join(name for name in _FORMATS[1:] if name in facts.response_formats.supported) or "text only"
 
 
 def _show_wide(console: Console, providers: Sequence[Provider]) -> None:
@@ -89,7 +90,8 @@ def _show_stacked(console: Console, providers: Sequence[Provider]) -> None:
             Group(Text(provider.default_model or "–", "cyan"), _address(provider)),
             Group(
                 key_words(provider),
-                Text.assemble(reasoning_words(facts), (" · ", "dim"), formats_words(facts)),
+                Text.assemble(("effort ", "dim"), reasoning_words(facts)),
+                Text(formats_words(facts)),
             ),
         )
         table.add_row()

@@ -73,7 +73,9 @@ def heading(console: Console, title: str, note: str = "") -> None:
 
 def lined_table(*columns: str) -> Table:
     """A table without frames; columns are named plainly and fold where they must."""
-    table = Table(box=_LINED, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", border_style="dim")
+    table = Table(
+        box=_LINED, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", border_style="dim"
+    )
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
@@ -88,7 +90,7 @@ def facts_table() -> Table:
 
 
 def indented(content: Any) -> Padding:
-    return Padding(content, (0, 0, 0, 2))
+    return Padding(content, (0, 0, 0, 2), expand=False)
 
 
 def words(text: str, style: str = "") -> Text:

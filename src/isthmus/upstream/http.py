@@ -29,6 +29,7 @@ from isthmus.protocol.json import JsonObject
 
 MAX_REPLY: Final = 64 * 1024 * 1024
 _MAX_ERROR: Final = 64 * 1024
+_SSE: Final = "text/event-stream"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -69,6 +70,7 @@ class HttpBackend:
         try:
             if response.status // 100 != 2:
                 raise await self._refusal(response)
+            self._check_kind(response.content_type)
             yield self._answer(response, plan.reply)
         finally:
             response.close()  # not released: an answer that was left early must not go on arriving
@@ -103,13 +105,15 @@ class HttpBackend:
 
     async def _answer(self, response: aiohttp.ClientResponse, rules: ReplyRules) -> AsyncIterator[Sequence[Delta]]:
         decoder = ChatDecoder(rules)
-        kind = response.content_type
-        if kind == "text/event-stream":
+        if response.content_type == _SSE:
             async for deltas in self._stream(response, decoder):
                 yield deltas
-        elif kind.endswith("json") or kind in ("application/octet-stream", "text/plain"):
-            yield decoder.reply(await self._whole(response))
         else:
+            yield decoder.reply(await self._whole(response))
+
+    def _check_kind(self, kind: str) -> None:
+        """A page in place of an answer is a refusal: it is noticed while our client can still be given a status."""
+        if kind != _SSE and not kind.endswith("json") and kind not in ("application/octet-stream", "text/plain"):
             raise UpstreamFailed(
                 f"provider `{self._endpoint.provider}` answered `{kind}`, not JSON; is `base_url` right?",
                 metadata={"provider": self._endpoint.provider},

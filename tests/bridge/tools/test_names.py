@@ -87,6 +87,7 @@ def test_a_tool_that_is_added_later_renames_no_earlier_one() -> None:
         pytest.param("a.b", None, "a_b_2", id="declared"),
         pytest.param("echo", "demo", "demo__echo", id="declared-in-a-namespace"),
         pytest.param("wait", None, "wait", id="declared-in-the-default-namespace"),
+        pytest.param("a.b", "functions", "a_b_2", id="default-namespace-written-out"),
         pytest.param("gone", "demo", "demo__gone", id="not-declared-any-more"),
         pytest.param("go.ne", None, "go_ne", id="never-declared"),
     ],

@@ -30,7 +30,7 @@ _OVERLOAD: Final = re.compile(r"overload|server.?busy|capacity", re.IGNORECASE)
 def read_error(error: Any) -> Failed:
     """An error object (or text) inside a reply or stream."""
     message, words, status = _words(error)
-    return Failed(message, classify(words, status))
+    return Failed(message or "the upstream reported an error", classify(words, status))
 
 
 def upstream_failure(status: int, body: bytes, *, provider: str, retry_after: float | None = None) -> UpstreamFailed:
@@ -93,4 +93,4 @@ def _message(error: JsonObject) -> str:
         value = error.get(field)
         if isinstance(value, str) and value:
             return value
-    return "the upstream reported an error"
+    return ""

@@ -1,0 +1,153 @@
+"""One call carried out, to exactly one result: whatever the tool does, and however long it takes.
+
+In: a checked call. Out: a `ToolResult`. Plain functions run in a thread of their own with the caller's context
+variables. After its deadline a tool is cancelled and given a moment to clean up; one that does not stop even then is
+left behind and reported: nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isthmus.client.calls import ToolCall
+from isthmus.client.tools.context import StopRun, ToolContext, ToolFailed
+from isthmus.client.tools.definition import Tool
+from isthmus.client.tools.results import ToolResult, fail, succeed
+
+log = logging.getLogger("isthmus.tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that found its tool, with arguments that fit."""
+
+    call: ToolCall
+    tool: Tool[..., Any]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How long a tool may take and how much it may say, where it has no rules of its own."""
+
+    timeout: float | None = None
+    grace: float = 1.0
+    max_result_chars: int = 100_000
+
+
+async def execute_call(prepared: Prepared, context: ToolContext[Any], rules: Rules) -> ToolResult:
+    """Run the tool. Only the cancellation of whoever waits comes out as an exception."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    work = asyncio.create_task(_invoke(prepared, context))
+    timeout = prepared.tool.timeout if prepared.tool.timeout is not None else rules.timeout
+    try:
+        done, _ = await asyncio.wait({work}, timeout=timeout)
+    except asyncio.CancelledError:
+        await _stop(work, prepared, context, rules.grace)
+        raise
+    if done:
+        result = _settle(work, prepared, rules)
+    else:
+        stopped = await _stop(work, prepared, context, rules.grace)
+        rest = "" if stopped else "; it did not stop when it was told to, and may still be at work"
+        words = f"`{prepared.call.name}` did not finish within {timeout:g} s{rest}"
+        result = fail(prepared.call, "timeout", "timeout", words)
+    return replace(result, duration=loop.time() - started)
+
+
+async def _invoke(prepared: Prepared, context: ToolContext[Any]) -> Any:
+    function = prepared.tool.function
+    assert function is not None
+    args, kwargs = _bind(prepared, context)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
+        return await function(*args, **kwargs)
+    value = await _in_thread(lambda: function(*args, **kwargs), prepared.call.name)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _bind(prepared: Prepared, context: ToolContext[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    tool = prepared.tool
+    if tool.whole:
+        given = dict(prepared.arguments)
+        return ((context, given) if tool.context is not None else (given,)), {}
+    named = dict(prepared.arguments)
+    if tool.context is not None:
+        named[tool.context] = context
+    return (), named
+
+
+async def _in_thread(function: Callable[[], Any], name: str) -> Any:
+    """A daemon thread, not the loop's pool: a tool that never returns must not keep the program from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    variables = contextvars.copy_context()
+
+    def deliver(value: Any, error: BaseException | None) -> None:
+        if not future.done():
+            future.set_result(value) if error is None else future.set_exception(error)
+
+    def work() -> None:
+        value, failure = None, None
+        try:
+            value = variables.run(function)
+        except StopIteration as error:  # a future refuses this one
+            failure = RuntimeError(f"the tool raised StopIteration: {error}")
+        except BaseException as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(deliver, value, failure)
+
+    threading.Thread(target=work, name=f"isthmus-tool-{name}", daemon=True).start()
+    return await future
+
+
+async def _stop(work: asyncio.Task[Any], prepared: Prepared, context: ToolContext[Any], grace: float) -> bool:
+    """Tell it to stop and wait a moment; `False` when something of it may still run."""
+    context.cancelled.set()
+    work.cancel()
+    await asyncio.wait({work}, timeout=grace)
+    work.add_done_callback(_swallow)
+    stopped = work.done() and inspect.iscoroutinefunction(prepared.tool.function)
+    if not stopped:
+        log.warning("tool.abandoned name=%s call=%s", prepared.call.name, prepared.call.id)
+    return stopped
+
+
+def _swallow(work: asyncio.Task[Any]) -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        log.info("tool.failed_after_deadline reason=%r", error)
+
+
+def _settle(work: asyncio.Task[Any], prepared: Prepared, rules: Rules) -> ToolResult:
+    call, tool = prepared.call, prepared.tool
+    limit = tool.max_result_chars if tool.max_result_chars is not None else rules.max_result_chars
+    if work.cancelled():
+        return fail(call, "cancelled", "cancelled", f"`{call.name}` was cancelled")
+    match work.exception():
+        case None:
+            return succeed(call, work.result(), limit=limit)
+        case StopRun(value=value):
+            return succeed(call, value, limit=limit, ends_run=True)
+        case ToolFailed() as error:
+            return fail(call, "error", "tool_failed", str(error), error)
+        case Exception() as error:
+            log.warning("tool.raised name=%s call=%s", call.name, call.id, exc_info=error)
+            return fail(call, "error", "tool_raised", _words(call, tool, error), error)
+        case error:
+            raise error
+
+
+def _words(call: ToolCall, tool: Tool[..., Any], error: Exception) -> str:
+    if callable(tool.on_error):
+        return tool.on_error(error)
+    if tool.on_error == "generic":
+        return f"`{call.name}` failed"
+    return f"`{call.name}` failed: {type(error).__name__}: {error}"

@@ -1,0 +1,189 @@
+"""The conductor: what is sent, when the model is asked again, and how a turn fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.capabilities import ResponseFormatSupport
+from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Refusal, Text, Usage, Used
+from isthmus.bridge.host import Host
+from isthmus.bridge.plan import Plan
+from isthmus.bridge.turn import Done, Send, Turn, reconstruct_response_object
+from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid
+from isthmus.testing.fold import plan_for
+from wire.oracle import check_response, check_stream
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+JSON_OBJECT = ResponseFormatSupport(supported=frozenset({"text", "json_object"}))
+NATIVE = ResponseFormatSupport(supported=frozenset({"text", "json_object", "json_schema"}))
+WHO = {"provider": "test", "model": "test-model", "response_id": "resp_1"}
+CALL = [CallOpened(0, "c", "f"), CallArguments(0, "{}"), Finished("tool_calls")]
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+
+
+def plan(*, strict: bool = True, budget: int = 1, formats: ResponseFormatSupport = JSON_OBJECT) -> Plan:
+    body = {
+        "text": {"format": {"type": "json_schema", "name": "s", "schema": SCHEMA, "strict": strict}},
+        "tools": [TOOL],
+        "stream": True,
+    }
+    return plan_for(body, host=Host(repair_budget=budget), response_formats=formats)
+
+
+def turn_of(plan: Plan) -> Turn:
+    turn = Turn(plan, response_id="resp_1", now=1)
+    turn.begin()
+    return turn
+
+
+def answer(turn: Turn, *deltas: Any) -> tuple[list[dict[str, Any]], Done | Send]:
+    events = turn.accepted() + turn.feed(deltas)
+    return events, turn.end(2)
+
+
+def codes(response: dict[str, Any]) -> list[str]:
+    return [said["code"] for said in response["isthmus"]["diagnostics"]]
+
+
+def test_a_valid_answer_passes_and_is_held_until_it_is_known_to_be() -> None:
+    turn = turn_of(plan())
+    events, done = answer(turn, Text('{"a"'), Text(": 1}"), Finished("stop"))
+    assert isinstance(done, Done)
+    assert not any("output_text" in event["type"] for event in events)
+    check_stream(events + done.events)
+    assert done.response["output_text"] == '{"a": 1}'
+
+
+def test_fences_and_prose_are_removed_and_reported() -> None:
+    _, done = answer(turn_of(plan()), Text('Sure!\n```json\n{"a": 1}\n```\nDone.'), Finished("stop"))
+    assert isinstance(done, Done)
+    assert json.loads(done.response["output_text"]) == {"a": 1}
+    assert "bridge.response.output_cleaned" in codes(done.response)
+
+
+def test_a_broken_contract_is_asked_for_again_and_only_the_good_answer_is_told() -> None:
+    turn = turn_of(plan())
+    events, again = answer(turn, Text('{"a": "x"}'), Used(Usage(1, 2, 3)), Finished("stop"))
+    assert isinstance(again, Send)
+    said = again.body["messages"][-2:]
+    assert said[0] == {"role": "assistant", "content": '{"a": "x"}'}
+    assert said[1]["role"] == "user"
+    assert "a" in said[1]["content"]
+    events += turn.accepted() + turn.feed([Text('{"a": 5}'), Used(Usage(10, 20, 30)), Finished("stop")])
+    done = turn.end(3)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    assert done.response["output_text"] == '{"a": 5}'
+    assert done.response["usage"]["total_tokens"] == 33
+    assert "bridge.response.invalid_output_format" in codes(done.response)
+
+
+def test_the_budget_ends_and_the_failure_names_provider_model_and_response() -> None:
+    turn = turn_of(plan(budget=0))
+    events, done = answer(turn, Text("not json"), Finished("stop"))
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    assert done.response["status"] == "failed"
+    assert done.response["error"]["code"] == BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
+    assert done.failure is not None
+    assert done.failure.metadata.items() >= WHO.items()
+    assert done.response["output_text"] == "not json", "what the model said is kept"
+
+
+def test_a_native_format_streams_live_and_is_checked_all_the_same() -> None:
+    turn = turn_of(plan(formats=NATIVE))
+    events, done = answer(turn, Text('{"a": "x"}'), Finished("stop"))
+    assert any(event["type"] == "response.output_text.delta" for event in events)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    assert done.response["status"] == "failed"
+
+
+def test_a_loose_format_only_reports_the_mismatch() -> None:
+    _, done = answer(turn_of(plan(strict=False)), Text("not json"), Finished("stop"))
+    assert isinstance(done, Done)
+    assert done.response["status"] == "completed"
+    assert "bridge.response.invalid_output_format" in codes(done.response)
+
+
+LEFT_ALONE = {
+    "tool calls": CALL,
+    "text beside tool calls": [
+        Text("let me look"),
+        CallOpened(0, "c", "f"),
+        CallArguments(0, "{}"),
+        Finished("tool_calls"),
+    ],
+    "refusal": [Refusal("no"), Finished("stop")],
+    "incomplete": [Text('{"a":'), Finished("length")],
+    "filtered": [Text('{"a":'), Finished("content_filter")],
+}
+
+
+@pytest.mark.parametrize("deltas", LEFT_ALONE.values(), ids=LEFT_ALONE.keys())
+def test_turns_that_are_no_final_answer_are_left_alone(deltas: list[Any]) -> None:
+    turn = turn_of(plan())
+    events, done = answer(turn, *deltas)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    assert done.response["status"] in ("completed", "incomplete")
+    assert done.response["error"] is None
+
+
+@pytest.mark.parametrize("deltas", LEFT_ALONE.values(), ids=LEFT_ALONE.keys())
+def test_reconstruct_response_object_is_the_same_machine_folded(deltas: list[Any]) -> None:
+    made = plan()
+    turn = turn_of(made)
+    _, done = answer(turn, *deltas)
+    assert isinstance(done, Done)
+    response = reconstruct_response_object(made, deltas, response_id="resp_1", created_at=1, completed_at=2)
+    check_response(response)
+    assert response == done.response
+
+
+@pytest.mark.parametrize("budget", [0, 1])
+def test_reconstruct_response_object_raises_for_a_broken_binding_contract(budget: int) -> None:
+    with pytest.raises(OutputInvalid) as caught:
+        reconstruct_response_object(
+            plan(budget=budget), [Text("x"), Finished("stop")], response_id="resp_1", created_at=1, completed_at=2
+        )
+    assert caught.value.code == BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
+    assert caught.value.metadata.items() >= WHO.items()
+
+
+ASSEMBLY = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "completed_at": 2,
+    "status": "completed",
+    "model": "test-model",
+    "output_text": "hi",
+    "usage": {
+        "input_tokens": 1,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": 2,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 3,
+    },
+    "error": None,
+    "incomplete_details": None,
+}
+
+
+@pytest.mark.parametrize("field", [*ASSEMBLY, "output"])
+def test_each_field_of_the_assembly_table_has_its_source(field: str) -> None:
+    response = reconstruct_response_object(
+        plan_for(),
+        [Text("hi"), Used(Usage(1, 2, 3)), Finished("stop")],
+        response_id="resp_1",
+        created_at=1,
+        completed_at=2,
+    )
+    if field == "output":
+        assert [item["type"] for item in response["output"]] == ["message"]
+    else:
+        assert response[field] == ASSEMBLY[field]
