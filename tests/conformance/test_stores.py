@@ -335,3 +335,12 @@ async def test_events_are_bounded_and_a_resume_from_before_is_refused(store: Sto
     large = b'"' + b"x" * 500 + b'"'
     await store.append_events("r1", EventBatch(10, (large,)))
     assert await store.events("r1", after=9) == [large]
+
+
+@every_store(max_event_bytes=100)
+async def test_no_more_events_are_dropped_than_the_bound_asks(store: Store) -> None:
+    await store.save(turn("r1", status="in_progress"))
+    event = b'"' + b"x" * 48 + b'"'
+    for number in range(3):
+        await store.append_events("r1", EventBatch(number, (event,)))
+    assert await store.events("r1", after=0) == [event, event]

@@ -23,11 +23,8 @@ from stored import message, turn
 STEPS = 150
 LIMITS = {"max_event_bytes": 120}
 STATUSES = ("completed", "completed", "incomplete", "failed", "in_progress", "queued")
-NAMES = (
-    "msg_x",
-    "msg_y",
-    *(f"{place}{at}_r{number}" for place in ("in", "out") for at in (0, 1) for number in range(6)),
-)
+UNNAMED = tuple(f"{place}{at}_r{number}" for place in ("in", "out") for at in (0, 1) for number in range(6))
+NAMES = ("msg_x", "msg_y", *UNNAMED)
 
 Question = Callable[[Store], Awaitable[Any]]
 

@@ -19,7 +19,7 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain, is_item
 from isthmus.cli.terminal import (
     FATES,
-    counts,
+    clean,
     facts_table,
     fate,
     heading,
@@ -100,7 +100,7 @@ def choose_or_invent(asked: Asked, provider: Provider) -> str:
 
 def show_comparison(console: Console, comparison: Comparison, *, source: str, full: bool = False) -> None:
     facts = facts_table()
-    facts.add_row("request", Text(source))
+    facts.add_row("request", Text(clean(source)))
     facts.add_row("compared", Text(f"{plural(len(comparison.columns), 'provider')}, {len(comparison.rows)} decisions"))
     facts.add_row("signs", Text("   ").join(fate(action) for action in FATES))
     console.print(facts)
@@ -117,21 +117,22 @@ def show_comparison(console: Console, comparison: Comparison, *, source: str, fu
 def _show_verdicts(console: Console, comparison: Comparison) -> None:
     heading(console, "Providers")
     wide = console.width >= _ROOMY
-    table = lined_table("provider", "model", "decisions", *(("messages", "tools", "body") if wide else ("body",)))
-    for numeric in table.columns[3:]:
-        numeric.justify = "right"
-    table.columns[0].no_wrap = table.columns[2].no_wrap = True
+    signs = [sign for sign, _ in FATES.values()]
+    table = lined_table("provider", "model", *signs, *(("messages", "tools", "body") if wide else ("body",)))
+    for numeric in table.columns[2:]:
+        numeric.justify, numeric.no_wrap = "right", True
+    table.columns[0].no_wrap = True
     table.columns[1].overflow, table.columns[1].no_wrap = "ellipsis", True
     for column in comparison.columns:
-        plan = column.plan
-        tally = counts((decision.action for decision in column.decisions), words=False)
-        row: list[Any] = [Text(column.target.provider, "bold"), Text(column.target.model), tally]
+        plan, counted = column.plan, Counter(decision.action for decision in column.decisions)
+        row = [Text(column.target.provider, "bold"), Text(clean(column.target.model))]
+        row += [Text(str(counted[action]), style if counted[action] else "dim") for action, (_, style) in FATES.items()]
         if plan is None:
-            row += ["", ""] * wide + [Text("✗ refused", "bold red")]
+            row += [Text()] * 2 * wide + [Text("✗ refused", "bold red")]
         else:
             messages = len(plan.body.get("messages") or plan.body.get("input") or ())
-            row += [number(messages), number(len(plan.tools.declarations))] * wide
-            row.append(size(len(msgspec.json.encode(plan.body))))
+            row += [Text(number(messages)), Text(number(len(plan.tools.declarations)))] * wide
+            row.append(Text(size(len(msgspec.json.encode(plan.body)))))
         table.add_row(*row)
     console.print(indented(table))
 
@@ -148,7 +149,7 @@ def _show_agreement(console: Console, comparison: Comparison) -> None:
     table = lined_table("fate", "fields and tools")
     for action in _SEVERITY:
         if action in agreed:
-            table.add_row(fate(action), Text(", ".join(agreed[action])))
+            table.add_row(fate(action), Text(clean(", ".join(agreed[action]))))
     console.print(indented(table))
 
 
@@ -167,16 +168,16 @@ def _gather(rows: Sequence[Row]) -> list[Row]:
 
 def _show_grid(console: Console, comparison: Comparison, rows: Sequence[Row], title: str) -> None:
     names = [column.target.provider for column in comparison.columns]
-    label = min(max(len(row.name) for row in rows), max(20, console.width // 4))
+    label = min(max(len(row.name) for row in rows), max(24, console.width // 4))
     fitting = max(1, (console.width - 4 - label) // _CELL)
     for part in _share(names, -(-len(names) // fitting)):
         heading(console, title, f"{part[0]} … {part[-1]}" if len(part) < len(names) else "")
         table = lined_table("", *(name.replace("-", "-\n") if len(name) > _CELL - 2 else name for name in part))
         table.columns[0].width = label
         for cell in table.columns[1:]:
-            cell.width, cell.vertical = _CELL - 2, "bottom"
+            cell.width = _CELL - 2
         for row in rows:
-            table.add_row(Text(row.name), *(_cell(row.fates.get(name)) for name in part))
+            table.add_row(Text(clean(row.name)), *(_cell(row.fates.get(name)) for name in part))
         console.print(indented(table))
 
 
@@ -203,7 +204,7 @@ def _named(column: Explained) -> Iterator[tuple[str, CompatibilityDecision]]:
             yield decision.path, decision
             continue
         source = tool.source
-        kind = "" if source.name == source.type else f"{source.type} "
+        kind = "" if source.type in (source.name, "function") else f"{source.type} "
         yield f"tool {kind}{'' if source.namespace is None else source.namespace + '/'}{source.name}", decision
 
 

@@ -46,11 +46,8 @@ class ToolFate:
     decision: CompatibilityDecision
     identity: ToolIdentity | None
     sent: bool
-
-    @property
-    def held_back(self) -> bool:
-        """Whether it could be sent, but the tool choice leaves it out this time."""
-        return self.identity is not None and not self.sent
+    held_back: bool = False
+    """Whether it could be sent, but the tool choice leaves it out this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +161,14 @@ def _follow_tools(
     made = {decision.path: decision for decision in decisions}
     known = {(it.requested_type, it.namespace, it.requested_name, id(it.tool)): it for it in identities}
     sent = {declaration.source.path for declaration in plan.tools.declarations} if plan is not None else set()
-    return tuple(
-        ToolFate(
-            source,
-            made[source.path],
-            known.get((source.type, source.namespace, source.name, id(source.tool))),
-            source.path in sent,
-        )
-        for source in build_tool_catalog(request.body.get("tools"), request.items)
-        if source.path in made
-    )
+    fates = []
+    for source in build_tool_catalog(request.body.get("tools"), request.items):
+        if source.path in made:
+            identity = known.get((source.type, source.namespace, source.name, id(source.tool)))
+            is_sent = source.path in sent
+            held_back = plan is not None and identity is not None and not is_sent
+            fates.append(ToolFate(source, made[source.path], identity, is_sent, held_back))
+    return tuple(fates)
 
 
 def _reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:

@@ -21,6 +21,7 @@ from isthmus.cli.json_view import JsonView
 from isthmus.cli.message_view import show_messages
 from isthmus.cli.terminal import (
     WIDE,
+    clean,
     counts,
     facts_table,
     fate,
@@ -35,6 +36,7 @@ from isthmus.cli.terminal import (
 )
 
 _VALUE: Final = 60
+_SPACIOUS: Final = 140
 _NAME: Final = 32
 """Names up to this length stay in one piece."""
 
@@ -45,7 +47,8 @@ def show_explained(console: Console, explained: Explained, *, title: str, source
     if explained.refusal is not None:
         _show_refusal(console, explained)
     tools = {tool.source.path for tool in explained.tools}
-    rest = [decision for decision in explained.decisions if decision.path not in tools]
+    told = {decision.path for decision in explained.rejected}
+    rest = [decision for decision in explained.decisions if decision.path not in tools | told]
     items = [decision for decision in rest if is_item(decision.path)]
     _show_decisions(console, "Decisions", [decision for decision in rest if not is_item(decision.path)])
     _show_decisions(console, "Input items", items)
@@ -60,10 +63,10 @@ def _show_head(console: Console, explained: Explained, title: str, source: str) 
     target, plan = explained.target, explained.plan
     asked = explained.asked.request.body.get("model")
     facts = facts_table()
-    facts.add_row("request", Text(source))
-    facts.add_row("provider", Text.assemble((target.provider, "bold"), (f"   {title}", "dim")))
+    facts.add_row("request", Text(clean(source)))
+    facts.add_row("provider", Text.assemble((target.provider, "bold"), (clean(f"   {title}"), "dim")))
     instead = f"   the request says {asked}" if asked and asked != target.model else ""
-    facts.add_row("model", Text.assemble((target.model, "bold"), (instead, "dim")))
+    facts.add_row("model", Text.assemble((clean(target.model), "bold"), (clean(instead), "dim")))
     facts.add_row("decisions", counts(decision.action for decision in explained.decisions))
     if plan is not None:
         facts.add_row("upstream", Text(" · ".join(_summarise(plan))))
@@ -156,18 +159,19 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
         return
     sent = sum(tool.sent for tool in tools)
     heading(console, "Tools", f"{len(tools)} offered, {sent} sent")
-    if console.width >= WIDE:
+    spacious = console.width >= _SPACIOUS
+    if spacious:
         table = lined_table("where", "type", "asked for", "fate", "the provider sees", "why")
         table.columns[0].max_width = 18
         names = [_seen(tool).plain for tool in tools] + [_requested(tool).plain for tool in tools]
         table.columns[2].no_wrap = table.columns[4].no_wrap = max(map(len, names)) <= _NAME
     else:
         table = lined_table("asked for", "fate", "the provider sees, and why")
-        table.columns[0].max_width = 28
+        table.columns[0].max_width = 28 if console.width < WIDE else 36
     for tool in tools:
         why, chosen = words(_tool_reason(tool)), fate(tool.decision.action)
-        where, kind = Text(tool.source.path, "dim"), Text(tool.source.type, "dim")
-        if console.width >= WIDE:
+        where, kind = Text(clean(tool.source.path), "dim"), Text(clean(tool.source.type), "dim")
+        if spacious:
             table.add_row(where, kind, _requested(tool), chosen, _seen(tool), why)
         else:
             asked = Group(_requested(tool), Text.assemble(kind, " ", where))
@@ -177,7 +181,8 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
 
 def _requested(tool: ToolFate) -> Text:
     namespace = tool.source.namespace
-    return Text.assemble(f"{namespace} / " if namespace is not None else "", (tool.source.name, "bold"))
+    prefix = f"{clean(namespace)} / " if namespace is not None else ""
+    return Text.assemble(prefix, (clean(tool.source.name), "bold"))
 
 
 def _seen(tool: ToolFate) -> Text:

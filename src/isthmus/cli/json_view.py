@@ -6,6 +6,7 @@ lines are JSON again, however long.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -103,4 +104,8 @@ def _note(value: str, limit: int) -> str:
 
 
 def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    """JSON leaves a few control characters as they are; a terminal must not get them."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(value).decode())
+
+
+_CONTROLS: Final = re.compile(r"[\x7f-\x9f]")

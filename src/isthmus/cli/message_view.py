@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from isthmus.cli.terminal import heading, indented, lined_table, number, plain_json, shorten
+from isthmus.cli.terminal import clean, heading, indented, lined_table, number, plain_json, shorten
 
 _SHOWN: Final = 60
 """More messages than this are shown as a head and a tail."""
@@ -42,19 +42,19 @@ def show_messages(console: Console, body: Mapping[str, Any], *, full: bool = Fal
 
 def _who(message: Mapping[str, Any]) -> Text:
     role = str(message.get("role") or message.get("type") or "?")
-    return Text(role, _ROLES.get(role, ""))
+    return Text(clean(role), _ROLES.get(role, ""))
 
 
 def _says(message: Mapping[str, Any]) -> Text:
     said = Text()
     if message.get("tool_call_id"):
-        said.append(f"[{message['tool_call_id']}] ", "dim")
+        said.append(f"[{clean(str(message['tool_call_id']))}] ", "dim")
     text = content_words(message.get("content"))
     said.append(shorten(text, 400))
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         said.append(" " if said.plain else "")
-        said.append(str(function.get("name", call.get("type", "call"))), "bold")
+        said.append(clean(str(function.get("name", call.get("type", "call")))), "bold")
         said.append(f"({shorten(str(function.get('arguments', '')), 200)})", "dim")
     if not said.plain:
         rest = {key: value for key, value in message.items() if key not in ("role", "type")}

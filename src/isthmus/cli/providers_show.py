@@ -6,9 +6,9 @@ file names has the default of the capability page, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -73,7 +73,7 @@ def _show_head(console: Console, provider: Provider) -> None:
     facts = facts_table()
     facts.add_row("provider", Text.assemble((provider.name, "bold"), (f"   {provider.title}", "dim")))
     if provider.aliases:
-        facts.add_row("also called", ", ".join(provider.aliases))
+        facts.add_row("also called", Text(", ".join(provider.aliases)))
     facts.add_row("endpoint", Text(endpoint.url() if endpoint.base_url else "its address is known when it runs"))
     for name, other in endpoint.alternatives.items():
         facts.add_row(f"  {name}", Text.assemble(other.base_url, (f"   {other.title}" if other.title else "", "dim")))
@@ -101,7 +101,7 @@ def _show_models(console: Console, provider: Provider) -> None:
         limits = [_count(known.context), _count(known.output)]
         if wide:
             reads = ", ".join(("text", *known.input))
-            table.add_row(name, entry.title, *limits, reads, " ".join(known.efforts) or "–", _cost(known))
+            table.add_row(name, Text(entry.title), *limits, reads, " ".join(known.efforts) or "–", _cost(known))
         else:
             title = Text(entry.title, "dim")
             table.add_row(Group(name, title) if entry.title else name, *limits, _cost(known))
@@ -109,34 +109,59 @@ def _show_models(console: Console, provider: Provider) -> None:
 
 
 def _show_facts(console: Console, provider: Provider, model: str) -> None:
-    facts = list_facts(provider, model)
-    heading(console, "Facts", f"for {provider.capabilities(model).model or 'any model'}")
+    heading(console, "Facts", f"for {provider.capabilities(model).model or 'any model'}; grey ones are defaults")
     wide = console.width >= WIDE
-    for section, group in groupby(facts, key=lambda fact: fact.section):
-        table = lined_table(f"[{section}]" if section else "(no section)", "value", "from")
-        table.columns[0].width = 34 if wide else 24
-        table.columns[1].width = (console.width - 40) // 2 if wide else None
-        table.columns[1].ratio = 1
-        for column in table.columns:
-            column.header = Text(str(column.header))
-        for fact in group:
+    for section, facts in _by_section(list_facts(provider, model)).items():
+        table = lined_table(f"[{section}]" if section else "top of the file", "value", "from")
+        table.columns[0].width = 34 if wide else 28
+        table.columns[1].max_width = max(24, console.width // 3)
+        for fact in facts:
             default = fact.origin == DEFAULT
-            style = "dim" if default else ""
-            table.add_row(Text(fact.name, style), _value(fact.value, style), Text(fact.origin, "dim"))
+            origin = fact.origin if wide else _short_origin(fact.origin)
+            table.add_row(
+                Text(fact.name, "dim" if default else ""),
+                Text(_words(fact), "dim" if default else "cyan"),
+                Text(origin, "dim"),
+            )
         console.print(indented(table))
         console.print()
 
 
-def _value(value: Any, style: str) -> Text:
-    if isinstance(value, list):
-        return Text(", ".join(plain_json(entry) for entry in value) or "none", style or "cyan")
-    if value is None:
-        return Text("nothing", style or "dim")
-    shown = plain_json(value)
-    return Text(_WORDS.get(shown, shown), style or "cyan")
+def _by_section(facts: Sequence[Fact]) -> dict[str, list[Fact]]:
+    """Sections in the order of the page, after the facts that stand above them all."""
+    sections: dict[str, list[Fact]] = {"": []}
+    for fact in facts:
+        sections.setdefault(fact.section, []).append(fact)
+    return sections
 
 
-_WORDS: Final = {"true": "yes", "false": "no", "{}": "none", "": '""'}
+def _short_origin(origin: str) -> str:
+    """The file, and the model's entry if it was one: the heading and the fact's name say the rest."""
+    file, _, place = origin.partition(" [")
+    entry = _ENTRY.match(place)
+    return f"{file} {entry[0]}" if entry else file
+
+
+_ENTRY: Final = re.compile(r'models\."[^"]*"')
+
+
+def _words(fact: Fact) -> str:
+    """A value, as a person would say it."""
+    match fact.value:
+        case bool(value):
+            return "yes" if value else "no"
+        case float(value):
+            return f"{value:g}"
+        case None | [] | {}:
+            return "none"
+        case "":
+            return '""'
+        case list(values):
+            return ", ".join(plain_json(entry) for entry in values)
+        case dict() if fact.section == "parameters" and "." not in fact.name.removeprefix("text."):
+            return "sent as it is"  # a rule that says nothing: `stop = {}`
+        case value:
+            return plain_json(value)
 
 
 def _find(tree: Any, path: str) -> Any:

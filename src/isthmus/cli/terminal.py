@@ -6,6 +6,7 @@ fate has a sign and a word.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ def print_json(value: Any, *, pretty: bool = True) -> None:
 
 
 def say_error(message: str) -> None:
-    line = Text.assemble(("error:", "bold red"), " ", message)
+    line = Text.assemble(("error:", "bold red"), " ", clean(message))
     open_console(stderr=True).print(line, soft_wrap=True)
 
 
@@ -54,21 +55,16 @@ def fate(action: Action) -> Text:
     return Text(f"{sign} {action}", style=style, no_wrap=True)
 
 
-def counts(actions: Iterable[str], *, words: bool = True) -> Text:
-    """`✓ 14 supported   ~ 6 degraded`; without words only the signs, for tight places."""
-    seen = list(actions)
-    parts = []
-    for action, (sign, style) in FATES.items():
-        count = seen.count(action)
-        said = f"{sign} {count} {action}" if words else f"{sign} {count:<3}"
-        if count or not words:
-            parts.append(Text(said, style=style if count else "dim"))
-    return Text("   " if words else " ").join(parts)
+def counts(actions: Iterable[str]) -> Text:
+    """`✓ 14 supported   ~ 6 degraded`: what there is, in the order of the fates."""
+    seen = Counter(actions)
+    parts = [Text(f"{sign} {seen[action]} {action}", style) for action, (sign, style) in FATES.items() if seen[action]]
+    return Text("   ").join(parts)
 
 
 def heading(console: Console, title: str, note: str = "") -> None:
     console.print()
-    console.print(Text.assemble((title, "bold"), (f"   {note}" if note else "", "dim")))
+    console.print(Text.assemble((title, "bold"), words(f"   {note}" if note else "", "dim")))
 
 
 def lined_table(*columns: str) -> Table:
@@ -77,7 +73,7 @@ def lined_table(*columns: str) -> Table:
         box=_LINED, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", border_style="dim"
     )
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(Text(column), overflow="fold")
     return table
 
 
@@ -96,14 +92,22 @@ def indented(content: Any) -> Padding:
 def words(text: str, style: str = "") -> Text:
     """Our own sentences: what stands between backticks is code, and looks like it."""
     shown = Text(style=style)
-    for index, piece in enumerate(text.split("`")):
+    for index, piece in enumerate(clean(text).split("`")):
         shown.append(piece, "cyan" if index % 2 else "")
     return shown
 
 
+def clean(text: str) -> str:
+    """Text from outside, without the characters that a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
+_CONTROLS: Final = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
+
+
 def shorten(text: str, limit: int) -> str:
     """One line, cut in the end with a sign that it was cut."""
-    line = " ".join(text.split())
+    line = clean(" ".join(text.split()))
     return line if len(line) <= limit else f"{line[: max(limit - 1, 1)].rstrip()}…"
 
 
