@@ -71,8 +71,13 @@ class Flow(Talk):
 
 
 @contextmanager
-def running_flow(folder: Path, *, store: str = "sqlite", extra: str = "", provider: str = "") -> Iterator[Flow]:
-    """A gateway with all `PROVIDERS` at one scripted upstream; `extra` sections, `provider` keys for each of them."""
+def running_flow(
+    folder: Path, *, store: str = "sqlite", extra: str = "", provider: str = "", keep: str = ""
+) -> Iterator[Flow]:
+    """A gateway with all `PROVIDERS` at one scripted upstream.
+
+    `extra`: more sections; `provider`: more keys for each provider; `keep`: more keys for the store.
+    """
     database = folder / "flow.db" if store == "sqlite" else None
     with ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream.running())
@@ -83,7 +88,7 @@ def running_flow(folder: Path, *, store: str = "sqlite", extra: str = "", provid
             for name, uses in PROVIDERS.items()
         )
         models = f'[models]\ndemo = false\ndefault = "{PLAIN}"\n[models.aliases]\n"gpt-alias" = "{DEEPSEEK}"\n'
-        toml = f'{models}{providers}[store]\nurl = "{url}"\n[log]\nlevel = "error"\n{_with_port(extra)}'
+        toml = f'{models}{providers}[store]\nurl = "{url}"\n{keep}\n[log]\nlevel = "error"\n{_with_port(extra)}'
         gateway = stack.enter_context(running_gateway_server(toml))
         flow = Flow(gateway, upstream, database)
         yield flow

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from isthmus.bridge.deltas import Delta
-from isthmus.bridge.plan import Plan
-from isthmus.protocol.json import JsonObject
-
-Answer = AsyncIterator[Sequence[Delta]]
-"""What an upstream says, in the order in which it says it."""
+if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
+    from isthmus.bridge.deltas import Delta
+    from isthmus.bridge.plan import Plan
+    from isthmus.protocol.json import JsonObject
 
 
 class Backend(Protocol):
     """One upstream. Entering `send` means that it has accepted; leaving it closes the connection at once."""
 
-    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[Answer]:
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         """Raises `UpstreamFailed` on entering when it refuses, and from the iterator when it breaks off."""
 
     async def ready(self) -> str | None:

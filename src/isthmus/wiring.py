@@ -84,17 +84,33 @@ async def _serve_provider(name: str, settings: ProviderConfig, config: Config, s
 
         demo = await stack.enter_async_context(DemoServer())
         base_url = demo.base_url
-    backend = HttpBackend(http_endpoint(name, provider, settings, base_url))
-    return Served(name, provider, backend, settings.timeouts.total)
+    native = speaks_responses(name, provider, settings)
+    backend = HttpBackend(http_endpoint(name, provider, settings, base_url, native=native))
+    return Served(name, provider, backend, settings.timeouts.total, native)
 
 
-def http_endpoint(name: str, provider: Provider, settings: ProviderConfig, base_url: str) -> Endpoint:
+def speaks_responses(name: str, provider: Provider, settings: ProviderConfig) -> bool:
+    """The configured dialect; else Responses where the vendor prefers its own endpoint."""
+    if settings.dialect == "responses" and provider.responses is None:
+        raise ConfigError(
+            f"provider `{name}` has no Responses endpoint that we know of; leave `providers.{name}.dialect` out",
+            param=f"providers.{name}.dialect",
+        )
+    if settings.dialect is not None:
+        return settings.dialect == "responses"
+    return provider.responses is not None and provider.responses.preferred
+
+
+def http_endpoint(
+    name: str, provider: Provider, settings: ProviderConfig, base_url: str, *, native: bool = False
+) -> Endpoint:
     facts = provider.endpoint.alternative(settings.endpoint) if settings.endpoint else provider.endpoint
     base = base_url or facts.base_url
     if not base:
         raise ConfigError(
             f"provider `{name}` has no address; set `providers.{name}.base_url`", param=f"providers.{name}.base_url"
         )
+    path = provider.responses.path if native and provider.responses is not None else facts.path
     headers = dict(facts.headers)
     if settings.api_key:
         if facts.auth == "bearer":
@@ -105,7 +121,7 @@ def http_endpoint(name: str, provider: Provider, settings: ProviderConfig, base_
     direct = settings.proxy == "direct"
     return Endpoint(
         provider=name,
-        url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
+        url=f"{base.rstrip('/')}/{path.lstrip('/')}",
         headers=headers,
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,

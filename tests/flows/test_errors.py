@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from flowing import FULL, PLAIN, Flow
 
+from flowing import FULL, PLAIN, Flow
 from isthmus.testing import Step, chat, drop, error, html_error, malformed_json, reply
 
 Json = dict[str, Any]

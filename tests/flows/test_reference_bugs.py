@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flowing import DEEPSEEK, FULL, PLAIN, ZHIPU, Flow
-from talking import message_text
 
+from flowing import DEEPSEEK, FULL, PLAIN, ZHIPU, Flow
 from isthmus.testing import chat, chat_chunks, chat_error, chat_reply, silence, stream
+from talking import message_text
 
 Json = dict[str, Any]
 

@@ -57,6 +57,8 @@ class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """JSON-Schema keywords the provider refuses; they move into the description."""
     inline_refs: bool = False
     """Whether `$ref`/`$defs` must be inlined."""
+    as_is: bool = False
+    """Whether native declarations travel as the client wrote them: the provider speaks Responses itself."""
     declarations: Mapping[str, Mapping[str, Any]] = {}
     """Fixed fields of native non-function declarations, by provider type (`web_search`, `retrieval`)."""
 

@@ -30,7 +30,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.tool.call_incomplete": "A call was cut off by a length or filter stop; it is marked `incomplete`.",
     "bridge.tool.input_repaired": "A custom tool's input was repaired with certainty (fence, envelope, wrapper).",
     "bridge.tool.grammar_mismatch": "A custom tool's input does not match the grammar that the client gave.",
-    "bridge.tool.grammar_unchecked": "A custom tool's input could not be checked against its grammar; the message says why.",
+    "bridge.tool.grammar_unchecked": "A custom tool's input could not be checked against its grammar.",
     "bridge.item.degraded": "An input item or content part was translated into the nearest thing the model can read.",
     "bridge.item.ignored": "An input item or content part has no meaning for this model and was left out.",
     "bridge.item.unsupported": "An input item or content part cannot be sent to this model; the request was refused.",

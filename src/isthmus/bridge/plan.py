@@ -25,6 +25,7 @@ from isthmus.bridge.echo import echo_request
 from isthmus.bridge.history import normalise_history
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
+from isthmus.bridge.responses.build import ask_again_responses, build_responses_request
 from isthmus.bridge.tools import ToolPlan, plan_tools
 from isthmus.protocol.json import JsonObject
 
@@ -101,9 +102,8 @@ def plan_request(
     made = (*noted, *tools.decisions, *turns.decisions, *messages.decisions)
     decisions = (*compatibility.decisions, *apply_strict(made, host.strict))
     refuse_rejected(decisions)
-    built = build_chat_request(
-        target.model, messages.messages, tools, contract, compatibility.decisions, capabilities.extra_body
-    )
+    build = build_responses_request if capabilities.dialect == "responses" else build_chat_request
+    built = build(target.model, messages.messages, tools, contract, compatibility.decisions, capabilities.extra_body)
     allowed, held_back = apply_allow_list(built, capabilities.allow)
     return Plan(
         target=target,
@@ -124,4 +124,5 @@ def plan_request(
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The plan's body with failed answers, and the words that ask for better ones, behind it."""
-    return ask_again_chat(plan.body, said)
+    again = ask_again_responses if plan.target.capabilities.dialect == "responses" else ask_again_chat
+    return again(plan.body, said)

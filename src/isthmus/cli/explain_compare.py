@@ -33,7 +33,8 @@ from isthmus.errors import ConfigError
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 
-_CELL: Final = 13
+_CELL: Final = 14
+_GAP: Final = 3
 _ROOMY: Final = 100
 _SEVERITY: Final[tuple[Action, ...]] = ("supported", "degraded", "ignored", "rejected")
 
@@ -83,8 +84,8 @@ def compare(asked: Asked, providers: Sequence[Provider], *, strict: bool = False
             cell = rows.setdefault(name, {})
             cell[column.target.provider] = _worse(cell.get(column.target.provider), decision)
     for name, fates in rows.items():
-        if is_item(name):
-            for column in columns:
+        for column in columns:
+            if is_item(name) and (column.plan is not None or strict):  # no word on an item: it travels as it is
                 fates.setdefault(column.target.provider, CompatibilityDecision(name, "supported", "sent as it is"))
     ordered = sorted(rows.items(), key=lambda row: _kind(row[0]))
     return Comparison(columns, tuple(Row(name, fates) for name, fates in ordered))
@@ -123,6 +124,8 @@ def _show_verdicts(console: Console, comparison: Comparison) -> None:
         numeric.justify, numeric.no_wrap = "right", True
     table.columns[0].no_wrap = True
     table.columns[1].overflow, table.columns[1].no_wrap = "ellipsis", True
+    taken = max(len(column.target.provider) for column in comparison.columns) + (55 if wide else 34)
+    table.columns[1].max_width = max(12, console.width - taken)
     for column in comparison.columns:
         plan, counted = column.plan, Counter(decision.action for decision in column.decisions)
         row = [Text(column.target.provider, "bold"), Text(clean(column.target.model))]
@@ -168,14 +171,14 @@ def _gather(rows: Sequence[Row]) -> list[Row]:
 
 def _show_grid(console: Console, comparison: Comparison, rows: Sequence[Row], title: str) -> None:
     names = [column.target.provider for column in comparison.columns]
-    label = min(max(len(row.name) for row in rows), max(24, console.width // 4))
-    fitting = max(1, (console.width - 4 - label) // _CELL)
+    label = min(max(len(row.name) for row in rows), max(22, console.width // 4))
+    fitting = max(1, (console.width - 2 - label) // _CELL)
     for part in _share(names, -(-len(names) // fitting)):
         heading(console, title, f"{part[0]} … {part[-1]}" if len(part) < len(names) else "")
-        table = lined_table("", *(name.replace("-", "-\n") if len(name) > _CELL - 2 else name for name in part))
+        table = lined_table("", *(name.replace("-", "-\n") if len(name) > _CELL - _GAP else name for name in part))
         table.columns[0].width = label
         for cell in table.columns[1:]:
-            cell.width = _CELL - 2
+            cell.width = _CELL - _GAP
         for row in rows:
             table.add_row(Text(clean(row.name)), *(_cell(row.fates.get(name)) for name in part))
         console.print(indented(table))

@@ -37,8 +37,6 @@ from isthmus.cli.terminal import (
 
 _VALUE: Final = 60
 _SPACIOUS: Final = 140
-_NAME: Final = 32
-"""Names up to this length stay in one piece."""
 
 
 def show_explained(console: Console, explained: Explained, *, title: str, source: str, full: bool = False) -> None:
@@ -159,23 +157,23 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
         return
     sent = sum(tool.sent for tool in tools)
     heading(console, "Tools", f"{len(tools)} offered, {sent} sent")
-    spacious = console.width >= _SPACIOUS
-    if spacious:
+    if console.width >= _SPACIOUS:
         table = lined_table("where", "type", "asked for", "fate", "the provider sees", "why")
-        table.columns[0].max_width = 18
-        names = [_seen(tool).plain for tool in tools] + [_requested(tool).plain for tool in tools]
-        table.columns[2].no_wrap = table.columns[4].no_wrap = max(map(len, names)) <= _NAME
+    elif console.width >= WIDE:
+        table = lined_table("where", "type", "asked for", "fate", "the provider sees, and why")
     else:
         table = lined_table("asked for", "fate", "the provider sees, and why")
-        table.columns[0].max_width = 28 if console.width < WIDE else 36
+    table.columns[0].max_width = 18 if console.width >= WIDE else 28
     for tool in tools:
-        why, chosen = words(_tool_reason(tool)), fate(tool.decision.action)
+        seen, why, chosen = _seen(tool), words(_tool_reason(tool)), fate(tool.decision.action)
         where, kind = Text(clean(tool.source.path), "dim"), Text(clean(tool.source.type), "dim")
-        if spacious:
-            table.add_row(where, kind, _requested(tool), chosen, _seen(tool), why)
+        if console.width >= _SPACIOUS:
+            table.add_row(where, kind, _requested(tool), chosen, seen, why)
+        elif console.width >= WIDE:
+            table.add_row(where, kind, _requested(tool), chosen, Text("  ").join(filter(len, (seen, why))))
         else:
             asked = Group(_requested(tool), Text.assemble(kind, " ", where))
-            table.add_row(asked, chosen, Group(*(part for part in (_seen(tool), why) if part.plain)))
+            table.add_row(asked, chosen, Group(*filter(len, (seen, why))))
     console.print(indented(table))
 
 

@@ -85,7 +85,7 @@ def _length(value: Any, limit: int, room: int) -> int:
         case dict() | list() if value:
             total = 0
             for key, entry in _entries(value):
-                total += 2 + len(_key(key)) + _length(entry, limit, room)
+                total += 2 + (0 if key is None else len(_encode(key)) + 2) + _length(entry, limit, room)
                 if total > room:
                     break
             return total

@@ -113,7 +113,7 @@ def _show_facts(console: Console, provider: Provider, model: str) -> None:
     wide = console.width >= WIDE
     for section, facts in _by_section(list_facts(provider, model)).items():
         table = lined_table(f"[{section}]" if section else "top of the file", "value", "from")
-        table.columns[0].width = 34 if wide else 28
+        table.columns[0].width = 34
         table.columns[1].max_width = max(24, console.width // 3)
         for fact in facts:
             default = fact.origin == DEFAULT
@@ -152,10 +152,10 @@ def _words(fact: Fact) -> str:
             return "yes" if value else "no"
         case float(value):
             return f"{value:g}"
-        case None | [] | {}:
-            return "none"
         case "":
             return '""'
+        case value if not value:
+            return "none"
         case list(values):
             return ", ".join(plain_json(entry) for entry in values)
         case dict() if fact.section == "parameters" and "." not in fact.name.removeprefix("text."):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from isthmus.client.forms import looks_like_call
@@ -51,6 +52,17 @@ def read_message(given: Mapping[str, Any]) -> Message:
         (*parts, *(ToolCallPart(call) for call in found.calls)),
         given.get("metadata") or {},
     )
+
+
+def own_calls(message: Message) -> Message:
+    """Calls that stand only in `metadata` become parts: what a message says is in one place."""
+    if message.role != "assistant" or not message.metadata:
+        return message
+    known = message.tool_calls
+    missing = [call for call in reconcile(message).calls if call not in known]
+    if not missing:
+        return message
+    return replace(message, content=(*message.content, *(ToolCallPart(call) for call in missing)))
 
 
 def _read_content(content: object) -> Iterator[Part]:

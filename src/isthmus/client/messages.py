@@ -162,17 +162,13 @@ Conversation = str | Message | Sequence["Message | Mapping[str, Any]"]
 
 def as_messages(given: Conversation) -> list[Message]:
     """A new list of messages; what was given is never changed."""
+    from isthmus.client.foreign import own_calls, read_message  # there: the wire forms, which need this module
+
     if isinstance(given, str):
         return [user(given)]
     if isinstance(given, Message):
-        return [given]
-    return [one if isinstance(one, Message) else _from_mapping(one) for one in given]
-
-
-def _from_mapping(given: Mapping[str, Any]) -> Message:
-    from isthmus.client.foreign import read_message  # there: the wire forms, which need this module
-
-    return read_message(given)
+        return [own_calls(given)]
+    return [own_calls(one) if isinstance(one, Message) else read_message(one) for one in given]
 
 
 def _data_url(data: bytes, media_type: str) -> str:

@@ -67,19 +67,12 @@ class Background:
     def has(self, id: str, owner: str) -> bool:
         return id in self._logs and self._logs[id].owner == owner
 
-    async def follow(self, id: str, after: int) -> AsyncIterator[list[bytes]]:
-        """Events above sequence number `after`, as they come, until the terminal one."""
-        progress = self._logs[id]
-        position = after + 1
-        while True:
-            ready = progress.events[position:]
-            if ready:
-                position += len(ready)
-                yield ready
-            elif progress.over:
-                return
-            else:
-                await progress.changed()
+    def follow(self, id: str, after: int) -> AsyncIterator[list[bytes]]:
+        """Events above sequence number `after`, as they come, until the terminal one.
+
+        The log is looked up now, not at the first read: the run may end in between.
+        """
+        return _read_on(self._logs[id], after + 1)
 
     async def ended(self, id: str) -> None:
         """Wait until the run is over, if it is one of ours."""
@@ -114,3 +107,15 @@ class Background:
         if batch:
             await self._store.append_events(id, EventBatch(progress.first, batch), owner=progress.owner)
             progress.first += len(batch)
+
+
+async def _read_on(progress: _Log, position: int) -> AsyncIterator[list[bytes]]:
+    while True:
+        ready = progress.events[position:]
+        if ready:
+            position += len(ready)
+            yield ready
+        elif progress.over:
+            return
+        else:
+            await progress.changed()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.plan import Target
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.ports import Backend
 from isthmus.providers import Provider
+from isthmus.providers.responses import responses_capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,14 @@ class Served:
     provider: Provider
     backend: Backend
     total_timeout: float | None = None
+    native: bool = False
+    """Whether it is spoken to in Responses, at the provider's own endpoint."""
+
+    def capabilities(self, model: str) -> ProviderCapabilities:
+        known = self.provider.capabilities(model)
+        if self.native and self.provider.responses is not None:
+            return responses_capabilities(known, self.provider.responses)
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +60,5 @@ class Directory:
 
     def _candidate(self, ref: ModelRef) -> Candidate:
         served = self.served[ref.provider]
-        target = Target(ref.provider, ref.model, served.provider.capabilities(ref.model), ref.alias)
+        target = Target(ref.provider, ref.model, served.capabilities(ref.model), ref.alias)
         return Candidate(target, served)

@@ -14,7 +14,7 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
 from isthmus.server.chat import ChatApi
 from isthmus.server.errors import draining, internal_error
-from isthmus.server.http import ClientLeft, new_request_id, send_error, send_json
+from isthmus.server.http import ClientLeft, header, new_request_id, send_error, send_json
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
@@ -101,6 +101,11 @@ class App:
             )
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET" and header(scope, b"upgrade").lower() == "websocket":
+            # 426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds.
+            error = RequestRefused("there are no WebSockets here; use HTTP", code="upgrade_required")
+            await send_error(send, error, {"upgrade": "HTTP/1.1"})
+            return
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
@@ -160,7 +165,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 async def _no_websocket(receive: Receive, send: Send) -> None:
-    """426 makes Codex fall back to HTTP at once; any other answer makes it try for seconds."""
+    """The same 426 as `App` gives, for ASGI servers that announce an upgrade as a WebSocket."""
     await receive()
     await send({"type": "websocket.http.response.start", "status": 426, "headers": [(b"upgrade", b"h2c")]})
     await send({"type": "websocket.http.response.body", "body": b""})

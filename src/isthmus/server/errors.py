@@ -17,6 +17,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "previous_response_not_finished": 409,
     "payload_too_large": 413,
     "unsupported_media_type": 415,
+    "upgrade_required": 426,
     # the provider's turn
     "context_length_exceeded": 400,
     "invalid_prompt": 400,

@@ -83,6 +83,7 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         loop="none",
         lifespan="off",
         log_config=None,
+        log_level="error",  # it warns of every WebSocket upgrade, which we answer ourselves
         access_log=False,
         server_header=False,
         date_header=False,

@@ -1,8 +1,9 @@
-"""Chat Completions over HTTP: one pooled client per provider.
+"""Chat Completions and Responses over HTTP: one pooled client per provider.
 
 In: a plan and its body. Out: deltas. Worth knowing: a stream's read loop takes what the socket already
-has without waiting, so that a burst of tokens costs one turn of the loop; and the idle clock runs only
-while we wait for the upstream, never while our own client is slow to read.
+has, so that a burst of tokens costs one turn of the loop, but never more than a piece at a time: what a
+stalled client keeps us from sending stays small, and one flood does not hold the other streams back. The
+idle clock runs only while we wait for the upstream, never while our own client is slow to read.
 """
 
 from __future__ import annotations
@@ -18,19 +19,24 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.chat.decode import ChatDecoder
 from isthmus.bridge.chat.failures import upstream_failure
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.plan import Plan
+from isthmus.bridge.responses.decode import ResponsesDecoder
 from isthmus.bridge.sse import SseParser
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 
 MAX_REPLY: Final = 64 * 1024 * 1024
+_PIECE: Final = 16 * 1024
+"""Most bytes that are turned into deltas at once; in Python objects they take many times as much."""
 _MAX_ERROR: Final = 64 * 1024
 _SSE: Final = "text/event-stream"
 _encode: Final = msgspec.json.Encoder().encode
+
+
+Decoder = ChatDecoder | ResponsesDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Endpoint:
 
 
 class HttpBackend:
-    """A provider that speaks Chat Completions over HTTP."""
+    """A provider that speaks Chat Completions or Responses over HTTP."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -71,7 +77,7 @@ class HttpBackend:
             if response.status // 100 != 2:
                 raise await self._refusal(response)
             self._check_kind(response.content_type)
-            yield self._answer(response, plan.reply)
+            yield self._answer(response, _decoder(plan))
         finally:
             response.close()  # not released: an answer that was left early must not go on arriving
 
@@ -103,8 +109,7 @@ class HttpBackend:
                 metadata={"provider": endpoint.provider},
             ) from error
 
-    async def _answer(self, response: aiohttp.ClientResponse, rules: ReplyRules) -> AsyncIterator[Sequence[Delta]]:
-        decoder = ChatDecoder(rules)
+    async def _answer(self, response: aiohttp.ClientResponse, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if response.content_type == _SSE:
             async for deltas in self._stream(response, decoder):
                 yield deltas
@@ -119,7 +124,7 @@ class HttpBackend:
                 metadata={"provider": self._endpoint.provider},
             )
 
-    async def _stream(self, response: aiohttp.ClientResponse, decoder: ChatDecoder) -> AsyncIterator[Sequence[Delta]]:
+    async def _stream(self, response: aiohttp.ClientResponse, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         parser = SseParser()
         chunk = decoder.chunk
         while True:
@@ -138,11 +143,12 @@ class HttpBackend:
         """The next bytes; empty at the end."""
         content = response.content
         try:
-            data = content.read_nowait()
+            data = content.read_nowait(_PIECE)
             if data:
+                await asyncio.sleep(0)
                 return data
             async with asyncio.timeout(self._endpoint.patience.idle):
-                return await content.readany()
+                return await content.read(_PIECE)
         except TimeoutError as error:
             raise self._timed_out(f"was silent for {self._endpoint.patience.idle:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -192,8 +198,15 @@ class HttpBackend:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
                 trust_env=endpoint.trust_env,
                 auto_decompress=True,
+                read_bufsize=_PIECE,
             )
         return self._session
+
+
+def _decoder(plan: Plan) -> Decoder:
+    if plan.target.capabilities.dialect == "responses":
+        return ResponsesDecoder(plan.reply)
+    return ChatDecoder(plan.reply)
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:

@@ -99,6 +99,12 @@ def _function_reasons(tool: CatalogTool, lost: tuple[str, ...], strict_lost: boo
 
 def _plan_hosted(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity) -> ToolDeclarationPlan:
     kind = identity.provider_type
+    if support.as_is and kind == tool.type:
+        named = {"name": identity.provider_name} if "name" in tool.tool else {}
+        decision = CompatibilityDecision(
+            tool.path, "supported", "native to the provider", code=TOOL_CODE, metadata=_facts(tool, identity)
+        )
+        return ToolDeclarationPlan(tool, decision, identity, fields={**tool.tool, **named})
     hosted = fill_declaration(kind, tool.tool, support.declarations.get(kind))
     reasons: list[str] = []
     if kind != tool.type:

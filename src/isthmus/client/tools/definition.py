@@ -61,7 +61,7 @@ class Tool(Generic[P, R]):
         """A tool on a class: taken from an instance it is bound, as a method is."""
         if instance is None or self.function is None:
             return self
-        bind = self.function.__get__  # type: ignore[attr-defined]  # functions are descriptors
+        bind = self.function.__get__
         return replace(self, function=bind(instance, owner))
 
     @classmethod

@@ -67,7 +67,7 @@ async def _invoke(prepared: Prepared, context: ToolContext[Any]) -> Any:
     function = prepared.tool.function
     assert function is not None
     args, kwargs = _bind(prepared, context)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
+    if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     value = await _in_thread(lambda: function(*args, **kwargs), prepared.call.name)
     return await value if inspect.isawaitable(value) else value
@@ -95,7 +95,8 @@ async def _in_thread(function: Callable[[], Any], name: str) -> Any:
             future.set_result(value) if error is None else future.set_exception(error)
 
     def work() -> None:
-        value, failure = None, None
+        value: Any = None
+        failure: BaseException | None = None
         try:
             value = variables.run(function)
         except StopIteration as error:  # a future refuses this one

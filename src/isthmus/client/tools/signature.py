@@ -117,7 +117,7 @@ def _parameters(function: Callable[..., Any]) -> list[tuple[str, inspect.Paramet
 def _check_parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> None:
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise TypeError(
-            f"tool `{function.__name__}`: `{parameter}` cannot be filled by a model; give every argument a name of its own"
+            f"tool `{function.__name__}`: a model cannot fill `{parameter}`; give every argument a name of its own"
         )
 
 

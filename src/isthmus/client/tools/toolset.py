@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ class Environment:
 
     deps: Any = None
     messages: tuple[Message, ...] = ()
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     concurrency: int = 8
     approvals: Mapping[str, Approval] = field(default_factory=dict)
     """Decisions that were already made, by call id."""
@@ -58,7 +58,7 @@ class ToolSet:
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self._tools = {one.name: one for one in as_tools(tools)}
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
         return iter(self._tools.values())
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class ToolSet:
 
     async def run(
         self, calls: Sequence[ToolCall], environment: Environment
-    ) -> AsyncIterator[tuple[int, Started | Pending | ToolResult]]:
+    ) -> AsyncGenerator[tuple[int, Started | Pending | ToolResult], None]:
         """Carry out calls and tell what happens as it happens, each step with the index of its call."""
         ready: list[tuple[int, Prepared]] = []
         for index, call in enumerate(calls):
@@ -183,7 +183,7 @@ def _groups(ready: Sequence[tuple[int, Prepared]]) -> list[list[tuple[int, Prepa
 
 async def _run_group(
     group: Sequence[tuple[int, Prepared]], environment: Environment
-) -> AsyncIterator[tuple[int, Started | ToolResult]]:
+) -> AsyncGenerator[tuple[int, Started | ToolResult], None]:
     news: asyncio.Queue[tuple[int, Started | ToolResult | BaseException]] = asyncio.Queue()
     gate = asyncio.Semaphore(max(environment.concurrency, 1))
 

@@ -1,0 +1,40 @@
+"""`python -m bench.robustness [--quick] [NAME …]`: prove what the gateway promises about failures, with figures.
+
+Every check starts the real server as a process of its own. The exit code is 1 when a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from bench.robustness import disconnect
+from bench.robustness.report import Report, show
+
+CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[Report]]]] = {
+    "disconnect": (disconnect.check, lambda: disconnect.check(10)),
+}
+"""Name → the whole check, and a quick form of it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.robustness", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[[], *CHECKS], help=f"any of {', '.join(CHECKS)}; none: all")
+    parser.add_argument("--quick", action="store_true", help="smaller counts")
+    arguments = parser.parse_args()
+    broken = 0
+    for name in arguments.names or CHECKS:
+        started = time.monotonic()
+        report = asyncio.run(CHECKS[name][arguments.quick]())  # type: ignore[arg-type]
+        print(show(report))
+        print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
+        broken += len(report.broken)
+    print("every promise kept" if not broken else f"{broken} promise(s) broken")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Dialect of providers that speak Responses themselves: same plan, same tools, same assembler."""

@@ -1,0 +1,117 @@
+"""A provider in this process: requests are planned and answers assembled right here, no server in between.
+
+In: a Responses request. Out: Responses events. It is the gateway's own machine (`plan_request`, `Turn`), carried out
+for one caller who holds the conversation: nothing is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import msgspec
+
+from isthmus.bridge.envelope import Sealed, seal
+from isthmus.bridge.host import Host
+from isthmus.bridge.parse import parse_request
+from isthmus.bridge.plan import Target, plan_request
+from isthmus.bridge.turn import Send, Turn
+from isthmus.client.line import Batch, ModelInfo
+from isthmus.ports import Backend
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import Provider
+from isthmus.providers.catalog import KnownModel, describe_model, known_models
+
+ENVELOPE_KEY: Final = b"isthmus.client: the conversation belongs to the caller"
+"""Vendor state travels inside the caller's own messages, which nobody but the caller can change: the signature
+only has to be the same in every process, so that a saved conversation can be continued."""
+
+
+class LocalLine:
+    """One profile of one provider."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: Provider,
+        backend: Backend,
+        *,
+        credential: str = "",
+        strict: bool = False,
+        repair_budget: int = 1,
+    ) -> None:
+        self._name = name
+        self._provider = provider
+        self._backend = backend
+        self._credential = credential
+        self._host = Host(frozenset({"store"}), strict, repair_budget)
+
+    @property
+    def provider(self) -> str:
+        return self._name
+
+    @property
+    def credential(self) -> str:
+        return self._credential
+
+    async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
+        parsed = parse_request(request)
+        target = Target(self._name, request["model"], self._provider.capabilities(request["model"]))
+        plan = plan_request(parsed, target, self._host, envelope_key=ENVELOPE_KEY)
+        turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
+        command: Send | None = turn.begin()
+        while command is not None:
+            async with self._backend.send(plan, command.body) as answer:
+                if events := turn.accepted():
+                    yield events
+                async for deltas in answer:
+                    if events := turn.feed(deltas):
+                        yield events
+                    if turn.broken:
+                        break
+            ended = turn.end(int(time.time()))
+            if isinstance(ended, Send):
+                command = ended
+                continue
+            if ended.failure is not None:
+                raise ended.failure
+            yield ended.events
+            command = None
+
+    def describe(self, model: str) -> ModelInfo:
+        listed = {entry.model for entry in known_models([self._provider])}
+        return _info(self._name, describe_model(self._provider, model), model in listed)
+
+    async def models(self) -> list[ModelInfo]:
+        return [_info(self._name, known, True) for known in known_models([self._provider])]
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+
+def _info(name: str, known: KnownModel, listed: bool) -> ModelInfo:
+    return ModelInfo(
+        name=f"{name}/{known.model}",
+        provider=name,
+        model=known.model,
+        title=known.title,
+        context_window=known.context,
+        max_output_tokens=known.output,
+        input=("text", *known.input),
+        reasoning_efforts=known.efforts,
+        thinks=known.thinks,
+        formats=known.formats,
+        cost=known.cost,
+        known=listed,
+    )
+
+
+def _seal(sealed: Sealed) -> str:
+    return seal(sealed, ENVELOPE_KEY)
+
+
+def _response_id(request: JsonObject) -> str:
+    """Made from the request: the same question gives the same ids, and so the same bytes in the next turn."""
+    return f"resp_{hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:32]}"

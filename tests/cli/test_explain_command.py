@@ -1,0 +1,372 @@
+"""`isthmus explain`, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from isthmus.bridge.chat.receive import receive_chat_request
+from isthmus.bridge.host import Host
+from isthmus.bridge.parse import parse_request
+from isthmus.bridge.plan import Plan, Target, plan_request
+from isthmus.cli.main import app
+from isthmus.gateway.gateway import HONOURED
+from isthmus.providers import load_provider, provider_names
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RESPONSES = ("codex.json", "structured.json", "tools.json", "images.json")
+WIDTHS = (80, 120, 200)
+FEW = ("deepseek", "zhipu", "mistral", "gemini", "openai", "openai-compatible")
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in [name for name in os.environ if name.startswith(("XDG_", "ISTHMUS_")) or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+
+
+def run(*arguments: str, columns: int = 120, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": str(columns)}, input=stdin)
+
+
+def example(name: str) -> str:
+    return str(EXAMPLES / name)
+
+
+def plan_of(name: str, provider: str, model: str = "") -> Plan:
+    facts = load_provider(provider)
+    raw = (EXAMPLES / name).read_bytes()
+    request = receive_chat_request(raw).request if name == "chat.json" else parse_request(raw)
+    model = model or facts.default_model or str(request.body.get("model"))
+    return plan_request(request, Target(facts.name, model, facts.capabilities(model)), Host(HONOURED))
+
+
+def unwrapped(output: str) -> str:
+    """What is on the screen, without the breaks that the width made."""
+    return re.sub(r"\s+", "", output)
+
+
+def write(folder: Path, body: Mapping[str, Any]) -> str:
+    path = folder / "request.json"
+    path.write_text(json.dumps(body))
+    return str(path)
+
+
+# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", RESPONSES)
+def test_every_decision_of_the_plan_is_on_the_screen(name: str, columns: int) -> None:
+    done = run(example(name), "--provider", "deepseek", columns=columns)
+    assert done.exit_code == 0, done.output
+    lines = done.output.split("\nUpstream body")[0].splitlines()
+    cells = [re.split(r"\s{2,}", line.strip()) for line in lines]
+    first_words = unwrapped(" ".join(cell[0] for cell in cells if cell)) + unwrapped(" ".join(lines))
+    for decision in plan_of(name, "deepseek").decisions:
+        assert unwrapped(decision.path) in first_words
+        assert decision.action in done.output
+
+
+def test_the_reason_and_the_value_of_a_decision_stand_beside_it() -> None:
+    done = run(example("codex.json"), "-p", "deepseek", columns=200)
+    row = next(line for line in done.output.splitlines() if line.strip().startswith("reasoning.effort"))
+    assert "~ degraded" in row
+    assert "the provider takes low, high, max; medium is sent as high" in row
+    assert "thinking.type = enabled" in row
+    assert "reasoning_effort = high" in done.output
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
+    for arguments in (["-p", "deepseek"], ["--all"]):
+        done = run(example("codex.json"), *arguments, columns=columns)
+        assert max(len(line) for line in done.output.splitlines()) <= columns
+
+
+def test_tools_show_both_names_their_fate_and_what_is_held_back() -> None:
+    done = run(example("tools.json"), "-p", "zhipu", columns=200)
+    rows = {line.split()[0]: line for line in done.output.splitlines() if line.strip().startswith("tools[")}
+    assert re.search(r"ferries / next_boat\s+~ degraded\s+→ ferries__next_boat", rows["tools[0].tools[0]"])
+    assert re.search(r"custom\s+announce\s+~ degraded\s+→ announce \(function\)", rows["tools[2]"])
+    assert "held back by tool_choice" in rows["tools[3]"]
+    assert "6 offered" in done.output
+
+
+def test_a_contract_says_how_it_is_kept() -> None:
+    done = run(example("structured.json"), "-p", "zhipu")
+    assert "json_schema crew_report, strict" in done.output
+    assert "Your final answer must be JSON that conforms to the JSON Schema below." in done.output
+    assert "against the schema, and binding" in done.output
+    native = run(example("structured.json"), "-p", "openai")
+    assert "native: the provider enforces it" in native.output
+    assert "instruction   " not in native.output
+    assert "none: the answer is plain text" in run(example("codex.json"), "-p", "openai").output
+
+
+def test_long_strings_are_cut_with_a_note_and_shown_whole_when_asked() -> None:
+    cut = run(example("codex.json"), "-p", "deepseek")
+    assert re.search(r"\d+ long strings cut", cut.output)
+    assert "…+" in cut.output
+    full = run(example("codex.json"), "-p", "deepseek", "--full")
+    assert "…+" not in full.output
+    shown = full.output[full.output.index("\n{\n") :]
+    assert json.loads(shown) == plan_of("codex.json", "deepseek").body
+
+
+def test_the_model_that_is_planned_for_is_named_beside_the_one_that_was_asked_for() -> None:
+    done = run(example("codex.json"), "-p", "deepseek")
+    assert "deepseek-v4-pro   the request says gpt-5.5" in done.output
+    assert "model       other" in run(example("codex.json"), "-p", "deepseek", "-m", "other").output
+
+
+def test_a_terminal_gets_no_control_characters_of_the_request(tmp_path: Path) -> None:
+    tool = {"type": "function", "name": "a\x1b[31mb", "parameters": {"type": "object", "properties": {}}}
+    body = {"model": "m\x1b[2J", "input": "\x1b]0;title\x07 \x9b31m", "tools": [tool], "x\x1b": 1}
+    for flags in (["-p", "deepseek"], ["-p", "deepseek", "--full"], ["--all"], ["-p", "deepseek", "--strict"]):
+        done = run(write(tmp_path, body), *flags)
+        assert done.exit_code in (0, 2), done.output
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", done.output)
+
+
+# ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provider", FEW)
+@pytest.mark.parametrize("name", RESPONSES)
+def test_json_holds_the_whole_plan(name: str, provider: str) -> None:
+    done = run(example(name), "--provider", provider, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    plan = plan_of(name, provider, told["model"])
+    assert told["provider"] == provider
+    assert told["body"] == plan.body
+    assert [(it["path"], it["action"], it["reason"]) for it in told["decisions"]] == [
+        (it.path, it.action, it.reason) for it in plan.decisions
+    ]
+    assert told["diagnostics"] == json.loads(json.dumps([it.to_json() for it in plan.diagnostics]))
+    assert [it["provider_name"] for it in told["tools"] if it["sent"]] == [
+        it.identity.provider_name for it in plan.tools.declarations if it.identity is not None
+    ]
+    assert told["contract"]["mode"] == plan.contract.mode
+    assert told["contract"]["validated"] == (plan.contract.mode != "none")
+
+
+def test_body_only_is_the_body_and_nothing_else() -> None:
+    plan = plan_of("codex.json", "deepseek")
+    pretty = run(example("codex.json"), "-p", "deepseek", "--body-only")
+    assert json.loads(pretty.stdout) == plan.body
+    dense = run(example("codex.json"), "-p", "deepseek", "--body-only", "--json")
+    assert json.loads(dense.stdout) == plan.body
+    assert len(dense.stdout.splitlines()) == 1
+
+
+def test_a_chat_request_is_explained_in_its_own_words() -> None:
+    done = run(example("chat.json"), "--chat", "-p", "deepseek", "--json")
+    told = json.loads(done.stdout)
+    assert told["body"] == plan_of("chat.json", "deepseek").body
+    paths = {it["path"] for it in told["decisions"]}
+    assert {"messages", "max_completion_tokens", "reasoning_effort"} <= paths
+    assert not paths & {"input", "max_output_tokens", "reasoning.effort"}
+
+
+def test_standard_input_and_recorded_requests_are_read(tmp_path: Path) -> None:
+    body = json.loads((EXAMPLES / "tools.json").read_text())
+    told = json.loads(run(example("tools.json"), "-p", "kimi", "--json").stdout)
+    piped = run("-", "-p", "kimi", "--json", stdin=json.dumps(body))
+    wrapped = run(write(tmp_path, {"method": "POST", "body": body}), "-p", "kimi", "--json")
+    assert json.loads(piped.stdout) == json.loads(wrapped.stdout) == told
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "expected"),
+    [
+        ("gpt-5.5", ["-p", "deepseek"], ("deepseek", "deepseek-v4-pro")),
+        ("deepseek-flash", ["-p", "deepseek"], ("deepseek", "deepseek-flash")),
+        ("deepseek/deepseek-flash", [], ("deepseek", "deepseek-flash")),
+        ("glm/glm-5", ["-p", "glm"], ("zhipu", "glm-5")),
+        ("deepseek/deepseek-flash", ["-p", "zhipu"], ("zhipu", "glm-5.2")),
+        ("gpt-5.5", ["-p", "deepseek", "-m", "x"], ("deepseek", "x")),
+        ("qwen3:8b", ["-p", "vllm"], ("vllm", "qwen3:8b")),
+    ],
+    ids=["default", "known", "reference", "alias", "other provider", "told", "no default"],
+)
+def test_the_model_is_found(tmp_path: Path, model: str, flags: list[str], expected: tuple[str, str]) -> None:
+    done = run(write(tmp_path, {"model": model, "input": "hi"}), *flags, "--json")
+    told = json.loads(done.stdout)
+    assert (told["provider"], told["model"], told["body"]["model"]) == (*expected, expected[1])
+
+
+# ── refusals and errors ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_refused_request_shows_what_rejects_it_and_leaves_with_two() -> None:
+    done = run(example("images.json"), "-p", "zhipu", "--strict")
+    assert done.exit_code == 2
+    assert "✗ Refused" in done.output
+    assert "strict mode refuses" in unwrapped(done.output) or "strict mode" in done.output
+    assert "Upstream body" not in done.output
+    told = run(example("images.json"), "-p", "zhipu", "--strict", "--json")
+    assert told.exit_code == 2
+    shown = json.loads(told.stdout)
+    assert shown["body"] is None
+    assert shown["refused"]["code"] == "bridge.request.unsupported_parameter"
+    rejected = [it["path"] for it in shown["decisions"] if it["action"] == "rejected"]
+    assert rejected == ["input[0].content[1]", "input[0].content[2]", "input[0].content[3]", "input[2].output[1]"]
+
+
+def test_a_refused_body_leaves_stdout_empty() -> None:
+    done = run(example("images.json"), "-p", "zhipu", "--strict", "--body-only")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "✗ Refused" in done.stderr
+
+
+def test_too_many_tools_are_a_refusal_too(tmp_path: Path) -> None:
+    tools = [{"type": "function", "name": f"tool{n}"} for n in range(200)]
+    done = run(write(tmp_path, {"input": "hi", "tools": tools}), "-p", "deepseek")
+    assert done.exit_code == 2
+    assert "200 tools for a provider that takes 128" in done.output
+
+
+def test_a_request_that_nobody_takes_is_refused_before_a_provider_is_asked(tmp_path: Path) -> None:
+    done = run(write(tmp_path, {"input": [{"type": "function_call"}]}), "-p", "deepseek", "--json")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["refused"]["param"] == "input[0].call_id"
+    assert done.stderr.startswith("error: the request is refused, whatever the provider: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no request; name a JSON file"),
+        (["missing.json", "-p", "deepseek"], "`missing.json` cannot be read"),
+        (["codex.json"], "no provider; add `--provider NAME`"),
+        (["codex.json", "-p", "depseek"], "did you mean `deepseek`?"),
+        (["broken.json", "-p", "deepseek"], "`broken.json`: the request body is not valid JSON"),
+        (["list.json", "-p", "deepseek"], "does not hold a JSON object"),
+        (["codex.json", "--all", "--folder", "nowhere"], "`--folder nowhere` is not a folder"),
+    ],
+)
+def test_an_error_is_one_line_with_the_next_step(tmp_path: Path, arguments: list[str], words: str) -> None:
+    (tmp_path / "codex.json").write_bytes((EXAMPLES / "codex.json").read_bytes())
+    (tmp_path / "broken.json").write_text('{"input": ')
+    (tmp_path / "list.json").write_text("[]")
+    done = run(*arguments)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_request_in_the_other_language_is_recognised() -> None:
+    done = run(example("chat.json"), "-p", "deepseek")
+    assert done.exit_code == 2
+    assert "add `--chat`" in done.stderr
+
+
+# ── comparison ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_compares_every_provider_with_its_own_plan() -> None:
+    told = json.loads(run(example("codex.json"), "--all", "--json").stdout)
+    assert [it["provider"] for it in told["providers"]] == provider_names()
+    rows = {row["name"]: row["fates"] for row in told["rows"]}
+    for column in told["providers"]:
+        name = column["provider"]
+        plan = plan_of("codex.json", name, column["model"])
+        for decision in plan.decisions:
+            tool = decision.metadata.get("tool")
+            if tool is None and decision.path in rows:
+                assert rows[decision.path][name]["action"] == decision.action
+        assert rows["tool custom apply_patch"][name]["action"] == "degraded"
+        assert sum(column["counts"].values()) == len(plan.decisions)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_comparison_names_every_provider_and_splits_by_width(columns: int) -> None:
+    done = run(example("codex.json"), "--all", columns=columns)
+    assert done.exit_code == 0
+    for name in provider_names():
+        assert name in done.output
+    tables = done.output.count("Where they differ")
+    assert tables == {80: 6, 120: 4, 200: 2}[columns]
+    assert "✓ supported   model, instructions, input" in done.output
+    for sign in ("✓ supported", "~ degraded", "– ignored"):
+        assert sign in done.output
+
+
+def test_a_full_comparison_has_a_row_for_everything() -> None:
+    told = json.loads(run(example("codex.json"), "--all", "--json").stdout)
+    done = run(example("codex.json"), "--all", "--full", columns=400)
+    labels = {re.split(r"\s{3,}", line.strip())[0] for line in done.output.splitlines()}
+    assert {row["name"] for row in told["rows"]} <= labels
+
+
+def test_refused_columns_say_so() -> None:
+    done = run(example("images.json"), "--all", "--strict")
+    assert done.exit_code == 0
+    assert "✗ refused" in done.output
+    assert "✗ rejected" in done.output
+
+
+def test_list_shows_the_providers() -> None:
+    done = run("--list")
+    assert done.exit_code == 0
+    assert all(name in done.output for name in provider_names())
+
+
+# ── as a process ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def process(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "COLUMNS": "100", **environ}
+    return subprocess.run(
+        [sys.executable, "-c", "from isthmus.cli.main import main; main()", *arguments],
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_pipe_gets_no_colour_and_no_talk() -> None:
+    done = process("explain", example("codex.json"), "-p", "deepseek", TERM="xterm-256color")
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_process_tells_errors_on_stderr_without_a_traceback() -> None:
+    done = process("explain", "missing.json", "-p", "deepseek")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert process("explain", example("images.json"), "-p", "zhipu", "--strict").returncode == 2
+
+
+def test_json_is_utf8_wherever_it_goes() -> None:
+    done = process("explain", example("chat.json"), "--chat", "-p", "deepseek", "--json", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "Bodø" in json.loads(done.stdout)["body"]["messages"][1]["content"]
+
+
+def test_a_poor_terminal_still_gets_the_table() -> None:
+    done = process("explain", example("chat.json"), "--chat", "-p", "deepseek", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "? supported" in done.stdout
