@@ -84,6 +84,8 @@ def running_flow(
         url = f"sqlite:{database}" if database else "memory:"
         providers = "".join(
             f"[providers.{name}]\nuses = {uses!r}\nbase_url = {upstream.base_url!r}\napi_key = 'sk-upstream-secret'\n"
+            "retries = 0\n"
+            "dialect = 'chat'\n"
             f"{provider}\n"
             for name, uses in PROVIDERS.items()
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from urllib.parse import urlsplit
 from wire.oracle import check_response, check_stream
 
 Json = dict[str, Any]
+PATIENCE = 10.0
+"""Seconds that a read, and a whole stream, may take."""
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -53,6 +56,7 @@ class Stream:
         self.status = answer.status
         self.headers = _headers(answer)
         self.comments = 0
+        self._deadline = time.monotonic() + PATIENCE
         self.done = False
         """Whether `[DONE]` was seen."""
 
@@ -63,6 +67,7 @@ class Stream:
     def next(self) -> Json | None:
         """The next event; `None` at the end."""
         while True:
+            assert time.monotonic() < self._deadline, "a stream that only shows signs of life is not waited for"
             frame = self._frame()
             if frame is None:
                 return None
@@ -108,7 +113,7 @@ class Stream:
 class Talk:
     """Speaks to one gateway."""
 
-    def __init__(self, url: str, *, timeout: float = 15) -> None:
+    def __init__(self, url: str, *, timeout: float = PATIENCE) -> None:
         self._host = urlsplit(url).netloc
         self._timeout = timeout
 

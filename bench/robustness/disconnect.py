@@ -41,7 +41,9 @@ async def check(count: int = 50) -> Report:
                 slow = sum(each > LIMIT for each in taken)
                 report.add(way, milliseconds(taken), f"all under {LIMIT * 1000:g} ms", kept=not slow)
                 if kept is not None:
-                    report.add("  stored as cancelled, with what was said", f"{kept} of {count}", "all", kept=kept == count)
+                    report.add(
+                        "  stored as cancelled, with what was said", f"{kept} of {count}", "all", kept=kept == count
+                    )
             await _check_stored(report, gateway, count * sum("chat" not in way for way in WAYS))
     return report
 
@@ -52,7 +54,9 @@ async def _measure(way: str, count: int, upstream: Upstream, gateway: GatewayPro
     for number in range(count):
         before = len(upstream.calls)
         path = "/v1/chat/completions" if "chat" in way else "/v1/responses"
-        messages: Json = {"messages": [{"role": "user", "content": WAYS[way]}]} if "chat" in way else {"input": WAYS[way]}
+        messages: Json = (
+            {"messages": [{"role": "user", "content": WAYS[way]}]} if "chat" in way else {"input": WAYS[way]}
+        )
         client = await Client.open(gateway.port)
         await client.write("POST", path, {**messages, "stream": way.startswith("stream")})
         response_id, heard = await _listen(client, way)

@@ -44,7 +44,7 @@ class GatewayProcess:
         """Start it and wait until it says where it listens."""
         with self.log.open("ab") as written:
             already = written.tell()
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: ASYNC220  # it may outlive the loop that starts it
                 [str(Path(sys.executable).with_name("isthmus")), "serve", "--config", str(self._config)],
                 stdout=subprocess.DEVNULL,
                 stderr=written,

@@ -47,9 +47,7 @@ class Call:
 
     async def begin(self) -> None:
         """The head of a stream."""
-        await self.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
+        await self.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 
     async def say(self, data: bytes) -> None:
         """Some bytes of a stream; waits while the gateway does not take them."""

@@ -8,14 +8,24 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from isthmus import __version__
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.ports import Backend
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
 from isthmus.upstream.http import Endpoint, HttpBackend, Patience
+from isthmus.upstream.pool import PooledBackend
+from isthmus.upstream.retry import RetryingBackend, RetryRule
+
+if TYPE_CHECKING:  # loaded only where a provider uses it
+    from isthmus.upstream.codex.backend import CodexOptions
 
 
 @asynccontextmanager
@@ -78,6 +88,8 @@ def envelope_key(store_url: str) -> bytes:
 
 async def _serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
     provider = load_provider(settings.uses or name, [Path(folder) for folder in config.provider_folders])
+    if provider.capabilities().dialect == "codex":
+        return await _serve_codex(name, provider, settings)
     base_url = settings.base_url
     if provider.name == "demo" and not base_url:
         from isthmus.upstream.demo import DemoServer
@@ -85,8 +97,64 @@ async def _serve_provider(name: str, settings: ProviderConfig, config: Config, s
         demo = await stack.enter_async_context(DemoServer())
         base_url = demo.base_url
     native = speaks_responses(name, provider, settings)
-    backend = HttpBackend(http_endpoint(name, provider, settings, base_url, native=native))
+    places = [HttpBackend(http_endpoint(name, provider, place, base_url, native=native)) for place in _places(settings)]
+    backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
+    if settings.retries:
+        # With several keys or places, each may be tried once before anybody waits.
+        backend = RetryingBackend(backend, RetryRule(retries=settings.retries + len(places) - 1))
     return Served(name, provider, backend, settings.timeouts.total, native)
+
+
+async def _serve_codex(name: str, provider: Provider, settings: ProviderConfig) -> Served:
+    """Codex retries its own upstream, so nothing here does."""
+    from isthmus.upstream.codex.backend import open_codex
+    from isthmus.upstream.codex.models import read_models
+
+    backend = await open_codex(name, codex_options(settings))
+    total = settings.timeouts.total
+    return Served(name, provider, backend, total, list_models=lambda: read_models(backend, provider))
+
+
+def codex_options(settings: ProviderConfig) -> CodexOptions:
+    from isthmus.upstream.codex.backend import CodexOptions
+    from isthmus.upstream.codex.options import ProcessOptions, find_binary, make_home
+
+    codex = settings.codex
+    process = ProcessOptions(
+        binary=find_binary(codex.binary or None),
+        home=make_home(codex.home) if codex.home else None,
+        cwd=Path(codex.folder).expanduser().absolute() if codex.own_tools else None,
+        environment=codex.environment,
+        approvals="accept" if codex.approvals == "allow" else "decline",
+        client_version=__version__,
+        handshake_timeout=codex.handshake,
+    )
+    return CodexOptions(
+        process=process,
+        own_tools=codex.own_tools,
+        sandbox=codex.sandbox,
+        max_threads=codex.max_threads,
+        hold=codex.hold,
+        idle=codex.idle,
+        silence=max(settings.timeouts.first_byte, settings.timeouts.idle),
+    )
+
+
+def _places(settings: ProviderConfig) -> list[ProviderConfig]:
+    """One set of settings for each key and each place."""
+    keys = settings.api_keys or [settings.api_key]
+    if not settings.endpoints:
+        return [msgspec.structs.replace(settings, api_key=key) for key in keys]
+    return [
+        msgspec.structs.replace(
+            settings,
+            base_url=place.base_url,
+            api_key=place.api_key or key,
+            headers={**settings.headers, **place.headers},
+        )
+        for place in settings.endpoints
+        for key in ([place.api_key] if place.api_key else keys)
+    ]
 
 
 def speaks_responses(name: str, provider: Provider, settings: ProviderConfig) -> bool:
@@ -105,7 +173,7 @@ def http_endpoint(
     name: str, provider: Provider, settings: ProviderConfig, base_url: str, *, native: bool = False
 ) -> Endpoint:
     facts = provider.endpoint.alternative(settings.endpoint) if settings.endpoint else provider.endpoint
-    base = base_url or facts.base_url
+    base = settings.base_url or base_url or facts.base_url
     if not base:
         raise ConfigError(
             f"provider `{name}` has no address; set `providers.{name}.base_url`", param=f"providers.{name}.base_url"

@@ -36,9 +36,7 @@ def test_without_a_command_the_gateway_is_started(monkeypatch: pytest.MonkeyPatc
     assert started == [True]
 
 
-@pytest.mark.parametrize(
-    "error", [ConfigError("fix `this`"), RequestRefused("fix `this`")], ids=lambda e: type(e).__name__
-)
+@pytest.mark.parametrize("error", [ConfigError("fix `this`"), RequestRefused("fix `this`")], ids=["config", "request"])
 def test_an_error_on_purpose_is_one_line_and_exit_code_one(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise error
@@ -63,13 +61,7 @@ def test_colour_comes_with_a_terminal_and_goes_with_no_color(tmp_path: Path) -> 
 
     def on_a_terminal(**environ: str) -> str:
         master, slave = pty.openpty()
-        kept = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "TERM": "xterm-256color",
-            "COLUMNS": "100",
-            **environ,
-        }
+        kept = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", **environ}
         code = "from isthmus.cli.main import main; main()"
         with subprocess.Popen(
             [sys.executable, "-c", code, "explain", "-", "-p", "demo"],

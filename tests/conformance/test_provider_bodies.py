@@ -113,7 +113,7 @@ def _texts(value: Any) -> Iterator[str]:
 @each_model
 def test_only_a_provider_that_knows_developers_gets_one(name: str, model: str) -> None:
     messages = facts_of(name, model).messages
-    assert (messages.developer == "developer") == (name in ("openai", "demo"))
+    assert (messages.developer == "developer") == (name in ("openai", "demo", "codex"))
 
 
 @each_model
@@ -138,7 +138,8 @@ def test_a_format_is_sent_weakened_or_told_but_never_dropped(name: str, model: s
 
 
 def ask_for_format(facts: ProviderCapabilities, kind: str) -> None:
-    format_ = {"type": kind, **({"name": "n", "schema": {"type": "object"}} if kind == "json_schema" else {})}
+    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    format_ = {"type": kind, **({"name": "n", "schema": schema} if kind == "json_schema" else {})}
     decision = plan(facts, {"text": {"format": format_}}).decision("text.format")
     assert decision is not None
     if kind in facts.response_formats.supported:

@@ -14,6 +14,7 @@ from isthmus.providers import load_provider, provider_names
 from isthmus.providers.find import find_file
 
 BUILT_IN = [
+    "codex",
     "deepseek",
     "demo",
     "fireworks",

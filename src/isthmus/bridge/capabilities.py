@@ -76,6 +76,8 @@ class ResponseFormatSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fi
     drop_keywords: frozenset[str] = frozenset()
     with_tools: bool = True
     """False where a response format may not travel together with tools."""
+    strict_only: bool = False
+    """Whether every schema is enforced as a strict one: others, unless they are closed, are told in words."""
 
 
 class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):

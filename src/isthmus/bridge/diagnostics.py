@@ -35,6 +35,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.item.ignored": "An input item or content part has no meaning for this model and was left out.",
     "bridge.item.unsupported": "An input item or content part cannot be sent to this model; the request was refused.",
     "bridge.history.repaired": "The conversation was not a valid chat sequence; the smallest repair was made.",
+    "bridge.attempt.failed": "The model that was asked for failed before it said anything; a fallback answered.",
     "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
     "bridge.response.finish_reason": "An unusual finish reason; the status says how it was read.",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
-from isthmus.bridge.capabilities import ProviderCapabilities, ReplyRules
+from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.chat.build import ask_again_chat, build_chat_request
 from isthmus.bridge.chat.messages import build_messages
+from isthmus.bridge.codex.build import ask_again_codex, build_codex_request
 from isthmus.bridge.compat import apply_allow_list, apply_strict, plan_bridge_compatibility
 from isthmus.bridge.contract import OutputContract, plan_output_contract
 from isthmus.bridge.diagnostics import (
@@ -58,7 +59,9 @@ class Plan:
     taken_call_ids: frozenset[str] = frozenset()
     """Call ids that the conversation already uses: some vendors count from `call_0` in every turn."""
     seals_reasoning: bool = False
-    """Whether reasoning items carry our envelope, for clients that store nothing here."""
+    """Whether reasoning items carry our envelope: for clients that store nothing here, and for vendor state."""
+    reasoning_as: Literal["text", "summary"] = "text"
+    """Where the model's thinking is shown: a client that asks for summaries (Codex) looks nowhere else."""
 
     @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:
@@ -102,7 +105,7 @@ def plan_request(
     made = (*noted, *tools.decisions, *turns.decisions, *messages.decisions)
     decisions = (*compatibility.decisions, *apply_strict(made, host.strict))
     refuse_rejected(decisions)
-    build = build_responses_request if capabilities.dialect == "responses" else build_chat_request
+    build = _BUILDERS[capabilities.dialect]
     built = build(target.model, messages.messages, tools, contract, compatibility.decisions, capabilities.extra_body)
     allowed, held_back = apply_allow_list(built, capabilities.allow)
     return Plan(
@@ -118,11 +121,31 @@ def plan_request(
         taken_call_ids=frozenset(
             item["call_id"] for item in items if isinstance(item.get("call_id"), str) and item["call_id"]
         ),
-        seals_reasoning=envelope_key is not None and "reasoning.encrypted_content" in (body.get("include") or ()),
+        seals_reasoning=envelope_key is not None and _seals(body, capabilities.messages),
+        reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
+
+
+def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
+    """Asked for by a client that stores nothing here; else needed where stored turns must give vendor state back."""
+    if "reasoning.encrypted_content" in (body.get("include") or ()):
+        return True
+    return body.get("store") is not False and bool(rules.replay_extras or rules.replay_details)
+
+
+def _asks_for_summary(body: Mapping[str, Any]) -> bool:
+    options = body.get("reasoning") or {}
+    return (options.get("summary") or options.get("generate_summary") or "none") != "none"
 
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The plan's body with failed answers, and the words that ask for better ones, behind it."""
-    again = ask_again_responses if plan.target.capabilities.dialect == "responses" else ask_again_chat
-    return again(plan.body, said)
+    return _REPEATERS[plan.target.capabilities.dialect](plan.body, said)
+
+
+_BUILDERS: Final = {
+    "chat": build_chat_request,
+    "responses": build_responses_request,
+    "codex": build_codex_request,
+}
+_REPEATERS: Final = {"chat": ask_again_chat, "responses": ask_again_responses, "codex": ask_again_codex}

@@ -25,7 +25,7 @@ from isthmus.bridge.contract import (
     validate_output_contract,
 )
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.diagnostics import notice
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.plan import Plan, ask_again
 from isthmus.errors import OutputInvalid, UpstreamFailed
 from isthmus.protocol.json import JsonObject
@@ -60,7 +60,7 @@ class Turn:
         response_id: str,
         now: int,
         seal: Seal | None = None,
-        reasoning_as: Literal["text", "summary"] = "text",
+        reasoning_as: Literal["text", "summary"] | None = None,
     ) -> None:
         self._plan = plan
         self._response_id = response_id
@@ -81,7 +81,7 @@ class Turn:
             held=plan.contract.held,
             taken_call_ids=plan.taken_call_ids,
             seal=seal if plan.seals_reasoning else None,
-            reasoning_as=reasoning_as,
+            reasoning_as=reasoning_as or plan.reasoning_as,
         )
 
     @property
@@ -96,6 +96,10 @@ class Turn:
     def broken(self) -> bool:
         """The upstream reported an error inside its answer: there is nothing more to wait for."""
         return self._assembler.failure is not None
+
+    def note(self, diagnostic: CompatibilityDiagnostic) -> None:
+        """Something that happened around this turn and that its reader should know."""
+        self._assembler.note(diagnostic)
 
     def queued(self) -> JsonObject:
         """The response object of a turn that has not begun."""

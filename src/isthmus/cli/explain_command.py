@@ -48,7 +48,10 @@ def explain(
     folders = provider_folders(folder)
     if listing:
         providers = [load_provider(name, folders) for name in provider_names(folders)]
-        print_json(list_json(providers)) if as_json else show_list(open_console(), providers)
+        if as_json:
+            print_json(list_json(providers))
+        else:
+            show_list(open_console(), providers)
         return
     body = _read_body(request)
     try:

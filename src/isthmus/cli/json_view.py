@@ -48,7 +48,9 @@ class JsonView:
 
     def _limit(self, value: Any, room: int) -> int | None:
         """How long strings may be for `value` to fit on the line; `None` where it has to be opened up."""
-        limits = (_ENDLESS,) if self.full else _LIMITS
+        limits: tuple[int, ...] = (_ENDLESS,) if self.full else _LIMITS
+        if isinstance(value, str) and not self.full:
+            limits = (*_LIMITS, 32, 16)  # a string cannot be opened up
         fitting = next((limit for limit in limits if _length(value, limit, room) <= room), None)
         if fitting is None and not (isinstance(value, dict | list) and value):
             return limits[-1]  # nothing to open up

@@ -68,7 +68,7 @@ async def ask_model(
 async def _attempt(
     route: Route, request: JsonObject, deadline: float | None, attempt: int
 ) -> AsyncGenerator[TurnEvent | ChatResult, None]:
-    reader = _Reader()
+    reader = _Reader(route.line.provider)
     async with aclosing(route.line.events(request)) as answer:
         async for batch in _in_time(answer, deadline, route):
             for event in batch:
@@ -99,7 +99,8 @@ async def _until(deadline: float | None, awaitable: Any, route: Route) -> Any:
 class _Reader:
     """Responses events → turn events. A call id that comes twice in one answer gets a suffix, always the same one."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
         self._ids: dict[str, str] = {}
         self._taken: set[str] = set()
 
@@ -117,7 +118,7 @@ class _Reader:
             case "response.function_call_arguments.delta":
                 yield ToolCallDelta(self._ids.get(event["item_id"], ""), event["delta"])
             case "response.output_item.done" if event["item"]["type"] == "function_call":
-                yield ToolCallReady(read_call_item(self._own(event["item"])))
+                yield ToolCallReady(read_call_item(self._own(event["item"]), self._provider))
 
     def settle(self, response: JsonObject) -> JsonObject:
         """The final response, with the ids that the events had."""
@@ -154,7 +155,7 @@ def _finish(response: JsonObject, route: Route, attempt: int) -> ChatResult:
     message = read_output(response["output"], facts.get("provider") or route.line.provider)
     return ChatResult(
         message=message,
-        usage=read_usage(response.get("usage"), route.line.describe(route.model).cost, attempt),
+        usage=read_usage(response.get("usage"), route.line.cost(route.model, facts), attempt),
         finish_reason=_reason(response, bool(message.tool_calls), message.refusal is not None),
         model=facts.get("model") or response.get("model") or route.model,
         diagnostics=tuple(facts.get("diagnostics") or ()),

@@ -58,9 +58,9 @@ class Asked:
 
 def build_request(asked: Asked, model: str, messages: Sequence[Message], tool_choice: ToolChoice) -> JsonObject:
     """The request for one turn."""
-    given = dict(asked.parameters)
-    extra = given.pop("extra", None) or {}
-    effort = given.pop("reasoning_effort", None)
+    extra = asked.parameters.get("extra") or {}
+    effort = asked.parameters.get("reasoning_effort")
+    given = {name: value for name, value in asked.parameters.items() if name not in ("extra", "reasoning_effort")}
     request: JsonObject = {
         "model": model,
         "input": write_items(messages),

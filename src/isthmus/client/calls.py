@@ -115,6 +115,13 @@ def arguments_text(call: ToolCall) -> str:
     return call.raw_arguments if call.arguments is None else compact_json(call.arguments)
 
 
+def spelled_arguments(call: ToolCall) -> str:
+    """The model's own spelling as long as it still says the same: prompt caches go by bytes."""
+    if call.arguments is None or read_arguments(call.raw_arguments)[0] == call.arguments:
+        return call.raw_arguments or "{}"
+    return compact_json(call.arguments)
+
+
 def synthetic_id(index: int, name: str, arguments: str) -> str:
     """A stable id for a call that came without one."""
     digest = hashlib.sha1(f"{index}\0{name}\0{arguments}".encode("utf-8", "surrogatepass"), usedforsecurity=False)

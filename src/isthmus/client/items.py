@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from isthmus.client.calls import CallError, ToolCall, arguments_text, make_call
+from isthmus.client.calls import CallError, ToolCall, make_call, spelled_arguments
 from isthmus.client.messages import (
     CodePart,
     DocumentPart,
@@ -32,8 +32,16 @@ def write_items(messages: Iterable[Message]) -> list[JsonObject]:
 
 
 def read_output(output: Sequence[JsonObject], provider: str | None = None) -> Message:
-    """The assistant message that a response's output items make."""
-    return Message("assistant", tuple(part for item in output for part in _read_item(item, provider)))
+    """The assistant message that a response's output items make.
+
+    What is said stands before what is called: a whole reply does not tell in which order they came, and the streamed
+    transcript must be the same one.
+    """
+    parts = [part for item in output for part in _read_item(item, provider)]
+    first = next((at for at, part in enumerate(parts) if isinstance(part, ToolCallPart)), len(parts))
+    said = [part for part in parts[first:] if isinstance(part, TextPart | RefusalPart)]
+    rest = [part for part in parts[first:] if not isinstance(part, TextPart | RefusalPart)]
+    return Message("assistant", (*parts[:first], *said, *rest))
 
 
 def read_call_item(item: Mapping[str, Any], provider: str | None = None) -> ToolCall:
@@ -70,7 +78,7 @@ def _write_alone(part: Part) -> JsonObject | None:
                 "type": "function_call",
                 "call_id": call.id,
                 "name": call.name,
-                "arguments": arguments_text(call),
+                "arguments": spelled_arguments(call),
             }
             if "namespace" in call.extra:
                 item["namespace"] = call.extra["namespace"]

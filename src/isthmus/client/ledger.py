@@ -13,7 +13,7 @@ from isthmus.client.asked import Asked
 from isthmus.client.calls import ToolCall, canonical_json
 from isthmus.client.limits import StopReason
 from isthmus.client.messages import Message, ToolResultPart
-from isthmus.client.repair import cancelled_part
+from isthmus.client.repair import UNANSWERED
 from isthmus.client.result import ChatResult, RunResult
 from isthmus.client.tools.results import ToolResult, fail
 from isthmus.client.usage import Usage
@@ -60,8 +60,6 @@ class Ledger:
         limits = self._asked.limits
         if self._turns >= limits.max_turns:
             return "max_turns"
-        if limits.max_tool_calls is not None and self._carried_out >= limits.max_tool_calls > 0:
-            return "max_tool_calls"
         if limits.max_tokens is not None and self._usage.total_tokens >= limits.max_tokens:
             return "budget"
         if limits.max_cost is not None and (self._usage.cost or 0.0) >= limits.max_cost:
@@ -135,27 +133,29 @@ class Ledger:
 
     def _close_open_calls(self) -> None:
         """Calls that nobody will carry out any more count as cancelled; those that wait for a person stay open."""
-        waiting = {call.id for call in self.pending} if self.stop == "approval_required" else set()
-        if not waiting:
+        if self.stop != "approval_required":
             self.pending = []
-        last = next((one for one in reversed(self.messages) if one.tool_calls), None)
-        if last is None or self.messages.index(last) < self._given - 1:
+        waiting = {call.id for call in self.pending}
+        at = self._last_calls()
+        if at is None:
             return
-        answered = {part.call_id for part in self._answers()}
-        for call in last.tool_calls:
+        answered = {part.call_id for part in self._answers(at)}
+        for call in self.messages[at].tool_calls:
             if call.id not in answered and call.id not in waiting:
-                part = cancelled_part(call)
-                self.results.append(fail(call, "cancelled", "cancelled", part.content[0].text))  # type: ignore[union-attr]
-                self._put(part)
-
-    def _answers(self) -> tuple[ToolResultPart, ...]:
-        return self.messages[-1].tool_results if self.messages[-1].role == "tool" else ()
+                self.answer(fail(call, "cancelled", "cancelled", UNANSWERED))
 
     def _put(self, part: ToolResultPart) -> None:
         """Into the tool message behind the last calls, in call order."""
-        last = next(one for one in reversed(self.messages) if one.tool_calls)
-        order = {call.id: place for place, call in enumerate(last.tool_calls)}
-        parts = sorted((*self._answers(), part), key=lambda one: order[one.call_id])
-        if self.messages[-1].role == "tool":
-            self.messages.pop()
-        self.messages.append(Message("tool", tuple(parts)))
+        at = self._last_calls()
+        assert at is not None
+        order = {call.id: place for place, call in enumerate(self.messages[at].tool_calls)}
+        known = self._answers(at)
+        parts = sorted((*known, part), key=lambda one: order[one.call_id])
+        self.messages[at + 1 : at + 2 if known else at + 1] = [Message("tool", tuple(parts))]
+
+    def _last_calls(self) -> int | None:
+        """Where the last message with calls stands."""
+        return next((at for at in reversed(range(len(self.messages))) if self.messages[at].tool_calls), None)
+
+    def _answers(self, at: int) -> tuple[ToolResultPart, ...]:
+        return self.messages[at + 1].tool_results if at + 1 < len(self.messages) else ()

@@ -52,6 +52,9 @@ class Line(Protocol):
 
     def describe(self, model: str) -> ModelInfo: ...
 
+    def cost(self, model: str, facts: Mapping[str, Any]) -> Cost | None:
+        """The prices of a model; `facts` are what the response says about who answered (`isthmus`)."""
+
     async def models(self) -> list[ModelInfo]: ...
 
     async def aclose(self) -> None: ...

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncGenerator
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
@@ -38,6 +39,7 @@ class LocalLine:
         provider: Provider,
         backend: Backend,
         *,
+        capabilities: Callable[[str], ProviderCapabilities] | None = None,
         credential: str = "",
         strict: bool = False,
         repair_budget: int = 1,
@@ -45,6 +47,7 @@ class LocalLine:
         self._name = name
         self._provider = provider
         self._backend = backend
+        self._capabilities = capabilities or provider.capabilities
         self._credential = credential
         self._host = Host(frozenset({"store"}), strict, repair_budget)
 
@@ -58,7 +61,7 @@ class LocalLine:
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         parsed = parse_request(request)
-        target = Target(self._name, request["model"], self._provider.capabilities(request["model"]))
+        target = Target(self._name, request["model"], self._capabilities(request["model"]))
         plan = plan_request(parsed, target, self._host, envelope_key=ENVELOPE_KEY)
         turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
         command: Send | None = turn.begin()
@@ -83,6 +86,9 @@ class LocalLine:
     def describe(self, model: str) -> ModelInfo:
         listed = {entry.model for entry in known_models([self._provider])}
         return _info(self._name, describe_model(self._provider, model), model in listed)
+
+    def cost(self, model: str, facts: Mapping[str, Any]) -> Cost | None:
+        return self._provider.capabilities(model).cost
 
     async def models(self) -> list[ModelInfo]:
         return [_info(self._name, known, True) for known in known_models([self._provider])]

@@ -20,6 +20,7 @@ from isthmus.client.events import (
     HistoryRepaired,
     RunEvent,
     RunFinished,
+    TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -28,7 +29,7 @@ from isthmus.client.ledger import Ledger
 from isthmus.client.limiter import Limiter
 from isthmus.client.limits import StopReason
 from isthmus.client.line import Route
-from isthmus.client.messages import Message, TextPart
+from isthmus.client.messages import Message, TextPart, assistant, user
 from isthmus.client.repair import repair
 from isthmus.client.result import ChatResult, RunResult
 from isthmus.client.tools.context import Approval
@@ -121,8 +122,16 @@ class Run:
 
     async def _turn(self) -> AsyncGenerator[RunEvent, None]:
         """One answer of the model, and the calls in it."""
-        async for event in self._ask(self._choice):
-            yield event
+        said: list[str] = []
+        try:
+            async for event in self._ask(self._choice):
+                if isinstance(event, TextDelta):
+                    said.append(event.text)
+                yield event
+        except OutputInvalid as problem:
+            # Where the provider keeps the format itself, its text was shown already: only here it can be asked again.
+            self._ask_again(problem, assistant("".join(said)))
+            return
         reply = self._ledger.replies[-1]
         if reply.tool_calls:
             self._choice = "auto" if self._choice != "none" else "none"  # a forced choice is honoured once
@@ -149,8 +158,9 @@ class Run:
         ledger = self._ledger
         ledger.open_calls(calls)
         may = ledger.admit(calls)
+        admitted = {call.id for call in may}
         for call in calls:
-            if call not in may:
+            if call.id not in admitted:
                 yield ToolFinished(ledger.answer(_skip(call, ledger.stop)))
         environment = self._environment()
         async with aclosing(self._asked.tools.run(may, environment)) as steps:
@@ -162,7 +172,7 @@ class Run:
                         ledger.pending.append(call)
                         yield ApprovalRequired(call)
                     case ToolResult() as result:
-                        yield ToolFinished(ledger.answer(result))
+                        yield ToolFinished(result)
         ledger.close_turn()
 
     async def _finalize(self) -> AsyncGenerator[RunEvent, None]:
@@ -187,15 +197,19 @@ class Run:
                 problem = self._read_output(reply)
                 if problem is None:
                     ledger.stop = "completed"
-                elif ledger.output_retries_left():
-                    words = f"{problem.message}. Answer again, in the same format, with this corrected."
-                    ledger.messages.append(Message("user", (TextPart(words),)))
                 else:
-                    raise problem
+                    self._ask_again(problem)
             case "length" | "content_filter" | "refusal" as reason:
                 ledger.stop = reason
                 if self._asked.output is None:
                     ledger.output = reply.text or None
+
+    def _ask_again(self, problem: OutputInvalid, *said: Message) -> None:
+        """The next turn asks for a better answer, if there may be one."""
+        if not self._ledger.output_retries_left():
+            raise problem
+        words = f"{problem.message}. Answer again, in the same format, with this corrected."
+        self._ledger.messages += [*said, user(words)]
 
     def _read_output(self, reply: ChatResult) -> OutputInvalid | None:
         output = self._asked.output
@@ -219,6 +233,7 @@ class Run:
             concurrency=limits.max_concurrency,
             approvals=self._approvals,
             ask=asked.ask,
+            settled=self._ledger.answer,
         )
 
     async def _within(self, awaitable: Any) -> Any:

@@ -103,8 +103,14 @@ class CodexSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The program; empty: the installed `codex` extra, then `codex` on PATH."""
     home: str = ""
     """Its CODEX_HOME; empty: the user's own."""
+    environment: Mapping[str, str] = {}
+    """Variables that the program gets besides the ordinary ones, such as the key of a model provider of its own."""
     own_tools: bool = False
     """Whether Codex may use its own shell, files and web. Off: it is only a model."""
+    folder: str = ""
+    """Where its own tools work; empty: the gateway's working folder."""
+    sandbox: Literal["read-only", "workspace-write"] = "read-only"
+    """What its own tools may change."""
     approvals: Literal["decline", "allow"] = "decline"
     """What Codex hears when it asks for approval of its own actions."""
     max_threads: Count = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isthmus.bridge.capabilities import ProviderCapabilities
@@ -10,6 +10,7 @@ from isthmus.bridge.plan import Target
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.ports import Backend
 from isthmus.providers import Provider
+from isthmus.providers.catalog import KnownModel, known_models
 from isthmus.providers.responses import responses_capabilities
 
 
@@ -23,6 +24,13 @@ class Served:
     total_timeout: float | None = None
     native: bool = False
     """Whether it is spoken to in Responses, at the provider's own endpoint."""
+    list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None
+    """How the provider tells its models itself; `None`: its file names them."""
+
+    async def models(self) -> Sequence[KnownModel]:
+        """The models to show in a list."""
+        told = await self.list_models() if self.list_models is not None else ()
+        return told or known_models([self.provider])
 
     def capabilities(self, model: str) -> ProviderCapabilities:
         known = self.provider.capabilities(model)

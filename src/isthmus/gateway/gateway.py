@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.assemble.assembler import Seal
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.envelope import Sealed, seal
+from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import Plan, plan_request
@@ -23,7 +24,7 @@ from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
-from isthmus.gateway.run import Run, Running
+from isthmus.gateway.run import Attempt, Run, Running
 from isthmus.ports import UNFINISHED, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 
@@ -76,8 +77,13 @@ class Gateway:
         candidate = self.directory.find(request.body.get("model"))
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
-        plan = self._plan(request, candidate, history, strict, noted)
-        return self._run(request, plan, candidate, owner)
+
+        def attempt(candidate: Candidate, response_id: str, created: float) -> Attempt:
+            plan = self._plan(request, candidate, history, strict, noted)
+            turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
+            return Attempt(plan, turn, candidate.served.backend)
+
+        return self._run(request, candidate, attempt, owner)
 
     async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> JsonObject:
         """Start a run that goes on without its client; the answer is the queued response."""
@@ -155,8 +161,11 @@ class Gateway:
             )
         return len(left)
 
-    async def drain(self, grace: float) -> None:
-        """Let running responses finish; after `grace` seconds end the rest, each with its terminal event."""
+    async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
+        """Let running responses finish; after `grace` seconds end the rest, each with its terminal event.
+
+        Clients have `last_words` seconds to take it.
+        """
         self.draining = True
         try:
             async with asyncio.timeout(grace):
@@ -164,6 +173,16 @@ class Gateway:
         except TimeoutError:
             log.warning("gateway.drain.grace_over running=%d", len(self.running))
             self.running.stop("shutdown")
+            await self._let_go(last_words)
+
+    async def _let_go(self, last_words: float) -> None:
+        """Every run was stopped. A client that does not read cannot be told: it is cut off."""
+        try:
+            async with asyncio.timeout(last_words):
+                await self.running.none()
+        except TimeoutError:
+            log.warning("gateway.drain.abandoned running=%d", len(self.running))
+            self.running.abandon()
             try:
                 async with asyncio.timeout(5):
                     await self.running.none()
@@ -193,18 +212,24 @@ class Gateway:
             request, candidate.target, host, history=history, envelope_key=settings.envelope_key, noted=noted
         )
 
-    def _run(self, request: Request, plan: Plan, candidate: Candidate, owner: str) -> Run:
+    def _run(
+        self, request: Request, candidate: Candidate, attempt: Callable[[Candidate, str, float], Attempt], owner: str
+    ) -> Run:
         response_id = self._new_id("resp")
         created = self._now()
-        key = self.settings.envelope_key
 
-        def sealer(sealed: Sealed) -> str:
-            return seal(sealed, key or b"")
+        def others() -> Iterator[Attempt]:
+            for other in self.directory.after(candidate):
+                try:
+                    yield attempt(other, response_id, created)
+                except RequestRefused as error:
+                    target = other.target
+                    log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
 
         stored = request.body.get("store") is not False
         inputs = tuple(_encode(item) for item in request.items) if stored else ()
 
-        async def save(response: JsonObject) -> None:
+        async def save(response: JsonObject, plan: Plan) -> None:
             if stored:
                 await self.store.save(
                     StoredResponse(
@@ -222,14 +247,17 @@ class Gateway:
 
         return Run(
             response_id,
-            plan,
-            Turn(plan, response_id=response_id, now=int(created), seal=sealer if key else None),
-            candidate.served.backend,
+            attempt(candidate, response_id, created),
+            others=others(),
             running=self.running,
             save=save,
             now=self._now,
             total_timeout=candidate.served.total_timeout,
         )
+
+    def _sealer(self) -> Seal | None:
+        key = self.settings.envelope_key
+        return None if key is None else lambda sealed: seal(sealed, key)
 
 
 def not_found(id: str) -> RequestRefused:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Literal, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
 
 from isthmus.bridge.assemble.emitter import Event
+from isthmus.bridge.diagnostics import notice
 from isthmus.bridge.plan import Plan
 from isthmus.bridge.turn import Done, Send, Turn
 from isthmus.errors import IsthmusError, UpstreamFailed
@@ -26,8 +29,11 @@ from isthmus.protocol.json import JsonObject
 log = logging.getLogger("isthmus.gateway")
 
 Stop = Literal["cancelled", "left", "shutdown", "timeout"]
-Save = Callable[[JsonObject], Awaitable[None]]
+Save = Callable[[JsonObject, Plan], Awaitable[None]]
 """Makes a finished response durable."""
+
+_LAST_WORDS: Final = 30.0
+"""Seconds that a reader has to take the terminal event of a response that took too long."""
 
 _T = TypeVar("_T")
 
@@ -63,38 +69,66 @@ class Running:
         for run in list(self._runs.values()):
             run.stop(reason)
 
+    def abandon(self) -> None:
+        for run in list(self._runs.values()):
+            run.abandon()
+
     async def none(self) -> None:
         await self._none.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to answer: a plan made for its own target, and the way to that target."""
+
+    plan: Plan
+    turn: Turn
+    backend: Backend
+
+
 class Run:
-    """A turn with its backend and its store. Iterate `events` once."""
+    """A turn with its backend and its store. Iterate `events` once.
+
+    `others` are tried, in order, when the upstream refuses before anything was told. Once something was,
+    the run is never started over.
+    """
 
     def __init__(
         self,
         id: str,
-        plan: Plan,
-        turn: Turn,
-        backend: Backend,
+        first: Attempt,
         *,
+        others: Iterator[Attempt] | None = None,
         running: Running,
         save: Save,
         now: Callable[[], float],
         total_timeout: float | None = None,
     ) -> None:
         self.id = id
-        self.plan = plan
+        self._attempt = first
+        self._others = others if others is not None else iter(())
         self._running = running
-        self._turn = turn
-        self._backend = backend
         self._save = save
         self._now = now
         self._total = total_timeout
+        self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._stop: Stop | None = None
         self.response: JsonObject | None = None
         """The finished Response object, once there is one."""
         self.failure: UpstreamFailed | None = None
+        self.abandoned = False
+        """Whether its reader was cut off."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the attempt that answers."""
+        return self._attempt.plan
+
+    @property
+    def _turn(self) -> Turn:
+        return self._attempt.turn
 
     @property
     def finished(self) -> bool:
@@ -118,6 +152,17 @@ class Run:
             if self._waiting is not None:
                 self._waiting.cancel()
 
+    def abandon(self) -> None:
+        """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
+        saving = self._turn.ended and not self.finished
+        if self._reader is not None and self._waiting is None and not saving:
+            self.abandoned = True
+            self._reader.cancel()
+
+    def _expire(self) -> None:
+        self.stop("timeout")
+        self._timer = asyncio.get_running_loop().call_later(_LAST_WORDS, self.abandon)
+
     async def events(self) -> AsyncGenerator[list[Event], None]:
         """Batches of events, the last of which ends with the terminal one.
 
@@ -125,15 +170,23 @@ class Run:
         its HTTP status.
         """
         self._running.add(self)
-        timer = None
+        self._reader = asyncio.current_task()
         if self._total is not None:
-            timer = asyncio.get_running_loop().call_later(self._total, self.stop, "timeout")
+            self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
         try:
-            async for batch in self._steps():
-                yield batch
+            refused = True
+            while refused:
+                try:
+                    async with aclosing(self._steps()) as steps:
+                        async for batch in steps:
+                            yield batch
+                    refused = False
+                except UpstreamFailed as failure:
+                    self._try_next(failure)
         finally:
-            if timer is not None:
-                timer.cancel()
+            self._reader = None
+            if self._timer is not None:
+                self._timer.cancel()
             self._running.remove(self)
 
     async def fold(self) -> JsonObject:
@@ -142,6 +195,18 @@ class Run:
             pass
         assert self.response is not None
         return self.response
+
+    def _try_next(self, failure: UpstreamFailed) -> None:
+        """Go on with the next attempt, which reports why it was needed; without one, the failure stands."""
+        following = next(self._others, None)
+        if following is None:
+            raise failure
+        target = self.plan.target
+        name = f"{target.provider}/{target.model}"
+        log.warning("attempt.failed id=%s model=%s reason=%r", self.id, name, str(failure))
+        words = f"`{name}` failed ({failure.message}); this model answered in its place"
+        following.turn.note(notice("bridge.attempt.failed", "model", words, reason=failure.code))
+        self._attempt = following
 
     async def refused(self, failure: UpstreamFailed) -> list[Event]:
         """The upstream refused before anything was told, and nobody is there for an HTTP status: say it here."""
@@ -154,7 +219,7 @@ class Run:
         command: Send | Done = turn.begin()
         try:
             while isinstance(command, Send):
-                sending = self._backend.send(self.plan, command.body)
+                sending = self._attempt.backend.send(self.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
                     events = turn.accepted()
@@ -171,7 +236,10 @@ class Run:
                     await sending.__aexit__(None, None, None)
                 command = turn.end(self._time())
             done = command
-        except (asyncio.CancelledError, GeneratorExit):
+        except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
+            await self._finish(self._stopped())
+            raise
+        except asyncio.CancelledError:
             if self._stop in (None, "left"):
                 await self._finish(turn.cancel(self._time()))
                 raise
@@ -182,6 +250,12 @@ class Run:
             if not turn.started:
                 raise
             done = turn.fail(failure, self._time())
+        except Exception:
+            if not turn.started:
+                raise
+            log.exception("response.broken id=%s", self.id)  # our own bug: the client still hears the end
+            broken = UpstreamFailed("the gateway failed while it made this response; its log says more")
+            done = turn.fail(broken, self._time())
         await self._finish(done)
         yield done.events
 
@@ -206,6 +280,8 @@ class Run:
             failure = UpstreamFailed("the gateway is shutting down; try again", code="server_is_overloaded")
         elif self._stop == "timeout":
             failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
+            if not self._turn.started:
+                raise failure  # nothing was told yet: it still has its HTTP status
         else:
             return self._turn.cancel(self._time())
         return self._turn.fail(failure, self._time())
@@ -213,7 +289,7 @@ class Run:
     async def _finish(self, done: Done) -> None:
         response = done.response
         try:
-            await self._save(response)
+            await self._save(response, self.plan)
         except IsthmusError as error:
             # What was promised to be kept is not: the client must not believe otherwise.
             log.error("response.save.failed id=%s reason=%s", response["id"], error)

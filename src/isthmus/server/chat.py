@@ -31,7 +31,6 @@ class ChatApi:
             run = await self._gateway.create(chat.request, strict=asks_strict(scope))
         except RequestRefused as error:
             raise in_chat_words(error, chat) from error
-        headers = plan_header(run.plan)
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
         pulse = replace(self._options.pulse, heartbeat=0)  # a chat stream has no event that says nothing
@@ -42,13 +41,13 @@ class ChatApi:
 
         connection = Connection(receive, send, run, pulse, encode)
         if streaming:
-            await connection.stream(headers)
+            await connection.stream()
             return
         response = await connection.whole()
         if response["status"] in ("failed", "cancelled"):
             raise run.failure or _failure(response)
         reply = render_chat_completion(response, legacy_functions=chat.legacy_functions)
-        await send_json(send, 200, _renamed(reply, chat), headers)
+        await send_json(send, 200, _renamed(reply, chat), plan_header(run.plan))
 
 
 def in_chat_words(error: RequestRefused, chat: ChatRequest) -> RequestRefused:

@@ -34,6 +34,9 @@ STATUSES: Final[Mapping[str, int]] = {
     "draining": 503,
 }
 
+RATE_LIMIT_WAIT: Final = "5"
+"""Seconds to wait where the provider limits the rate without saying for how long."""
+
 
 def status_of(error: IsthmusError) -> int:
     known = STATUSES.get(error.code)
@@ -63,6 +66,8 @@ def error_headers(error: IsthmusError) -> dict[str, str]:
         return {"retry-after": f"{max(round(error.retry_after), 1)}"}
     if error.code in ("draining", "server_is_overloaded"):
         return {"retry-after": "1"}
+    if error.code == "rate_limit_exceeded":
+        return {"retry-after": RATE_LIMIT_WAIT}  # Codex gives up at once on a 429 that names no time
     return {}
 
 

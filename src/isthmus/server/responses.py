@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -12,16 +12,20 @@ from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.replay import replay_events
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
-from isthmus.errors import RequestRefused
+from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run
 from isthmus.ports import StoredResponse
+from isthmus.server.codex_client import belongs_in_stream, is_codex, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.stream import Connection, send_events
 from isthmus.server.tell import plan_header, tell_run
 
 _decode: Final = msgspec.json.Decoder().decode
+
+_PROMPT_FIELDS: Final = ("messages", "baseInstructions", "history", "input", "tools", "dynamicTools")
+"""Where the dialects keep what the model reads."""
 
 
 class ResponsesApi:
@@ -32,16 +36,26 @@ class ResponsesApi:
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = parse_request(await read_body(scope, receive, self._options.max_body))
         run = await self._gateway.create(request, strict=asks_strict(scope))
-        headers = plan_header(run.plan)
         tell_run(run)
         if request.body.get("background"):
-            await self._create_in_background(request, run, headers, send)
+            await self._create_in_background(request, run, send)
             return
         connection = Connection(receive, send, run, self._options.pulse, encode_events)
         if request.body.get("stream"):
-            await connection.stream(headers)
+            await self._stream(scope, run, connection)
         else:
-            await send_json(send, 200, await connection.whole(), headers)
+            response = await connection.whole()
+            await send_json(send, 200, response, plan_header(run.plan))
+
+    async def _stream(self, scope: Scope, run: Run, connection: Connection) -> None:
+        try:
+            await connection.stream()
+        except UpstreamFailed as failure:
+            if not is_codex(scope):
+                raise
+            if not belongs_in_stream(failure):
+                raise without_retries(failure) from failure
+            await connection.tell(await run.refused(failure))
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
@@ -85,11 +99,12 @@ class ResponsesApi:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = parse_request(await read_body(scope, receive, self._options.max_body))
         plan = await self._gateway.plan_only(request)
-        size = len(msgspec.json.encode([plan.body["messages"], plan.body.get("tools")]))
+        size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
-    async def _create_in_background(self, request: Request, run: Run, headers: Mapping[str, str], send: Send) -> None:
+    async def _create_in_background(self, request: Request, run: Run, send: Send) -> None:
+        headers = plan_header(run.plan)
         response = await self._gateway.create_in_background(run, request)
         if not request.body.get("stream"):
             await send_json(send, 200, response, headers)

@@ -12,6 +12,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 import uvicorn
 
@@ -24,6 +25,9 @@ from isthmus.wiring import running_gateway
 
 log = logging.getLogger("isthmus.server")
 
+_UNSENT: Final = 64 * 1024
+"""Bytes that may wait in the kernel for a client's turn; those under way to it are not counted."""
+
 
 async def serve(
     config: Config,
@@ -35,9 +39,10 @@ async def serve(
     async with running_gateway(config) as gateway:
         listener = _listen(config.server.host, config.server.port)
         server = _Server(_uvicorn_config(gateway, config))
+        hurry = asyncio.Event()
         if stop is None:
             stop = asyncio.Event()
-            _on_signals(stop, server)
+            _on_signals(stop, hurry)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -46,12 +51,26 @@ async def serve(
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             log.info("server.draining running=%d grace=%g", len(gateway.running), config.server.grace)
-            await gateway.drain(config.server.grace)
+            await _drain(gateway, config.server.grace, hurry)
+            server.force_exit = hurry.is_set()
             server.should_exit = True
             await running
         waiting.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
+
+
+async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
+    """Wait for what is running, unless told to hurry: then it ends now, still with its terminal events."""
+    finishing = asyncio.create_task(gateway.drain(grace))
+    hurrying = asyncio.create_task(hurry.wait())
+    await asyncio.wait([finishing, hurrying], return_when=asyncio.FIRST_COMPLETED)
+    hurrying.cancel()
+    if not finishing.done():
+        finishing.cancel()
+        with suppress(asyncio.CancelledError):
+            await finishing
+        await gateway.drain(0, last_words=0.25)
 
 
 class _Server(uvicorn.Server):
@@ -88,7 +107,7 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=2,  # everything has ended by now; a client may not have read it
     )
 
 
@@ -98,6 +117,10 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # Accepted sockets inherit it. Without it the kernel takes megabytes for a client that does not read, and
+        # the upstream is slowed down only when those are full.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     try:
         listener.bind((host, port))
     except OSError as error:
@@ -115,13 +138,12 @@ def _address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _on_signals(stop: asyncio.Event, server: uvicorn.Server) -> None:
+def _on_signals(stop: asyncio.Event, hurry: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
 
     def asked() -> None:
         if stop.is_set():
-            server.force_exit = True
-            server.should_exit = True
+            hurry.set()
         stop.set()
 
     for each in (signal.SIGTERM, signal.SIGINT):

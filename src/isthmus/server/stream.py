@@ -20,6 +20,7 @@ from isthmus.bridge.sse import DONE, PING
 from isthmus.gateway.run import Run
 from isthmus.protocol.json import JsonObject
 from isthmus.server.http import ClientLeft, raw_headers
+from isthmus.server.tell import plan_header
 
 Encode = Callable[[list[Event]], bytes]
 """A batch of events as bytes on the wire."""
@@ -57,7 +58,7 @@ class Connection:
         self._last = asyncio.get_running_loop().time()
         self.left = False
 
-    async def stream(self, headers: Mapping[str, str], *, done: bytes = DONE) -> None:
+    async def stream(self, *, done: bytes = DONE) -> None:
         """Send the run as a stream. A refusal before the first event is raised: it still has a status."""
         assert self._encode is not None
         companion = asyncio.create_task(self._accompany())
@@ -67,9 +68,11 @@ class Connection:
                     if self.left:
                         break
                     if not self._open:
-                        await self._start(headers)
+                        await self._start()
                     await self._write(self._encode(batch))
         except asyncio.CancelledError:
+            if self._run.abandoned:
+                raise ClientLeft from None  # it is there, but it does not read
             if not self.left:
                 raise
         finally:
@@ -77,6 +80,12 @@ class Connection:
         if not self.left:
             failed = self._run.response is None or self._run.response["status"] in ("failed", "cancelled")
             await self._send({"type": "http.response.body", "body": b"" if failed else done, "more_body": False})
+
+    async def tell(self, events: list[Event]) -> None:
+        """A whole stream at once: for a client that reads its failures there and not in a status."""
+        assert self._encode is not None
+        await self._start()
+        await self._send({"type": "http.response.body", "body": self._encode(events), "more_body": False})
 
     async def whole(self) -> JsonObject:
         """The whole answer; raises `ClientLeft` when nobody is there to get it."""
@@ -90,8 +99,9 @@ class Connection:
         finally:
             companion.cancel()
 
-    async def _start(self, headers: Mapping[str, str]) -> None:
+    async def _start(self) -> None:
         self._open = True
+        headers = plan_header(self._run.plan)  # only now is it certain which attempt answers
         await self._send(
             {"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **headers})}
         )

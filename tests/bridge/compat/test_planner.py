@@ -120,8 +120,6 @@ def test_a_nested_value_that_asks_for_nothing_is_supported(fields: dict[str, Any
         ({"max_tool_calls": 3}, "max_tool_calls"),
         ({"text": {"verbosity": "low"}}, "text.verbosity"),
         ({"text": {"colour": "red"}}, "text.colour"),
-        ({"reasoning": {"summary": "auto"}}, "reasoning.summary"),
-        ({"reasoning": {"generate_summary": "auto"}}, "reasoning.generate_summary"),
         ({"reasoning": {"context": "all_turns"}}, "reasoning.context"),
         ({"reasoning": {"depth": 3}}, "reasoning.depth"),
         ({"client_metadata": {"a": 1}}, "client_metadata"),
@@ -332,6 +330,13 @@ def test_probabilities_are_switched_on_together_with_their_number() -> None:
 def test_a_native_responses_upstream_needs_no_switch_for_probabilities() -> None:
     capabilities = ProviderCapabilities(dialect="responses", parameters={"top_logprobs": ParameterRule()})
     assert decide({"top_logprobs": 3}, "top_logprobs", capabilities).sends == {"top_logprobs": 3}
+
+
+@pytest.mark.parametrize("name", ["summary", "generate_summary"])
+def test_where_no_summaries_are_made_the_thinking_itself_stands_in(name: str) -> None:
+    decision = decide({"reasoning": {name: "auto"}}, f"reasoning.{name}")
+    assert (decision.action, decision.sends) == ("degraded", {})
+    assert "in their place" in decision.reason
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import msgspec
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.chat.calls import CallReader
 from isthmus.bridge.chat.failures import read_error
+from isthmus.bridge.chat.logprobs import read_logprobs
 from isthmus.bridge.chat.thinking import ThinkTags
 from isthmus.bridge.chat.usage import UsageReader, find_usage
 from isthmus.bridge.deltas import (
@@ -32,6 +33,7 @@ from isthmus.protocol.json import JsonObject
 
 _ORDERLY: Final = ("stop", "tool_calls", "function_call")
 _decode_json: Final = msgspec.json.Decoder().decode
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class ChatDecoder:
@@ -50,10 +52,12 @@ class ChatDecoder:
         """Whether the upstream said `[DONE]`."""
 
     def chunk(self, data: bytes) -> list[Delta]:
-        """The deltas of one SSE data line."""
+        """The deltas of one SSE data line; none behind `[DONE]`."""
+        if self.done:
+            return []
         try:
             chunk = _decode_json(data)
-        except msgspec.DecodeError:
+        except _NOT_JSON:
             if data.strip() == b"[DONE]":
                 self.done = True
                 return []
@@ -83,7 +87,7 @@ class ChatDecoder:
         """The deltas of one whole reply."""
         try:
             reply = data if isinstance(data, dict) else _decode_json(data)
-        except msgspec.DecodeError:
+        except _NOT_JSON:
             return [Failed(f"the upstream's reply is not JSON: {_excerpt(data)}")]
         out: list[Delta] = []
         choices = reply.get("choices") if isinstance(reply, dict) else None
@@ -237,23 +241,7 @@ class ChatDecoder:
 
 
 def _logprobs(given: Any) -> list[dict[str, Any]] | None:
-    content = given.get("content") if isinstance(given, dict) else None
-    if not isinstance(content, list):
-        return None
-    return [
-        {
-            "token": entry.get("token", ""),
-            "bytes": entry.get("bytes") or [],
-            "logprob": entry.get("logprob", 0.0),
-            "top_logprobs": [
-                {"token": top.get("token", ""), "bytes": top.get("bytes") or [], "logprob": top.get("logprob", 0.0)}
-                for top in entry.get("top_logprobs") or ()
-                if isinstance(top, dict)
-            ],
-        }
-        for entry in content
-        if isinstance(entry, dict)
-    ]
+    return read_logprobs(given.get("content")) if isinstance(given, dict) else None
 
 
 def _joined(value: Any) -> str:

@@ -19,10 +19,11 @@ PLAIN_FIELDS: Final[JsonObject] = {
     "supports_search_tool": False,
     "multi_agent_version": None,
     "experimental_supported_tools": [],
+    "default_verbosity": None,
 }
 
 
 def plain_catalog(catalog: Mapping[str, Any]) -> JsonObject:
-    """Every model keeps its facts (context, efforts, modalities); only Codex's own tools go."""
+    """Every model keeps its facts (context, efforts, modalities); only Codex's own tools and terseness go."""
     models = catalog.get("models") or []
     return {**catalog, "models": [{**model, **PLAIN_FIELDS} for model in models]}

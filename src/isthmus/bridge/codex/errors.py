@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.errors import UpstreamFailed
+from isthmus.bridge.deltas import Failed
+from isthmus.errors import UpstreamFailed, specify
 
 LOGIN_MESSAGE: Final = (
     "codex is not logged in, or its login has expired; run `codex login` as the user that runs the gateway "
@@ -95,6 +96,12 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
         retry_after=_retry_after(message),
         metadata={"codex_error": name},
     )
+
+
+def failure_of(failed: Failed, provider: str) -> UpstreamFailed:
+    """A leg that failed before it said anything: an error with a kind of its own."""
+    failure = UpstreamFailed(failed.message, code=failed.code, retry_after=_retry_after(failed.message))
+    return specify(failure, provider)
 
 
 def map_rpc_error(method: str, message: str) -> UpstreamFailed:

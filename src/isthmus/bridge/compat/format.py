@@ -39,12 +39,28 @@ def plan_format(
     used = next((one for one in _LADDER[kind] if one in formats.supported), "prompt")
     if used != kind:
         return _degraded(kind, used, f"the provider has no `{kind}` format")
+    if kind == "json_schema" and formats.strict_only and not (asked.get("strict") or _is_closed(asked.get("schema"))):
+        return _degraded(kind, "prompt", "the provider takes strict schemas only, and this one leaves things open")
     return _as_asked(asked, kind, formats)
 
 
 def _degraded(kind: str, used: str, why: str) -> CompatibilityDecision:
     sent = "the format is asked for in words" if used == "prompt" else f"`{used}` is sent, and the format told in words"
     return CompatibilityDecision(_PATH, "degraded", f"{why}; {sent}", used, metadata={"requested": kind})
+
+
+def _is_closed(schema: Any) -> bool:
+    """Whether a strict reading of the schema means the same: each object names all its properties and needs them."""
+    if isinstance(schema, Mapping):
+        if "properties" in schema or schema.get("type") == "object":
+            named = schema.get("properties")
+            if schema.get("additionalProperties") is not False or not isinstance(named, Mapping):
+                return False
+            required = schema.get("required")
+            if not isinstance(required, list) or not set(named) <= {name for name in required if isinstance(name, str)}:
+                return False
+        return all(map(_is_closed, schema.values()))
+    return all(map(_is_closed, schema)) if isinstance(schema, list) else True
 
 
 def _as_asked(asked: Mapping[str, Any], kind: str, formats: ResponseFormatSupport) -> CompatibilityDecision:

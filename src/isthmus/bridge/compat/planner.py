@@ -110,6 +110,9 @@ class _Planner:
             return ignored(path, "`reasoning.summary` says the same, and is the newer name")
         if self.capabilities.reasoning.summary and path not in self.capabilities.parameters:
             return supported(path, effective_value=value, sends=nest("reasoning.summary", value))
+        if self.capabilities.dialect == "chat" and path not in self.capabilities.parameters and value != "none":
+            reason = "the provider makes no summaries; where it shows its thinking, that comes in their place"
+            return CompatibilityDecision(path, "degraded", reason, effective_value=value)
         return self._other(path, value)
 
     def _text(self, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:

@@ -37,7 +37,10 @@ def build_responses_request(
             body["tool_choice"] = _flat_choice(choice, tools)
     if contract.send is not None:
         body["text"] = {"format": contract.send}
-    return deep_merge(body, *(decision.sends for decision in decisions if decision.sends), extra_body)
+    built = deep_merge(body, *(decision.sends for decision in decisions if decision.sends), extra_body)
+    if "include" in built and built.get("top_logprobs"):
+        built["include"] = [*built["include"], "message.output_text.logprobs"]  # the number alone brings none
+    return built
 
 
 def ask_again_responses(body: JsonObject, said: Sequence[tuple[str, str]]) -> JsonObject:
@@ -84,13 +87,22 @@ def _assistant(message: JsonObject, custom: set[str], free_text: set[str]) -> li
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         if name in custom:
             free_text.add(call["id"])
-            given = msgspec.json.decode(arguments)
-            text = given.get("input") if isinstance(given, dict) else None
-            text = text if isinstance(text, str) else arguments
-            items.append({"type": "custom_tool_call", "call_id": call["id"], "name": name, "input": text})
+            items.append(
+                {"type": "custom_tool_call", "call_id": call["id"], "name": name, "input": _free_text(arguments)}
+            )
         else:
             items.append({"type": "function_call", "call_id": call["id"], "name": name, "arguments": arguments})
     return items
+
+
+def _free_text(arguments: str) -> str:
+    """The input of a custom call, freed from the object that it travels in inside the house."""
+    try:
+        given = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return arguments
+    text = given.get("input") if isinstance(given, dict) else None
+    return text if isinstance(text, str) else arguments
 
 
 def _parts(content: Any) -> list[JsonObject]:

@@ -1,8 +1,9 @@
 """Native Responses events and objects → the same deltas that every dialect gives.
 
 Providers differ in what they stream: some send only `output_item.done`, some only the final object, some
-both. Each item is told once, by whichever comes first; what its deltas left out is made up from its end.
-Custom input arrives as plain text and is wrapped the way the tool's reader expects it.
+both, and some leave out indexes or ids. Each item is told once, by whichever comes first; what its deltas
+left out is made up from its end. Custom input arrives as plain text and is wrapped the way the tool's
+reader expects it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.chat.failures import read_error
+from isthmus.bridge.chat.logprobs import read_logprobs
 from isthmus.bridge.chat.usage import UsageReader
 from isthmus.bridge.deltas import (
     Annotation,
@@ -28,50 +30,36 @@ from isthmus.bridge.deltas import (
     Used,
     VendorExtra,
 )
+from isthmus.bridge.responses.items import Told, annotations_of, encode_inside, text_of, texts_of
 from isthmus.protocol.json import JsonObject
 
 _decode_json: Final = msgspec.json.Decoder().decode
-_encode_json: Final = msgspec.json.Encoder().encode
 
-_SPOKEN: Final[dict[str, type[Text | Refusal]]] = {
-    "response.output_text.delta": Text,
-    "response.refusal.delta": Refusal,
-}
-_THOUGHT: Final = {
-    "response.reasoning_text.delta": "text",
-    "response.reasoning.delta": "text",
-    "response.reasoning_summary_text.delta": "summary",
-}
 _CALL_TEXT: Final = {"function_call": "arguments", "custom_tool_call": "input"}
-_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-
-
-class _Item:
-    """What has been told of one output item."""
-
-    __slots__ = ("closed", "custom", "said", "slot", "thought")
-
-    def __init__(self) -> None:
-        self.slot = -1
-        self.custom = False
-        self.said: list[str] = []
-        self.thought = False
-        self.closed = False
+_TERMINAL: Final = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
+)
+_HOSTED: Final = frozenset({"mcp_list_tools", "mcp_approval_request"})
 
 
 class ResponsesDecoder:
     """Decodes one upstream answer: either events one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_items", "_slots", "_usage", "done")
+    __slots__ = ("_by_id", "_by_index", "_items", "_slots", "_usage", "done")
 
     def __init__(self, rules: ReplyRules) -> None:
         self._usage = UsageReader(_usage_rules(rules))
-        self._items: dict[int, _Item] = {}
+        self._items: list[Told] = []
+        self._by_index: dict[int, Told] = {}
+        self._by_id: dict[str, Told] = {}
         self._slots = 0
         self.done = False
+        """Whether nothing more is to come."""
 
     def chunk(self, data: bytes) -> list[Delta]:
-        """The deltas of one SSE data line."""
+        """The deltas of one SSE data line; none behind the end."""
+        if self.done:
+            return []
         try:
             event = _decode_json(data)
         except msgspec.DecodeError:
@@ -83,14 +71,15 @@ class ResponsesDecoder:
             return [Failed(f"the upstream sent an event that is not an object: {data[:120]!r}")]
         out: list[Delta] = []
         kind = event.get("type")
-        if kind in _SPOKEN:
-            self._speak(event, _SPOKEN[kind], out)
-        elif kind in _THOUGHT:
-            self._think(event, _THOUGHT[kind], out)
-        elif kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-            self._argue(event, out)
-        elif isinstance(kind, str):
-            self._other(kind, event, out)
+        tell = _EVENTS.get(kind) if isinstance(kind, str) else None
+        if tell is not None:
+            tell(self, event, out)
+        elif isinstance(kind, str) and kind in _TERMINAL:
+            response = event.get("response")
+            self._finish(response if isinstance(response, dict) else {}, kind.removeprefix("response."), out)
+            self.done = True
+        elif kind is None and event.get("error") is not None:
+            self._fail(event, out)
         return out
 
     def reply(self, data: bytes | JsonObject) -> list[Delta]:
@@ -103,137 +92,222 @@ class ResponsesDecoder:
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             error = response.get("error") if isinstance(response, dict) else None
             return [read_error(error) if error is not None else Failed("the upstream's reply has no output")]
-        self._finish(response, out)
+        self._finish(response, "completed", out)
         return out
 
     def end(self) -> list[Delta]:
         return []
 
-    def _item(self, index: Any) -> _Item:
-        key = index if isinstance(index, int) else -1
-        return self._items.setdefault(key, _Item())
+    # ── events ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _speak(self, event: JsonObject, kind: type[Text | Refusal], out: list[Delta]) -> None:
+    def _speak(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
         if isinstance(text, str) and text:
-            self._item(event.get("output_index")).said.append(text)
-            out.append(kind(text))
+            self._find(event, "message").say("text", text)
+            logprobs = event.get("logprobs")
+            out.append(Text(text, read_logprobs(logprobs)) if logprobs else Text(text))
 
-    def _think(self, event: JsonObject, kind: Any, out: list[Delta]) -> None:
+    def _refuse(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
         if isinstance(text, str) and text:
-            self._item(event.get("output_index")).thought = True
-            out.append(Reasoning(text, kind))
+            self._find(event, "message").say("refusal", text)
+            out.append(Refusal(text))
+
+    def _think(self, event: JsonObject, out: list[Delta]) -> None:
+        text = event.get("delta")
+        if isinstance(text, str) and text:
+            self._find(event, "reasoning").say("thought", text)
+            out.append(Reasoning(text))
+
+    def _summarise(self, event: JsonObject, out: list[Delta]) -> None:
+        text = event.get("delta")
+        if isinstance(text, str) and text:
+            told = self._find(event, "reasoning")
+            part = event.get("summary_index")
+            if told.said("summary") and part != told.part:
+                text = f"\n\n{text}"
+            told.part = part
+            told.say("summary", text)
+            out.append(Reasoning(text, "summary"))
 
     def _argue(self, event: JsonObject, out: list[Delta]) -> None:
-        item = self._item(event.get("output_index"))
         text = event.get("delta")
-        if item.slot >= 0 and isinstance(text, str) and text:
-            item.said.append(text)
-            out.append(CallArguments(item.slot, _inside_json(text) if item.custom else text))
+        told = self._find(event, "")
+        if told.slot >= 0 and not told.closed and isinstance(text, str) and text:
+            told.say("call", text)
+            out.append(CallArguments(told.slot, encode_inside(text) if told.custom else text))
 
-    def _other(self, kind: str, event: JsonObject, out: list[Delta]) -> None:
-        if kind == "response.output_item.added":
-            self._open(event.get("output_index"), event.get("item"), out)
-        elif kind == "response.output_item.done":
-            self._close(event.get("output_index"), event.get("item"), out)
-        elif kind == "response.output_text.annotation.added":
-            if isinstance(event.get("annotation"), dict):
-                out.append(Annotation(event["annotation"]))
-        elif kind in _TERMINAL:
-            response = event.get("response")
-            self._finish(response if isinstance(response, dict) else {}, out, kind.removeprefix("response."))
-            self.done = True
-        elif kind == "error":
-            out.append(read_error(event.get("error") if isinstance(event.get("error"), dict) else event))
-            self.done = True
+    def _annotate(self, event: JsonObject, out: list[Delta]) -> None:
+        found = annotations_of([event.get("annotation")])
+        self._find(event, "message").annotated += len(found)
+        out.extend(map(Annotation, found))
 
-    def _open(self, index: Any, item: Any, out: list[Delta]) -> None:
-        if not isinstance(item, dict) or item.get("type") not in _CALL_TEXT:
-            return
-        told = self._item(index)
-        if told.slot >= 0:
+    def _added(self, event: JsonObject, out: list[Delta]) -> None:
+        item = event.get("item")
+        if isinstance(item, dict):
+            self._open(self._place(event, item), item, out)
+
+    def _done(self, event: JsonObject, out: list[Delta]) -> None:
+        item = event.get("item")
+        if isinstance(item, dict):
+            self._close(self._place(event, item), item, out)
+
+    def _fail(self, event: JsonObject, out: list[Delta]) -> None:
+        out.append(read_error(event["error"] if isinstance(event.get("error"), dict | str) else event))
+        self.done = True
+
+    # ── items ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _find(self, event: JsonObject, kind: str) -> Told:
+        """The item that an event is about: by its index, its id, or else the newest one of its kind."""
+        index = event.get("output_index")
+        told = self._by_index.get(index) if type(index) is int else None
+        if told is None:
+            id = event.get("item_id")
+            told = self._by_id.get(id) if isinstance(id, str) else None
+            if told is None and type(index) is not int and self._items and self._items[-1].kind in (kind, ""):
+                told = self._items[-1]
+            if told is None:
+                told = self._new(kind, index, id)
+        return told
+
+    def _place(self, event: JsonObject, item: JsonObject) -> Told:
+        """The item that is opened or closed: known by its index or id, or new."""
+        kind = text_of(item.get("type"))
+        index, id = event.get("output_index"), item.get("id")
+        told = self._by_index.get(index) if type(index) is int else None
+        if told is None and isinstance(id, str):
+            told = self._by_id.get(id)
+        if told is None:
+            return self._new(kind, index, id)
+        told.kind = told.kind or kind
+        return told
+
+    def _new(self, kind: str, index: Any, id: Any) -> Told:
+        told = Told(kind)
+        self._items.append(told)
+        if type(index) is int:
+            self._by_index[index] = told
+        if isinstance(id, str):
+            self._by_id[id] = told
+        return told
+
+    def _open(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
+        kind = text_of(item.get("type"))
+        if kind not in _CALL_TEXT or told.slot >= 0:
             return
         told.slot, self._slots = self._slots, self._slots + 1
-        told.custom = item["type"] == "custom_tool_call"
-        call_id = item.get("call_id") or item.get("id")
-        out.append(CallOpened(told.slot, call_id if isinstance(call_id, str) else None, str(item.get("name") or "")))
+        told.custom = kind == "custom_tool_call"
+        call_id = text_of(item.get("call_id")) or text_of(item.get("id"))
+        out.append(CallOpened(told.slot, call_id or None, text_of(item.get("name"))))
         if told.custom:
             out.append(CallArguments(told.slot, '{"input":"'))
 
-    def _close(self, index: Any, item: Any, out: list[Delta]) -> None:
+    def _close(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """The whole item: whatever its deltas did not say is said now."""
-        told = self._item(index)
-        if told.closed or not isinstance(item, dict):
+        if told.closed:
             return
         told.closed = True
         match item.get("type"):
             case "function_call" | "custom_tool_call":
-                self._close_call(index, told, item, out)
+                self._close_call(told, item, out)
             case "message":
-                self._close_message(told, item, out)
+                _close_message(told, item, out)
             case "reasoning":
-                self._close_reasoning(told, item, out)
-            case str() as kind if kind.endswith("_call") or kind == "mcp_list_tools":
+                _close_reasoning(told, item, out)
+            case str() as kind if kind.endswith("_call") or kind in _HOSTED:
                 out.append(HostedCall({name: value for name, value in item.items() if name not in ("id", "status")}))
 
-    def _close_call(self, index: Any, told: _Item, item: JsonObject, out: list[Delta]) -> None:
-        self._open(index, item, out)
-        whole = item.get(_CALL_TEXT[item["type"]])
-        said = "".join(told.said)
-        if isinstance(whole, str) and whole.startswith(said) and len(whole) > len(said):
-            rest = whole[len(said) :]
-            out.append(CallArguments(told.slot, _inside_json(rest) if told.custom else rest))
-        if told.custom and item.get("status") != "incomplete":
-            out.append(CallArguments(told.slot, '"}'))
-
-    def _close_message(self, told: _Item, item: JsonObject, out: list[Delta]) -> None:
-        if told.said:
+    def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
+        self._open(told, item, out)
+        whole = text_of(item.get(_CALL_TEXT[item["type"]]))
+        said = told.said("call")
+        ended = item.get("status") != "incomplete"
+        if whole and not whole.startswith(said):  # told anew: the end is right
+            text = f'{{"input":"{encode_inside(whole)}{_END if ended else ""}' if told.custom else whole
+            out.append(CallArguments(told.slot, text, replace=True))
             return
-        for part in item.get("content") or ():
-            if not isinstance(part, dict):
-                continue
-            if part.get("type") == "refusal" and part.get("refusal"):
-                out.append(Refusal(str(part["refusal"])))
-            elif isinstance(part.get("text"), str) and part["text"]:
-                out.append(Text(part["text"]))
-                out += [Annotation(each) for each in part.get("annotations") or () if isinstance(each, dict)]
+        rest = whole[len(said) :]
+        if rest:
+            out.append(CallArguments(told.slot, encode_inside(rest) if told.custom else rest))
+        if told.custom and ended:
+            out.append(CallArguments(told.slot, _END))
 
-    def _close_reasoning(self, told: _Item, item: JsonObject, out: list[Delta]) -> None:
-        if not told.thought:
-            out += [Reasoning(text, "summary") for text in _texts(item.get("summary"))]
-            out += [Reasoning(text) for text in _texts(item.get("content"))]
-        if item.get("encrypted_content"):
-            kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
-            out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
-
-    def _finish(self, response: JsonObject, out: list[Delta], status: str | None = None) -> None:
-        for index, item in enumerate(response.get("output") or ()):
-            self._close(index, item, out)
+    def _finish(self, response: JsonObject, status: str, out: list[Delta]) -> None:
+        """The final object: items that were not told yet, the usage, and how it ended."""
+        output = response.get("output")
+        open_ones = list(self._items)
+        for index, item in enumerate(output if isinstance(output, list) else ()):
+            if isinstance(item, dict):
+                self._close(self._same(index, item, open_ones), item, out)
         usage = response.get("usage")
         counted = self._usage.read(usage) if isinstance(usage, dict) else None
         if counted is not None:
             out.append(Used(counted))
-        match response.get("status") or status:
-            case "completed":
+        error = response.get("error")
+        match response.get("status") or ("completed" if status == "done" else status):
+            case "completed" if not error:
                 out.append(Finished("tool_calls" if self._slots else "stop"))
             case "incomplete":
                 details = response.get("incomplete_details")
                 reason = details.get("reason") if isinstance(details, dict) else None
                 out.append(Finished("content_filter" if reason == "content_filter" else "length"))
             case _:
-                error = response.get("error")
                 out.append(read_error(error) if error else Failed("the upstream's response failed"))
 
+    def _same(self, index: int, item: JsonObject, left: list[Told]) -> Told:
+        """The streamed item that an item of the final object is: ids may change on the way, and items go missing."""
+        kind, id = text_of(item.get("type")), item.get("id")
+        by_id = self._by_id.get(id) if isinstance(id, str) else None
+        for told in (by_id, self._by_index.get(index), *left):
+            if told is not None and told in left and told.kind == kind:
+                left.remove(told)
+                return told
+        return Told(kind)
 
-def _texts(parts: Any) -> list[str]:
-    given = [part.get("text") for part in parts or () if isinstance(part, dict)]
-    return [text for text in given if isinstance(text, str) and text]
+
+_END: Final = '"}'
+
+_EVENTS: Final = {
+    "response.output_text.delta": ResponsesDecoder._speak,
+    "response.refusal.delta": ResponsesDecoder._refuse,
+    "response.reasoning_text.delta": ResponsesDecoder._think,
+    "response.reasoning.delta": ResponsesDecoder._think,
+    "response.reasoning_summary_text.delta": ResponsesDecoder._summarise,
+    "response.function_call_arguments.delta": ResponsesDecoder._argue,
+    "response.custom_tool_call_input.delta": ResponsesDecoder._argue,
+    "response.output_text.annotation.added": ResponsesDecoder._annotate,
+    "response.output_item.added": ResponsesDecoder._added,
+    "response.output_item.done": ResponsesDecoder._done,
+    "error": ResponsesDecoder._fail,
+}
 
 
-def _inside_json(text: str) -> str:
-    """Text as it stands between the quotes of a JSON string."""
-    return _encode_json(text).decode()[1:-1]
+def _close_message(told: Told, item: JsonObject, out: list[Delta]) -> None:
+    content = item.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    spoken = [part for part in parts if part.get("type") != "refusal"]
+    for part, rest in told.missing("text", spoken, "text"):
+        logprobs = part.get("logprobs")
+        out.append(Text(rest, read_logprobs(logprobs) if logprobs and rest == part["text"] else None))
+    found = annotations_of([given for part in spoken for given in _list(part.get("annotations"))])
+    out.extend(map(Annotation, found[told.annotated :]))
+    refusals = [part for part in parts if part.get("type") == "refusal"]
+    out.extend(Refusal(rest) for _, rest in told.missing("refusal", refusals, "refusal"))
+
+
+def _close_reasoning(told: Told, item: JsonObject, out: list[Delta]) -> None:
+    summary = {"text": "\n\n".join(texts_of(item.get("summary")))}
+    out.extend(Reasoning(rest, "summary") for _, rest in told.missing("summary", [summary], "text"))
+    content = [{"text": text} for text in texts_of(item.get("content"))]
+    out.extend(Reasoning(rest) for _, rest in told.missing("thought", content, "text"))
+    if item.get("encrypted_content"):
+        kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
+        out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _usage_rules(rules: ReplyRules) -> ReplyRules:

@@ -30,7 +30,7 @@ def restore_tool_call(
     draft = _Draft(call, item_id, status, identity)
     if identity is None:
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
-    elif identity.provider_type != "function":
+    elif identity.provider_type not in ("function", "custom"):
         draft.say("unknown_call", f"the model called `{call.name}`, which the provider should have run itself")
     elif identity.requested_type in _RESTORERS:
         item = _RESTORERS[identity.requested_type](draft, identity)

@@ -42,25 +42,35 @@ class Rules:
     max_result_chars: int = 100_000
 
 
-async def execute_call(prepared: Prepared, context: ToolContext[Any], rules: Rules) -> ToolResult:
-    """Run the tool. Only the cancellation of whoever waits comes out as an exception."""
+async def execute_call(
+    prepared: Prepared, context: ToolContext[Any], rules: Rules, settled: Callable[[ToolResult], object] | None = None
+) -> ToolResult:
+    """Run the tool. Only the cancellation of whoever waits comes out as an exception.
+
+    `settled` hears of the result at once: what was done stays done, even if nobody waits for it any more.
+    """
     loop = asyncio.get_running_loop()
     started = loop.time()
     work = asyncio.create_task(_invoke(prepared, context))
     timeout = prepared.tool.timeout if prepared.tool.timeout is not None else rules.timeout
     try:
-        done, _ = await asyncio.wait({work}, timeout=timeout)
+        await asyncio.wait({work}, timeout=timeout)
     except asyncio.CancelledError:
+        if work.done() and not work.cancelled() and settled is not None:
+            settled(replace(_settle(work, prepared, rules), duration=loop.time() - started))
         await _stop(work, prepared, context, rules.grace)
         raise
-    if done:
+    if work.done():
         result = _settle(work, prepared, rules)
     else:
         stopped = await _stop(work, prepared, context, rules.grace)
         rest = "" if stopped else "; it did not stop when it was told to, and may still be at work"
         words = f"`{prepared.call.name}` did not finish within {timeout:g} s{rest}"
         result = fail(prepared.call, "timeout", "timeout", words)
-    return replace(result, duration=loop.time() - started)
+    result = replace(result, duration=loop.time() - started)
+    if settled is not None:
+        settled(result)
+    return result
 
 
 async def _invoke(prepared: Prepared, context: ToolContext[Any]) -> Any:
@@ -112,6 +122,8 @@ async def _in_thread(function: Callable[[], Any], name: str) -> Any:
 
 async def _stop(work: asyncio.Task[Any], prepared: Prepared, context: ToolContext[Any], grace: float) -> bool:
     """Tell it to stop and wait a moment; `False` when something of it may still run."""
+    if work.done():
+        return True
     context.cancelled.set()
     work.cancel()
     await asyncio.wait({work}, timeout=grace)

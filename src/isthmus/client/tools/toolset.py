@@ -37,6 +37,8 @@ class Environment:
     approvals: Mapping[str, Approval] = field(default_factory=dict)
     """Decisions that were already made, by call id."""
     ask: Ask | None = None
+    settled: Callable[[ToolResult], object] | None = None
+    """Hears of every result at the moment it is there, before any reader does."""
 
     def context(self, call: ToolCall) -> ToolContext[Any]:
         return ToolContext(call, self.deps, self.messages)
@@ -97,6 +99,8 @@ class ToolSet:
             if isinstance(step, Prepared):
                 ready.append((index, step))
             else:
+                if isinstance(step, ToolResult) and environment.settled is not None:
+                    environment.settled(step)
                 yield index, step
         for group in _groups(ready):
             async with aclosing(_run_group(group, environment)) as steps:
@@ -192,7 +196,7 @@ async def _run_group(
             async with gate:
                 news.put_nowait((index, Started(prepared.call)))
                 context = environment.context(prepared.call)
-                news.put_nowait((index, await execute_call(prepared, context, environment.rules)))
+                news.put_nowait((index, await execute_call(prepared, context, environment.rules, environment.settled)))
         except BaseException as error:
             news.put_nowait((index, error))
             raise

@@ -78,6 +78,16 @@ def find_binary(setting: str | None = None) -> Path:
     return Path(bundled.bundled_codex_path())
 
 
+def make_home(setting: str) -> Path:
+    """The operator's `CODEX_HOME`: the program refuses one that is not there, so it is made."""
+    home = Path(setting).expanduser().absolute()
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"codex `home` `{home}` cannot be made: {error.strerror}; choose another folder") from error
+    return home
+
+
 def command_line(options: ProcessOptions, *arguments: str) -> list[str]:
     """The program and its `-c key=value` overrides, then the subcommand."""
     merged = merge_config(PROCESS_CONFIG, options.config)

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from isthmus.upstream.demo.arguments import shape_of
 from isthmus.upstream.demo.arithmetic import find_expression, solve
 from isthmus.upstream.demo.pictures import describe_picture
 from isthmus.upstream.demo.question import Question, Result
@@ -19,47 +20,17 @@ MOST_NUMBERS: Final = 10_000
 MOST_WORDS: Final = 50_000
 MOST_SHOWN: Final = 500
 
-_LOREM: Final = [
-    "lorem",
-    "ipsum",
-    "dolor",
-    "sit",
-    "amet",
-    "consectetur",
-    "adipiscing",
-    "elit",
-    "sed",
-    "do",
-    "eiusmod",
-    "tempor",
-    "incididunt",
-    "ut",
-    "labore",
-    "et",
-    "dolore",
-    "magna",
-    "aliqua",
-    "ut",
-    "enim",
-    "ad",
-    "minim",
-    "veniam",
-    "quis",
-    "nostrud",
-    "exercitation",
-    "ullamco",
-    "laboris",
-    "nisi",
-    "ut",
-    "aliquip",
-    "ex",
-    "ea",
-    "commodo",
-    "consequat",
-]
+_LOREM: Final = (
+    "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna "
+    "aliqua ut enim ad minim veniam quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo"
+)
 _TRY: Final = (
     "Try “count to 10”, “what is 12*7?”, “say good morning”, “lorem 200” for a long answer, "
     "or offer me a tool such as get_weather and ask about the weather in Paris."
+)
+_TRY_AGENT: Final = (
+    "Try “create hello.txt with hello world”, “run `ls`”, or both with the word “then” between them; "
+    "“count to 10” and “lorem 200” need no tools."
 )
 _COUNT: Final = re.compile(
     r"\W*(?:please\s+|can you\s+)?count\s+(?:(?P<down>down|backwards?)\s+)?(?:from\s+(?P<first>-?\d+)\s*)?(?:up\s+)?"
@@ -119,7 +90,7 @@ def _say(question: Question) -> str | None:
     if not found:
         return None
     words, times = found["words"].strip(), 1
-    if repeated := _TIMES.fullmatch(words):
+    if len(words) < 2_000 and (repeated := _TIMES.fullmatch(words)):
         words, times = repeated["words"], int(repeated["times"])
     for left, right in ('""', "“”", "''", "``"):
         if len(words) > 1 and words[0] == left and words[-1] == right:
@@ -132,7 +103,8 @@ def _lorem(question: Question) -> str | None:
     if not found:
         return None
     count = max(1, min(int(found[1][:9]), MOST_WORDS))
-    words = [_LOREM[at % len(_LOREM)] for at in range(count)]
+    latin = _LOREM.split()
+    words = [latin[at % len(latin)] for at in range(count)]
     sentences = [" ".join(words[at : at + 12]).capitalize() + "." for at in range(0, count, 12)]
     return " ".join(sentences)
 
@@ -140,7 +112,9 @@ def _lorem(question: Question) -> str | None:
 def _sum(question: Question) -> str | None:
     expression = find_expression(question.text)
     value = solve(expression) if expression else None
-    return f"{expression} is {value}." if value is not None else None
+    if expression is None or value is None:
+        return None
+    return f"{expression.replace('**', '^')} is {value}."
 
 
 def _remember(question: Question) -> str | None:
@@ -160,8 +134,14 @@ def _greet(question: Question) -> str | None:
         return None
     return (
         "Hello! I am the demo model, built into Isthmus. I need no key and no network, "
-        f"and I answer the same question the same way every time. {_TRY}"
+        f"and I answer the same question the same way every time. {_suggestion(question)}"
     )
+
+
+def _suggestion(question: Question) -> str:
+    """What to try next; to a coding agent, something that it can do."""
+    at_work = any(shape_of(tool) in ("patch", "operation", "shell", "script") for tool in question.tools)
+    return _TRY_AGENT if at_work else _TRY
 
 
 _SKILLS: Final[tuple[Callable[[Question], str | None], ...]] = (_count, _say, _lorem, _sum, _remember, _greet)
@@ -179,7 +159,7 @@ def _notice(question: Question) -> str:
     offered = ", ".join(tool.name for tool in question.tools[:10]) + (", …" if len(question.tools) > 10 else "")
     tools = f"{_many(len(question.tools), 'tool')} ({offered})" if question.tools else "no tools"
     sentences.append(f"I am the demo model; I was sent {', '.join(seen)} and {tools}.")
-    sentences.append(_TRY)
+    sentences.append(_suggestion(question))
     if question.verbosity == "high":
         sentences.append("I stream at once; the model demo-paced takes its time, and demo-thinking thinks aloud first.")
     return " ".join(sentences)

@@ -40,13 +40,9 @@ def find_expression(text: str) -> str | None:
     for words, sign in _SIGNS:
         asked = re.sub(words, sign, asked, flags=re.IGNORECASE)
     asked = re.sub(r"\s+", " ", asked).strip()
-    if (
-        not _SUM.fullmatch(asked)
-        or not re.search(r"[\d)]\s*[-+*/%]\s*", asked)
-        or re.fullmatch(r"\d{4}-\d\d?-\d\d?", asked)
-    ):
-        return None
-    return asked
+    is_sum = _SUM.fullmatch(asked) and re.search(r"[\d)]\s*[-+*/%]", asked)
+    is_date = re.fullmatch(r"\d{4}-\d\d?-\d\d?", asked)
+    return asked if is_sum and not is_date else None
 
 
 def solve(expression: str) -> str | None:

@@ -20,7 +20,7 @@ from isthmus.upstream.demo.arithmetic import find_expression
 from isthmus.upstream.demo.deeds import find_command, find_file_deed
 from isthmus.upstream.demo.question import Question, Refused, Tool
 from isthmus.upstream.demo.supply import words_of
-from isthmus.upstream.demo.words import read_words, telling
+from isthmus.upstream.demo.words import MOST_READ, read_words, telling, word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,62 +35,19 @@ _STEP: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_TOOLS: Final = re.compile(r"\b(?:no|without|don['’]?t|do not|never)\b.{0,20}\btools?\b", re.IGNORECASE)
-_VERBS: Final = frozenset(
-    [
-        "get",
-        "set",
-        "list",
-        "create",
-        "make",
-        "add",
-        "update",
-        "delete",
-        "remove",
-        "find",
-        "fetch",
-        "read",
-        "write",
-        "send",
-        "do",
-        "call",
-        "run",
-        "use",
-        "tool",
-        "function",
-        "user",
-        "my",
-        "new",
-        "current",
-        "input",
-        "output",
-        "request",
-        "data",
-        "info",
-        "by",
-        "of",
-        "the",
-        "for",
-        "and",
-        "to",
-        "from",
-        "in",
-        "on",
-        "with",
-        "mcp",
-        "functions",
-        "codex",
-        "show",
-        "open",
-        "close",
-        "start",
-        "stop",
-        "id",
-        "ids",
-        "all",
-        "any",
-    ]
-)
+_VERBS: Final = word_set("""
+    get set list create make add update delete remove find fetch read write send do call run use tool function user
+    my new current input output request data info by of the for and to from in on with mcp functions codex show open
+    close start stop id ids all any
+""")
 """Words in the names of tools that fit too many texts to mean anything alone."""
+_CALCULATORS: Final = word_set("calc calculator calculate calculation math arithmetic evaluate eval compute")
+_SUMS: Final = (
+    ("+", word_set("add addition sum plus")),
+    ("-", word_set("subtract subtraction minus")),
+    ("*", word_set("multiply multiplication product times")),
+    ("/", word_set("divide division")),
+)
 
 
 def choose_calls(question: Question) -> list[Call]:
@@ -99,7 +56,7 @@ def choose_calls(question: Question) -> list[Call]:
         return _ordered(question, ordered) if not question.rounds else []
     if not question.tools or question.choice == "none":
         return []
-    steps = _split_steps(question.text)
+    steps = _split_steps(question.text[:MOST_READ])
     if question.choice == "required":
         return _forced(question, steps) if not question.rounds else []
     if _NO_TOOLS.search(question.text):
@@ -155,9 +112,8 @@ def _mentioned(tools: Sequence[Tool], step: str) -> list[Tool]:
 
 def _spot(name: str, step: str) -> re.Match[str] | None:
     # Outside of code and file names: `cat add.py` does not ask for a tool named `cat` or `add`.
-    return re.search(
-        rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", re.sub(r"`[^`]* [^`]*`", " ", step), re.IGNORECASE
-    )
+    prose = re.sub(r"`[^`]* [^`]*`", " ", step)
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", prose, re.IGNORECASE)
 
 
 def _for_deed(tools: Sequence[Tool], step: str) -> list[Tool]:
@@ -168,12 +124,14 @@ def _for_deed(tools: Sequence[Tool], step: str) -> list[Tool]:
     if deed and deed.kind != "create":
         wanted.remove("write")
     if deed or find_command(step):
-        best = next((shapes[shape] for shape in wanted if shape in shapes), None)  # type: ignore[index]
+        best = next((shapes[shape] for shape in wanted if shape in shapes), None)
         return [best] if best else []
-    if find_expression(step):
-        counts = {"calc", "calculator", "calculate", "math", "arithmetic", "evaluate", "compute"}
-        return [tool for tool in tools if counts & {*words_of(tool.name), *telling(tool.description)}][:1]
-    return []
+    expression = find_expression(step)
+    if expression is None:
+        return []
+    signs = [names for sign, names in _SUMS if sign in expression]
+    counting = (_CALCULATORS, *(signs if len(signs) == 1 else ()))
+    return [tool for tool in tools if any(names & set(words_of(tool.name)) for names in counting)][:1]
 
 
 def _alike(tools: Sequence[Tool], step: str) -> list[Tool]:

@@ -17,17 +17,18 @@ _NAME: Final = r"[`\"'“]?(?P<path>(?:~|\.{1,2})?/?[\w-]+(?:/[\w.-]+)*\.[A-Za-z
 _CALLED: Final = r"(?:an?\s+|the\s+)?(?:new\s+|empty\s+)?(?:\w+\s+)?(?:file\s+)?(?:named\s+|called\s+|at\s+|in\s+)?"
 _CREATE: Final = re.compile(
     rf"\b(?:create|add|write|make|generate|save)\s+{_CALLED}{_NAME}"
-    r"(?:\s*(?:,\s*)?(?:with|containing|that\s+(?:says|contains|reads)|which\s+(?:says|contains)|saying|reading|:)\s*"
+    r"(?:\s*(?:,\s*)?(?:with|containing|that\s+(?:says|contains|reads)|which\s+(?:says|contains)|saying|reading|:)\s*:?\s*"
     r"(?:in\s+it\s*:?\s*)?(?:the\s+)?(?:(?:text|content|contents|words?|line|message)\b\s*:?\s*)?(?P<content>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
 _WRITE_INTO: Final = re.compile(
-    rf"\b(?:write|put|save|add)\s+(?P<content>.+?)\s+(?:in|into|to)\s+{_CALLED}{_NAME}\s*[.!]?\s*$",
+    rf"\b(?:write|put|save)\s+(?P<content>.+?)\s+(?:in|into|to)\s+{_CALLED}{_NAME}\s*[.!]?\s*$",
     re.IGNORECASE | re.DOTALL,
 )
 _DELETE: Final = re.compile(rf"\b(?:delete|remove)\s+{_CALLED}{_NAME}", re.IGNORECASE)
 _CHANGE: Final = re.compile(
-    rf"\b(?:replace|change)\s+(?P<old>.+?)\s+(?:with|to|by|into)\s+(?P<content>.+?)\s+in\s+{_CALLED}{_NAME}",
+    r"\b(?:replace|change)\s+(?P<old>.{1,300}?)\s+(?:with|to|by|into)\s+(?P<content>.{1,300}?)\s+in\s+"
+    rf"{_CALLED}{_NAME}",
     re.IGNORECASE,
 )
 _RUN: Final = re.compile(
@@ -84,10 +85,13 @@ class FileDeed:
 def find_file_deed(text: str) -> FileDeed | None:
     if found := _CHANGE.search(text):
         return FileDeed("change", found["path"], _bare(found["content"]), _bare(found["old"]))
-    if found := _CREATE.search(text):
-        return FileDeed("create", found["path"], _bare(found["content"] or "") or _DEFAULT)
+    created = _CREATE.search(text)
+    if created and created["content"]:
+        return FileDeed("create", created["path"], _bare(created["content"]))
     if found := _WRITE_INTO.search(text):
         return FileDeed("create", found["path"], _bare(found["content"]))
+    if created:
+        return FileDeed("create", created["path"], _DEFAULT)
     if found := _DELETE.search(text):
         return FileDeed("delete", found["path"])
     return None

@@ -116,12 +116,13 @@ def _call_pieces(calls: Sequence[Call], id: str) -> Iterator[Piece]:
 
 
 def _words(question: Question) -> str:
+    if question.format in ("json_schema", "json_object"):
+        question = replace(question, verbosity="low")
     said = compose_answer(question)
-    match question.format.get("type"):
+    match question.format:
         case "json_schema":
-            schema = (question.format.get("json_schema") or {}).get("schema")
             told = "\n".join([question.text, *(result.text for result in question.results)])
-            value = sample(schema if schema is not None else True, lambda: Supply(read_words(told), said))
+            value = sample(question.schema, lambda: Supply(read_words(told), said))
             said = msgspec.json.encode(value).decode()
         case "json_object":
             said = msgspec.json.encode({"answer": said}).decode()

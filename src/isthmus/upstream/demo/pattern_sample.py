@@ -14,6 +14,7 @@ from typing import Final
 _CLASSES: Final = {"d": string.digits, "w": string.ascii_lowercase + string.digits + "_", "s": " "}
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 _ALL: Final = string.ascii_lowercase + string.digits + string.ascii_uppercase + "-_ .:/#@" + string.punctuation
+_NAMED: Final = re.compile(r"\(\?<(?![=!])")
 _MOST: Final = 1000
 
 
@@ -26,11 +27,19 @@ def sample_pattern(pattern: str, least: int = 0) -> str | None:
     for longer in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, least):
         try:
             text = _Reader(pattern, longer).read()
-            if len(text) >= least and re.search(pattern, text):
+            if len(text) >= least and matches(pattern, text):
                 return text
-        except (_Beyond, re.error, RecursionError, OverflowError):
+        except (_Beyond, RecursionError, OverflowError):
             return None
     return None
+
+
+def matches(pattern: str, text: str) -> bool:
+    """As JSON Schema means it: anywhere, and with groups named the way JavaScript does."""
+    try:
+        return re.search(_NAMED.sub("(?P<", pattern), text) is not None
+    except re.error:
+        return False
 
 
 class _Reader:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import jsonschema_rs
+
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.demo.directives import BadDirective, Directives, read_directives
 
@@ -64,7 +66,10 @@ class Question:
     """What tools answered since the user's last words."""
     rounds: int
     """How often tools were called since then."""
-    format: JsonObject
+    format: str
+    """`text`, `json_object` or `json_schema`."""
+    schema: Any
+    """For `json_schema`: what the answer has to satisfy."""
     effort: str | None
     verbosity: str | None
 
@@ -95,7 +100,8 @@ def read_question(body: Mapping[str, Any]) -> Question:
         parallel=body.get("parallel_tool_calls") is not False,
         results=tuple(_results(messages, last)),
         rounds=sum(bool(message.get("tool_calls")) for message in since),
-        format=_object(body.get("response_format")),
+        format=str(_object(body.get("response_format")).get("type", "text")),
+        schema=_schema(_object(body.get("response_format"))),
         effort=_string(body.get("reasoning_effort")),
         verbosity=_string(body.get("verbosity")),
     )
@@ -138,7 +144,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 def _parts(message: Mapping[str, Any]) -> list[JsonObject]:
     content = message.get("content")
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return [part for part in _list(content) if isinstance(part, dict)]
 
 
 def _images(message: Mapping[str, Any]) -> Iterator[str]:
@@ -148,11 +154,22 @@ def _images(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tools(given: object) -> Iterator[Tool]:
-    for tool in given if isinstance(given, list) else ():
+    for tool in _list(given):
         function = _object(_object(tool).get("function"))
         if isinstance(function.get("name"), str):
             parameters = _object(function.get("parameters"))
+            check_schema(parameters, f"the parameters of tool `{function['name']}`")
             yield Tool(function["name"], str(function.get("description") or ""), parameters)
+
+
+def check_schema(schema: Any, what: str) -> None:
+    """Refuse what is no JSON Schema, as providers do."""
+    try:
+        valid = jsonschema_rs.meta.is_valid(schema)
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError):
+        valid = False
+    if not valid:
+        raise Refused(400, f"{what} are not a valid JSON Schema", "invalid_json_schema")
 
 
 def _choice(given: object, tools: tuple[Tool, ...]) -> tuple[str, str | None]:
@@ -164,20 +181,30 @@ def _choice(given: object, tools: tuple[Tool, ...]) -> tuple[str, str | None]:
     return (given if given in ("none", "required") else "auto"), None
 
 
+def _schema(given: JsonObject) -> Any:
+    schema = _object(given.get("json_schema")).get("schema", True)
+    check_schema(schema, "the contents of `response_format`")
+    return schema
+
+
 def _results(messages: list[JsonObject], last: int) -> Iterator[Result]:
     names = {
-        call.get("id"): str(_object(call.get("function")).get("name"))
+        str(call.get("id")): str(_object(call.get("function")).get("name"))
         for message in messages
-        for call in message.get("tool_calls") or ()
+        for call in _list(message.get("tool_calls"))
         if isinstance(call, dict)
     }
     for message in messages[last + 1 :]:
         if message["role"] == "tool":
-            yield Result(names.get(message.get("tool_call_id"), "the tool"), _text(message))
+            yield Result(names.get(str(message.get("tool_call_id")), "the tool"), _text(message))
 
 
 def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _string(value: object) -> str | None:

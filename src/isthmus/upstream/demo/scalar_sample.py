@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.pattern_sample import sample_pattern
+from isthmus.upstream.demo.pattern_sample import matches, sample_pattern
 from isthmus.upstream.demo.supply import Supply
 
 _FORMATS: Final[dict[str, tuple[str, str]]] = {
@@ -59,9 +59,7 @@ def sample_number(schema: JsonObject, supply: Supply | None, nth: int, *, whole:
         if found is not None:
             return int(found) if whole else found
     unit = Decimal(str(step)) if step else Decimal(1)
-    value = _start(low, high, unit, stepped=bool(step) or whole) + nth * unit
-    if high is not None and value > high:
-        value -= 2 * nth * unit
+    value = _moved(_start(low, high, unit, stepped=bool(step) or whole), low, high, unit, nth)
     return int(value) if value == value.to_integral_value() else float(value)
 
 
@@ -74,10 +72,7 @@ def _formatted(given: str, supply: Supply | None, wanted: str) -> str:
 
 
 def _fits(text: str, pattern: str, least: int, most: int | None) -> bool:
-    try:
-        return bool(text) and least <= len(text) <= (most or len(text)) and bool(re.search(pattern, text))
-    except re.error:
-        return False
+    return bool(text) and least <= len(text) <= (most or len(text)) and matches(pattern, text)
 
 
 def _sized(text: str, least: int, most: int | None, nth: int) -> str:
@@ -92,11 +87,8 @@ def _bounds(schema: JsonObject, whole: bool) -> tuple[Decimal | None, Decimal | 
     """The bounds as inclusive ones: an exclusive one moves by a whole, or by a hair."""
     low, high = _decimal(schema.get("minimum")), _decimal(schema.get("maximum"))
     above, below = _decimal(schema.get("exclusiveMinimum")), _decimal(schema.get("exclusiveMaximum"))
-    hair = (
-        Decimal(1)
-        if whole
-        else _hair(schema, above if above is not None else low, below if below is not None else high)
-    )
+    ends = (above if above is not None else low, below if below is not None else high)
+    hair = _hair(schema, *ends)
     if above is not None:
         moved = Decimal(math.floor(above)) + 1 if whole else above + hair
         low = moved if low is None else max(low, moved)
@@ -120,6 +112,15 @@ def _start(low: Decimal | None, high: Decimal | None, unit: Decimal, *, stepped:
     if high is not None and value > high:
         value = unit * math.floor(high / unit) if stepped else high
     return value
+
+
+def _moved(value: Decimal, low: Decimal | None, high: Decimal | None, unit: Decimal, nth: int) -> Decimal:
+    """The `nth` value from here: upwards, and downwards where the bound is near."""
+    above = nth if high is None else max(int((high - value) // unit), 0)
+    if nth <= above:
+        return value + nth * unit
+    below = nth - above if low is None else max(int((value - low) // unit), 0)
+    return value - min(nth - above, below) * unit
 
 
 def _allowed(number: int | float, low: Decimal | None, high: Decimal | None, step: float | None, whole: bool) -> bool:

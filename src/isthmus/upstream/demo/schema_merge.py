@@ -84,7 +84,7 @@ def _find(reference: str, root: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _joined(keyword: str, one: Any, other: Any) -> Any:  # noqa: PLR0911: one line per keyword reads best
+def _joined(keyword: str, one: Any, other: Any) -> Any:
     if one == other:
         return one
     if keyword in _LARGER:

@@ -142,12 +142,17 @@ class _Sampler:
             if inner is False:
                 break
             if wanted is not None and at >= len(first):
-                inner, wanted = (
-                    merged(resolve(inner, self._root), wanted) if isinstance(inner, Mapping) else wanted,
-                    None,
-                )
-            made.append(self.make(inner, name, depth + 1, max(at - len(first), 0) + nth))
+                inner = merged(resolve(inner, self._root), wanted) if isinstance(inner, Mapping) else wanted
+                wanted = None
+            made.append(self._item(inner, name, depth, nth, max(at - len(first), 0)))
         return made
+
+    def _item(self, schema: Any, name: str, depth: int, nth: int, at: int) -> Any:
+        """One item; things that stand in a list in the text also do so here."""
+        listed = self._supply.words.listed if self._supply else ()
+        if at < len(listed) and _valid(schema, listed[at], self._root):
+            return listed[at]
+        return self.make(schema, name, depth + 1, at + nth)
 
     def _items(self, items: Any, first: int) -> int:
         """How many items the words would fill: those of a list, or one."""

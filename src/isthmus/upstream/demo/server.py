@@ -27,7 +27,7 @@ _HOST: Final = "127.0.0.1"
 _MAX_BODY: Final = 256 * 1024 * 1024
 _BATCH: Final = 16 * 1024
 """Bytes that are written together when the stream goes at once."""
-_GRACE: Final = 0.5
+_GRACE: Final = 0.2
 _FAILURE: Final = Refused(500, "the demo model was asked to fail", "server_error")
 
 

@@ -11,73 +11,41 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from isthmus.upstream.demo.arithmetic import find_expression
-from isthmus.upstream.demo.words import Words
+from isthmus.upstream.demo.words import Words, word_set
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _SEARCH: Final = re.compile(
-    r"^(?:please\s+)?(?:(?:search|google|browse|look up|look for|find)\b)\s*(?:(?:on |in )?the (?:web|internet)\s*)?(?:for\s+)?",
+    r"^(?:please\s+)?(?:search|google|browse|look up|look for|find)\b\s*"
+    r"(?:(?:on |in )?the (?:web|internet)\s*)?(?:for\s+)?",
     re.IGNORECASE,
 )
 
 Sort = Literal["link", "email", "date", "file", "sum", "ask", "speech", "thing"]
 
 _SORTS: Final[tuple[tuple[Sort, frozenset[str]], ...]] = (
-    ("link", frozenset({"url", "uri", "link", "website", "href"})),
-    ("email", frozenset({"email"})),
-    ("date", frozenset({"date", "day", "when", "deadline", "due", "start", "end", "datetime"})),
-    ("file", frozenset({"path", "file", "filename", "filepath", "files"})),
-    ("sum", frozenset({"expression", "formula", "equation", "calculation", "math"})),
-    (
-        "ask",
-        frozenset(
-            [
-                "query",
-                "queries",
-                "q",
-                "search",
-                "question",
-                "prompt",
-                "input",
-                "topic",
-                "task",
-                "objective",
-                "goal",
-                "request",
-                "keywords",
-            ]
-        ),
-    ),
+    ("link", word_set("url uri link website href")),
+    ("email", word_set("email")),
+    ("date", word_set("date day when deadline due start end datetime")),
+    ("file", word_set("path file filename filepath files")),
+    ("sum", word_set("expression formula equation calculation math")),
+    ("ask", word_set("query queries q search question prompt input topic task objective goal request keywords")),
     (
         "speech",
-        frozenset(
-            [
-                "answer",
-                "response",
-                "reply",
-                "text",
-                "message",
-                "content",
-                "summary",
-                "explanation",
-                "description",
-                "reason",
-                "reasoning",
-                "body",
-                "comment",
-                "thought",
-                "output",
-                "result",
-                "note",
-                "notes",
-                "details",
-                "final",
-                "step",
-                "analysis",
-                "caption",
-            ]
-        ),
+        word_set("""
+            answer response reply text message content summary explanation description reason reasoning body comment
+            thought output result note notes details final step analysis caption
+        """),
     ),
 )
+_TO: Final = word_set("to recipient recipients cc bcc address")
+_USUAL: Final = (
+    (word_set("city location place town destination"), "Paris"),
+    (word_set("name person user author customer"), "Ada"),
+    (word_set("country"), "France"),
+    (word_set("language"), "English"),
+    (word_set("currency"), "EUR"),
+)
+"""For a text that has nothing to give."""
 
 
 def words_of(name: str) -> list[str]:
@@ -118,9 +86,11 @@ class Supply:
                 return _SEARCH.sub("", words.text).rstrip("?.! ") or words.text
             case "speech":
                 return self._said or (words.quoted[0] if words.quoted else words.text)
-        return self.thing()
+            case "thing" if words.emails and _TO & set(words_of(name)):
+                return words.emails[0]
+        return self._thing() or next((usual for names, usual in _USUAL if names & set(words_of(name))), "")
 
-    def thing(self) -> str:
+    def _thing(self) -> str:
         """The next name or quote; the last one stays."""
         if len(self._things) > 1:
             return self._things.pop(0)

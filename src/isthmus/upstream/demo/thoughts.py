@@ -39,14 +39,14 @@ def think(question: Question, calls: Sequence[Call], *, always: bool) -> str:
 def _observations(question: Question, calls: Sequence[Call]) -> list[str]:
     words = question.text.split()
     shown = " ".join(words[:12]) + (" …" if len(words) > 12 else "")
-    seen = [f"The user wrote {len(words)} words: “{shown}”."]
+    seen = [f"The user wrote {len(words)} {'word' if len(words) == 1 else 'words'}: “{shown}”."]
     if question.results:
         seen.append(f"{len(question.results)} tool results are here, so there is something to report.")
     if calls:
         seen.extend(f"The tool {call.name} fits; call it with {call.arguments[:200]}." for call in calls)
     elif question.tools:
         seen.append(f"None of the {len(question.tools)} tools needs to be called now.")
-    if question.format.get("type") in ("json_schema", "json_object") and not calls:
+    if question.format in ("json_schema", "json_object") and not calls:
         seen.append("The answer has to be JSON, and nothing but JSON.")
     if question.images:
         seen.append("There are images to look at.")

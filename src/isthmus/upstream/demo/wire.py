@@ -85,12 +85,7 @@ def _chunk(reply: Reply, delta: JsonObject, finish: str | None = None) -> bytes:
 def _delta(piece: Piece) -> JsonObject:
     if piece.kind != "call":
         return {piece.kind: piece.text}
-    call: JsonObject = {"index": piece.index, "function": {"arguments": piece.text}}
-    if piece.id:
-        call = {
-            "index": piece.index,
-            "id": piece.id,
-            "type": "function",
-            "function": {"name": piece.name, "arguments": ""},
-        }
-    return {"tool_calls": [call]}
+    if not piece.id:
+        return {"tool_calls": [{"index": piece.index, "function": {"arguments": piece.text}}]}
+    function = {"name": piece.name, "arguments": ""}
+    return {"tool_calls": [{"index": piece.index, "id": piece.id, "type": "function", "function": function}]}

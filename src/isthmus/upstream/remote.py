@@ -1,0 +1,153 @@
+"""A gateway at an address: Responses requests out, its events in. For clients that keep no provider in-process.
+
+In: a request body. Out: events, as they were sent. What the gateway refuses is raised as it would have been in-process:
+`RequestRefused` where the caller can fix it, `UpstreamFailed` where not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from isthmus.bridge.sse import SseParser
+from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.protocol.json import JsonObject
+from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after
+
+_MAX_ERROR: Final = 64 * 1024
+_DONE: Final = b"[DONE]"
+_FINAL: Final = ("response.completed", "response.incomplete", "response.failed")
+_PROVIDERS_TURN: Final = frozenset({"context_length_exceeded", "invalid_prompt", "model_not_found"})
+"""Codes with a status below 500 that are still the provider's words, not ours."""
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAddress:
+    url: str
+    """`http://localhost:8484` or `…/v1`."""
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def base(self) -> str:
+        url = self.url.rstrip("/")
+        return url if urlsplit(url).path.strip("/") else f"{url}/v1"
+
+
+class GatewayWire:
+    """One pooled HTTP client for one gateway."""
+
+    def __init__(self, address: GatewayAddress) -> None:
+        self._address = address
+        self._session: aiohttp.ClientSession | None = None
+
+    async def events(self, request: JsonObject) -> AsyncGenerator[list[dict[str, Any]], None]:
+        """The response's events in batches; a whole reply is told by its last event alone."""
+        body = {name: value for name, value in request.items() if name != "model" or value}
+        response = await self._open("POST", "/responses", _encode(body))
+        try:
+            if response.status // 100 != 2:
+                raise await self._refusal(response)
+            if response.content_type != "text/event-stream":
+                whole = _decode(await self._whole(response))
+                yield [{"type": f"response.{_ending(whole.get('status'))}", "response": whole}]
+                return
+            parser = SseParser()
+            while True:
+                data = await self._read(response)
+                found = parser.feed(data) if data else parser.end()
+                events = [_decode(event.data) for event in found if event.data != _DONE]
+                if events:
+                    yield events
+                if not data or any(event["type"] in _FINAL for event in events):
+                    return
+        except msgspec.DecodeError as error:
+            raise self._failed(f"sent an event that is not JSON: {error}") from error
+        finally:
+            response.close()
+
+    async def models(self) -> list[JsonObject]:
+        response = await self._open("GET", "/models", None)
+        try:
+            if response.status // 100 != 2:
+                raise await self._refusal(response)
+            listed = _decode(await self._whole(response))
+        finally:
+            response.close()
+        return [entry for entry in listed.get("data") or () if isinstance(entry, dict) and entry.get("id")]
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _open(self, method: str, path: str, data: bytes | None) -> aiohttp.ClientResponse:
+        patience = self._address.patience
+        try:
+            async with asyncio.timeout(patience.connect + patience.first_byte):
+                return await self._client().request(method, self._address.base + path, data=data, allow_redirects=False)
+        except TimeoutError as error:
+            raise self._failed("did not answer in time", "upstream_timeout") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failed(f"cannot be reached: {error}", "upstream_unreachable") from error
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            async with asyncio.timeout(self._address.patience.idle):
+                return await response.content.readany()
+        except TimeoutError as error:
+            raise self._failed("fell silent", "upstream_timeout") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failed(f"broke off its answer: {error}") from error
+
+    async def _whole(self, response: aiohttp.ClientResponse, limit: int = MAX_REPLY) -> bytes:
+        found = bytearray()
+        while len(found) < limit and (piece := await self._read(response)):
+            found += piece
+        return bytes(found)
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> IsthmusError:
+        error: Any = None
+        with suppress(msgspec.DecodeError, AttributeError, UpstreamFailed):  # the status says enough
+            error = _decode(await self._whole(response, _MAX_ERROR)).get("error")
+        said = error if isinstance(error, dict) else {}
+        message = said.get("message") or f"the gateway answered HTTP {response.status}"
+        code, status = said.get("code"), response.status
+        metadata = {"provider": "gateway", "request_id": response.headers.get("x-request-id")}
+        if status in (400, 404, 405, 409, 413, 415, 422) and code not in _PROVIDERS_TURN:
+            return RequestRefused(message, code=code, param=said.get("param"), metadata=metadata)
+        if status in (401, 403):
+            code = "upstream_unauthorized"
+        wait = parse_retry_after(response.headers.get("retry-after"), time.time())
+        return UpstreamFailed(message, code=code, status=status, retry_after=wait, metadata=metadata)
+
+    def _failed(self, words: str, code: str = "server_error") -> UpstreamFailed:
+        return UpstreamFailed(f"the gateway {words}", code=code, metadata={"provider": "gateway"})
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            address = self._address
+            headers = {"content-type": "application/json", "user-agent": "isthmus", **address.headers}
+            if address.api_key:
+                headers["authorization"] = f"Bearer {address.api_key}"
+            self._session = aiohttp.ClientSession(
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=address.patience.connect),
+                trust_env=True,
+            )
+        return self._session
+
+
+def _ending(status: object) -> str:
+    return status if status in ("completed", "incomplete") else "failed"

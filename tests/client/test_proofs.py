@@ -1,0 +1,499 @@
+"""The promises that sell the client, each from the public API to the bytes on a socket and back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from isthmus import Bridge, Limits, RateLimit, Retry, Retrying, TextDelta, ToolContext, partial_result, tool
+from isthmus.client.repair import find_problems
+from isthmus.errors import (
+    ContextTooLong,
+    CredentialsRefused,
+    IsthmusError,
+    ModelNotFound,
+    Overloaded,
+    PromptRefused,
+    QuotaSpent,
+    RateLimited,
+    UpstreamFailed,
+    UpstreamTimedOut,
+)
+from isthmus.testing import HANG, Gate, ScriptedUpstream, chat, error, silence, stream
+from isthmus.testing.replies import chat_chunks, event
+from isthmus.testing.replies import sse as sse_bytes
+from reaching import MODEL, WIRES, reach, results_sent, same, scene
+
+
+@tool
+async def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@tool
+def shout(text: str) -> str:
+    """Say it louder."""
+    return text.upper()
+
+
+THREE_TURNS = [
+    scene("Let me see.", calls=[("call_a", "double", {"number": 21}), ("call_b", "shout", {"text": "hi"})]),
+    scene(calls=[("call_c", "double", {"number": "4"})]),
+    scene("42, HI and 8."),
+]
+
+
+# ── 1 and 2 ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+def test_1_three_turns_with_parallel_calls_send_both_results_bound_to_their_ids(wire: str, streamed: bool) -> None:
+    async def main() -> None:
+        async with reach(wire, THREE_TURNS) as (bridge, upstream):
+            run = await bridge.run(MODEL, "Go.", tools=[double, shout], stream=streamed)
+            first, second, third = (request.json for request in upstream.requests)
+            assert results_sent(first) == {}
+            assert results_sent(second) == {"call_a": "42", "call_b": "HI"}
+            assert results_sent(third) == {"call_a": "42", "call_b": "HI", "call_c": "8"}
+            assert bool(first.get("stream")) is streamed
+            assert (run.output, run.stop_reason, run.turns) == ("42, HI and 8.", "completed", 3)
+            assert [result.value for result in run.tool_results] == [42, "HI", 8]
+            assert find_problems(run.messages) == []
+
+    asyncio.run(main())
+
+
+def test_1_the_transcript_is_identical_on_every_wire_and_in_both_modes() -> None:
+    async def transcript(wire: str, streamed: bool) -> Any:
+        async with reach(wire, THREE_TURNS) as (bridge, _):
+            return (await bridge.run(MODEL, "Go.", tools=[double, shout], stream=streamed)).messages
+
+    found = [asyncio.run(transcript(wire, streamed)) for wire in WIRES for streamed in (True, False)]
+    assert all(one == found[0] for one in found)
+
+
+def test_1_run_is_run_stream_drained() -> None:
+    async def main() -> None:
+        async with reach("chat", [*THREE_TURNS, *THREE_TURNS]) as (bridge, _):
+            run = await bridge.run(MODEL, "Go.", tools=[double, shout])
+            async with bridge.run_stream(MODEL, "Go.", tools=[double, shout]) as events:
+                told = [one async for one in events]
+            assert events.result.messages == run.messages
+            assert events.result.usage == run.usage
+            assert "".join(one.text for one in told if isinstance(one, TextDelta)) == "Let me see.42, HI and 8."
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_2_text_and_calls_in_one_reply_both_count(wire: str) -> None:
+    async def main() -> None:
+        async with reach(wire, [scene("First this.", calls=[("c", "double", {"number": 1})]), scene("Done.")]) as (
+            bridge,
+            _,
+        ):
+            run = await bridge.run(MODEL, "Go.", tools=[double])
+            said = run.new_messages[0]
+            assert (said.text, [call.name for call in said.tool_calls]) == ("First this.", ["double"])
+            assert run.tool_results[0].value == 2
+
+    asyncio.run(main())
+
+
+# ── 3 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 16, 61, 100_000])
+def test_3_any_split_of_the_byte_stream_gives_the_same_message(size: int) -> None:
+    answer: dict[str, Any] = {
+        "reasoning": "Ich überlege… 🤔",
+        "calls": [("a", "double", '{"number": 2}'), ("b", "shout", {"text": "çà 🌍"})],
+    }
+    whole = sse_bytes(chat_chunks("Grüße, 世界!", pieces=4, **answer))
+    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+
+    async def ask(step: Any) -> Any:
+        async with reach("chat", [same(step)]) as (bridge, _):
+            return (await bridge.chat(MODEL, "Go.", tools=[double, shout])).message
+
+    expected = asyncio.run(ask(stream(chat_chunks("Grüße, 世界!", pieces=4, **answer))))
+    assert asyncio.run(ask(stream(pieces, done=False))) == expected
+    assert [call.name for call in expected.tool_calls] == ["double", "shout"]
+
+
+# ── 4 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@tool
+def explode() -> str:
+    """Fail."""
+    raise LookupError("no such row")
+
+
+@tool(timeout=0.05)
+async def sleepy() -> str:
+    """Take too long."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool
+async def give_up() -> str:
+    """Cancel itself."""
+    raise asyncio.CancelledError
+
+
+TROUBLE = {
+    "unknown tool": (("c", "dubble", {"number": 1}), "not_found", "did you mean `double`?"),
+    "bad JSON": (("c", "double", '{"number": '), "invalid_arguments", "not valid JSON"),
+    "no object": (("c", "double", "[1]"), "invalid_arguments", "a list, not an object"),
+    "schema error": (("c", "double", {"number": "many"}), "invalid_arguments", "`number`"),
+    "missing field": (("c", "double", {}), "invalid_arguments", "`number`: Field required"),
+    "exception": (("c", "explode", {}), "error", "LookupError: no such row"),
+    "timeout": (("c", "sleepy", {}), "timeout", "within 0.05 s"),
+    "cancelled": (("c", "give_up", {}), "cancelled", "was cancelled"),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_4_trouble_with_a_call_is_a_typed_result_and_the_run_goes_on(wire: str, trouble: str) -> None:
+    call, status, words = TROUBLE[trouble]
+
+    async def main() -> None:
+        script = [scene(calls=[call, ("good", "double", {"number": 3})]), scene("I see."), scene("And on.")]
+        async with reach(wire, script) as (bridge, upstream):
+            tools = [double, explode, sleepy, give_up]
+            run = await bridge.run(MODEL, "Go.", tools=tools)
+            assert [(one.call_id, one.status) for one in run.tool_results] == [("c", status), ("good", "ok")]
+            assert words in results_sent(upstream.requests[1].json)["c"]
+            assert "Traceback" not in results_sent(upstream.requests[1].json)["c"]
+            assert run.output == "I see."
+            assert find_problems(run.messages) == []
+            again = await bridge.run(MODEL, [*run.messages, {"role": "user", "content": "Go on."}], tools=tools)
+            assert again.output == "And on."
+
+    asyncio.run(main())
+
+
+def test_4_a_cancelled_run_leaves_a_valid_history_that_can_be_continued() -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+
+        @tool
+        async def wait_for_ever(ctx: ToolContext[None]) -> str:
+            """Wait."""
+            started.set()
+            await asyncio.Event().wait()
+            return "never"
+
+        script = [scene(calls=[("quick", "double", {"number": 2}), ("slow", "wait_for_ever", {})]), scene("Fine.")]
+        async with reach("chat", script) as (bridge, upstream):
+            task = asyncio.create_task(bridge.run(MODEL, "Go.", tools=[double, wait_for_ever]))
+            await started.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError) as caught:
+                await task
+            run = partial_result(caught.value)
+            assert run is not None
+            assert run.stop_reason == "cancelled"
+            assert [(one.call_id, one.status) for one in run.tool_results] == [("quick", "ok"), ("slow", "cancelled")]
+            assert find_problems(run.messages) == []
+            again = await bridge.run(MODEL, [*run.messages, {"role": "user", "content": "Never mind."}], tools=[double])
+            assert again.output == "Fine."
+            assert set(results_sent(upstream.requests[1].json)) == {"quick", "slow"}
+
+    asyncio.run(main())
+
+
+# ── 5 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+HANGS = {
+    "before the first byte": silence(),
+    "in mid-stream": stream([event(chat_chunks("Hel")[0]), event(chat_chunks("Hel")[1]), HANG], done=False),
+}
+
+
+@pytest.mark.parametrize("where", HANGS)
+def test_5_a_timeout_ends_the_run_in_time_and_closes_the_socket(where: str) -> None:
+    async def main() -> None:
+        async with reach("chat", [same(HANGS[where])]) as (bridge, upstream):
+            began = time.monotonic()
+            run = await bridge.run(MODEL, "Go.", limits=Limits(timeout=0.5))
+            assert time.monotonic() - began < 0.8
+            assert run.stop_reason == "timeout"
+            await upstream.requests[0].closed.waited()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_5_a_timeout_of_one_call_is_an_error(wire: str) -> None:
+    async def main() -> None:
+        async with reach(wire, [same(silence())]) as (bridge, upstream):
+            began = time.monotonic()
+            with pytest.raises(UpstreamTimedOut):
+                await bridge.chat(MODEL, "Go.", timeout=0.3)
+            assert time.monotonic() - began < 0.6
+            await upstream.requests[0].closed.waited()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("where", HANGS)
+def test_5_cancelling_the_task_takes_no_time_and_closes_the_socket(wire: str, where: str) -> None:
+    if wire == "responses" and where == "in mid-stream":
+        pytest.skip("the scripted stream speaks Chat Completions")
+
+    async def main() -> None:
+        async with reach(wire, [same(HANGS[where])]) as (bridge, upstream):
+            task = asyncio.create_task(bridge.run(MODEL, "Go."))
+            await upstream.received()
+            began = time.monotonic()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - began < 0.2
+            await upstream.requests[0].closed.waited()
+
+    asyncio.run(main())
+
+
+def test_5_a_timeout_around_the_run_stays_a_timeout_and_keeps_what_was_done() -> None:
+    async def main() -> None:
+        async with reach("chat", [scene(calls=[("c", "double", {"number": 2})]), same(silence())]) as (bridge, _):
+            with pytest.raises(TimeoutError) as caught:
+                async with asyncio.timeout(0.3):
+                    await bridge.run(MODEL, "Go.", tools=[double])
+            run = partial_result(caught.value)
+            assert run is not None
+            assert run.tool_results[0].value == 4
+            assert find_problems(run.messages) == []
+
+    asyncio.run(main())
+
+
+def test_5_leaving_the_stream_early_closes_the_socket() -> None:
+    async def main() -> None:
+        async with reach("chat", [same(HANGS["in mid-stream"])]) as (bridge, upstream):
+            async with bridge.run_stream(MODEL, "Go.") as events:
+                async for one in events:
+                    if isinstance(one, TextDelta):
+                        break
+            assert events.result.stop_reason == "cancelled"
+            await upstream.requests[0].closed.waited()
+
+    asyncio.run(main())
+
+
+# ── 6 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_6_profiles_never_see_each_others_keys() -> None:
+    def keys(upstream: ScriptedUpstream) -> list[str]:
+        return [request.headers["authorization"] for request in upstream.requests]
+
+    async def main() -> None:
+        with ScriptedUpstream.running(default=chat("ok")) as a, ScriptedUpstream.running(default=chat("ok")) as b:
+            profiles = {
+                "deepseek": {
+                    "prod": {"base_url": a.base_url, "api_key": "key-a"},
+                    "test": {"base_url": b.base_url, "api_key": "key-b"},
+                }
+            }
+            async with Bridge(profiles) as bridge:
+                for profile in ("prod", "test", "prod"):
+                    await bridge.chat(f"deepseek@{profile}:deepseek-flash", "hi")
+                both = [f"deepseek@{profile}/deepseek-flash" for profile in ("prod", "test") * 10]
+                await asyncio.gather(*(bridge.chat(name, "hi") for name in both))
+            assert keys(a) == ["Bearer key-a"] * 12
+            assert keys(b) == ["Bearer key-b"] * 11
+
+    asyncio.run(main())
+
+
+# ── 7 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+FAILURES: dict[int, type[UpstreamFailed]] = {
+    400: PromptRefused,
+    401: CredentialsRefused,
+    403: CredentialsRefused,
+    404: ModelNotFound,
+    408: UpstreamTimedOut,
+    409: RateLimited,
+    413: ContextTooLong,
+    422: PromptRefused,
+    429: RateLimited,
+    500: UpstreamFailed,
+    503: Overloaded,
+    504: UpstreamTimedOut,
+    529: Overloaded,
+}
+PASSING = (408, 409, 429, 500, 503, 504, 529)
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("status", FAILURES)
+def test_7_every_status_is_its_own_error(wire: str, streamed: bool, status: int) -> None:
+    async def main() -> None:
+        async with reach(wire, [same(error(status, "oops", retry_after=0))], retry=Retry(attempts=1)) as (bridge, _):
+            with pytest.raises(UpstreamFailed) as caught:
+                await bridge.chat(MODEL, "Go.", stream=streamed)
+            failure = caught.value
+            assert type(failure) is FAILURES[status]
+            assert (failure.status, failure.provider, failure.retry_after) == (status, "openai", 0)
+            assert failure.retryable is (status in PASSING)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, CredentialsRefused), (429, RateLimited), (500, UpstreamFailed), (529, Overloaded), (400, PromptRefused)],
+)
+def test_7_a_gateway_passes_the_kind_of_failure_on(status: int, kind: type[UpstreamFailed], streamed: bool) -> None:
+    async def main() -> None:
+        async with reach("gateway", [same(error(status, "oops", retry_after=7))], retry=Retry(attempts=1)) as (
+            bridge,
+            _,
+        ):
+            with pytest.raises(UpstreamFailed) as caught:
+                await bridge.chat(MODEL, "Go.", stream=streamed)
+            assert type(caught.value) is kind
+            assert caught.value.retry_after == (7 if status in (429, 529, 500, 401, 400) else None)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (error(400, "maximum context length is 10 tokens"), ContextTooLong),
+        (error(429, "you exceeded your current quota", code="insufficient_quota"), QuotaSpent),
+    ],
+    ids=["context", "quota"],
+)
+def test_7_the_words_know_more_than_the_status(step: Any, kind: type[UpstreamFailed]) -> None:
+    async def main() -> None:
+        async with reach("chat", [same(step)]) as (bridge, _):
+            with pytest.raises(kind):
+                await bridge.chat(MODEL, "Go.")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+def test_7_429_429_200_is_tried_again_and_counted(wire: str, streamed: bool) -> None:
+    async def main() -> None:
+        tight = same(error(429, "slow down", retry_after=0))
+        heard: list[Any] = []
+        async with reach(wire, [tight, tight, scene("ok")]) as (bridge, upstream):
+            run = await bridge.run(MODEL, "Go.", stream=streamed, on_event=heard.append)
+            assert (run.output, run.usage.requests, len(upstream.requests)) == ("ok", 3, 3)
+            assert [one.attempt for one in heard if isinstance(one, Retrying)] == [1, 2]
+
+    asyncio.run(main())
+
+
+def test_7_nothing_is_tried_again_once_the_model_has_spoken() -> None:
+    async def main() -> None:
+        broken = stream([event(chat_chunks("Hello")[0]), event(chat_chunks("Hello")[1])], done=False)
+        async with reach("chat", [same(broken)]) as (bridge, upstream):
+            with pytest.raises(UpstreamFailed):
+                await bridge.chat(MODEL, "Go.")
+            assert len(upstream.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_7_a_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
+    async def main() -> None:
+        async with reach("chat", [same(error(429, "later", retry_after=30))]) as (bridge, _):
+            began = time.monotonic()
+            with pytest.raises(RateLimited) as caught:
+                await bridge.chat(MODEL, "Go.", timeout=5)
+            assert time.monotonic() - began < 1
+            assert caught.value.retry_after == 30
+
+    asyncio.run(main())
+
+
+def test_7_a_failure_in_the_second_turn_keeps_the_first() -> None:
+    async def main() -> None:
+        async with reach("chat", [scene(calls=[("c", "double", {"number": 2})]), same(error(401))]) as (bridge, _):
+            with pytest.raises(IsthmusError) as caught:
+                await bridge.run(MODEL, "Go.", tools=[double])
+            run = partial_result(caught.value)
+            assert run is not None
+            assert (run.stop_reason, run.tool_results[0].value) == ("failed", 4)
+            assert find_problems(run.messages) == []
+
+    asyncio.run(main())
+
+
+# ── 8 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_8_the_rate_limit_is_kept_to_within_a_tenth() -> None:
+    async def main() -> None:
+        rate, burst, calls = 25.0, 5, 30
+        with ScriptedUpstream.running(default=chat("ok")) as upstream:
+            place = {"openai": {"default": {"base_url": upstream.base_url, "api_key": "k", "dialect": "chat"}}}
+            async with Bridge(place, rate_limit=RateLimit(rate, burst)) as bridge:
+                await bridge.chat(MODEL, "warm up")
+                await asyncio.sleep(burst / rate)
+                began = time.monotonic()
+                await asyncio.gather(*(bridge.chat(MODEL, f"{number}") for number in range(calls)))
+                took = time.monotonic() - began
+            expected = (calls - burst) / rate
+            assert 0.9 * expected <= took <= 1.1 * expected + 0.1
+            asked = [request.json["messages"][0]["content"] for request in upstream.requests[1:]]
+            assert sorted(asked[burst:], key=int) == asked[burst:]  # first come, first served
+
+    asyncio.run(main())
+
+
+# ── 10 ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_10_max_turns_with_finalize_gives_an_answer_and_keeps_every_result(wire: str) -> None:
+    async def main() -> None:
+        script = [
+            scene(calls=[("a", "double", {"number": 1})]),
+            scene(calls=[("b", "double", {"number": 2})]),
+            scene("So far: 2 and 4."),
+        ]
+        async with reach(wire, script) as (bridge, upstream):
+            run = await bridge.run(MODEL, "Go.", tools=[double], limits=Limits(max_turns=2), on_limit="finalize")
+            assert (run.output, run.stop_reason, run.turns) == ("So far: 2 and 4.", "max_turns", 3)
+            assert [one.value for one in run.tool_results] == [2, 4]
+            assert "tools" not in upstream.requests[2].json
+            assert set(results_sent(upstream.requests[2].json)) == {"a", "b"}
+
+    asyncio.run(main())
+
+
+def test_the_gate_proves_that_text_arrives_as_it_is_written() -> None:
+    async def main() -> None:
+        gate = Gate()
+        chunks = chat_chunks("one two", pieces=2)
+        held = stream([event(chunks[0]), event(chunks[1]), gate, *map(event, chunks[2:])])
+        async with reach("chat", [same(held)]) as (bridge, _), bridge.run_stream(MODEL, "Go.") as events:
+            async for one in events:
+                if isinstance(one, TextDelta) and not gate.opened.is_set():
+                    gate.open()
+            assert events.result.output == "one two"
+
+    asyncio.run(main())

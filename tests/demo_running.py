@@ -1,0 +1,39 @@
+"""Runs a test against a demo model on its own socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import openai
+
+from isthmus.upstream.demo import DemoServer
+
+Test = Callable[[DemoServer, openai.AsyncOpenAI], Coroutine[Any, Any, None]]
+
+
+def run(test: Test) -> None:
+    async def live() -> None:
+        async with (
+            DemoServer() as demo,
+            openai.AsyncOpenAI(base_url=demo.base_url, api_key="any", max_retries=0, timeout=20) as client,
+        ):
+            await test(demo, client)
+
+    asyncio.run(asyncio.wait_for(live(), 30))
+
+
+@asynccontextmanager
+async def posted(demo: DemoServer, body: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+    async with (
+        aiohttp.ClientSession(trust_env=False) as session,
+        session.post(f"{demo.base_url}/chat/completions", json=body) as reply,
+    ):
+        yield reply
+
+
+def user(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
