@@ -11,13 +11,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from bench.robustness import backpressure, disconnect, drain
+from bench.robustness import backpressure, disconnect, drain, kill
 from bench.robustness.report import Report, show
 
 CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[Report]]]] = {
     "disconnect": (disconnect.check, lambda: disconnect.check(10)),
     "backpressure": (backpressure.check, lambda: backpressure.check(15, 30_000_000)),
     "drain": (drain.check, lambda: drain.check(6)),
+    "kill": (kill.check, lambda: kill.check(3)),
 }
 """Name → the whole check, and a quick form of it."""
 

@@ -69,6 +69,7 @@ async def _drain_once(report: Report, streams: int) -> None:
             background = [await _background(gateway, "quick" if each % 2 else "endless") for each in range(half)]
             async with await Client.open(gateway.port) as stalled:
                 await stalled.send("POST", "/v1/responses", {"input": "flood", "stream": True})
+                deaf = (await anext(stalled.events()))["response"]["id"]
                 expected = 2 * streams + 2 * half + 1
                 await until(lambda: len(upstream.calls) == expected or None, "all upstream calls")
                 idle = await Client.open(gateway.port)
@@ -89,6 +90,8 @@ async def _drain_once(report: Report, streams: int) -> None:
             report.add("exit", told, f"0, within grace + {ENDING:g} s", kept=code == 0 and taken < GRACE + ENDING)
             await gateway.start()
             await _judge_stored(report, gateway, [*finished, *failed, *answers], background)
+            state = (await fetch(gateway.port, "GET", f"/v1/responses/{deaf}")).json["status"]
+            report.add("the client that did not read: stored as", state, "failed", kept=state == "failed")
             await gateway.stop()
             report.add("tracebacks in the log", gateway.tracebacks(), "0", kept=not gateway.tracebacks())
 

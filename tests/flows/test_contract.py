@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flowing import DEEPSEEK, FULL, PLAIN, Flow
-from talking import message_text
 
+from flowing import DEEPSEEK, FULL, PLAIN, Flow
 from isthmus.testing import Gate, chat, chat_chunks, stream
+from talking import message_text
 
 Json = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}

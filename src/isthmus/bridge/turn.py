@@ -150,7 +150,7 @@ class Turn:
 
     def fail(self, failure: UpstreamFailed, now: int) -> Done:
         """The upstream broke off, timed out or was shut down: exactly one terminal event."""
-        return self._done(self._assembler.fail(failure.message, failure.code, now), failure)
+        return self._done(self._assembler.fail(_with_wait(failure), failure.code, now), failure)
 
     def cancel(self, now: int) -> Done:
         """The client left or cancelled: the response keeps what it had."""
@@ -159,6 +159,13 @@ class Turn:
     @staticmethod
     def _done(ending: Ending, failure: UpstreamFailed | None = None) -> Done:
         return Done(ending.response, ending.events, failure)
+
+
+def _with_wait(failure: UpstreamFailed) -> str:
+    """A stream has no `Retry-After`: Codex reads the wait from these very words."""
+    if failure.code != "rate_limit_exceeded" or failure.retry_after is None or "try again in" in failure.message:
+        return failure.message
+    return f"{failure.message}; try again in {max(failure.retry_after, 0.1):g}s"
 
 
 def reconstruct_response_object(

@@ -181,7 +181,6 @@ def test_a_coding_session_makes_the_file_runs_the_command_and_reports() -> None:
     [
         ('{"temperature": 21, "sky": "clear"}', "temperature: 21, sky: clear"),
         ("21 degrees", "21 degrees"),
-        ("", "nothing"),
         ("x" * 600, "x" * 500 + "…"),
         ('[{"a": 1}]', '[{"a": 1}]'),
     ],
@@ -190,6 +189,11 @@ def test_results_are_reported(output: str, said: str) -> None:
     question = {"role": "user", "content": "weather in Paris"}
     messages = [question, *with_results(ask("weather in Paris", WEATHER), output)]
     assert say("", WEATHER, messages=messages, tool_choice="required") == f"Done. get_weather answered: {said}"
+
+
+def test_an_empty_result_is_reported_as_such() -> None:
+    messages = [{"role": "user", "content": "run `true`"}, *with_results(ask("run `true`", SHELL), "")]
+    assert say("", SHELL, messages=messages) == "Done. exec_command finished without a word."
 
 
 @pytest.mark.parametrize("text", ["hello", "say hi", "", "weather in Rome and Oslo", "x" * 10_000])

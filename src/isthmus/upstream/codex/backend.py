@@ -139,6 +139,7 @@ class CodexBackend:
     async def _start_leg(self, body: JsonObject, thread: CodexThread | None, patience: float | None) -> Leg:
         outputs = None
         if thread is None:
+            await self._supervisor.process()  # only a running one knows what its threads need
             thread = await self._sessions.start(self._thread_spec(body), body.get("history", ()))
         elif thread.pending:
             outputs = resume.read_outputs(body)

@@ -166,9 +166,14 @@ def _notice(question: Question) -> str:
 
 
 def _report(results: tuple[Result, ...]) -> str:
-    told = [f"{result.name} answered: {_shown(_plain(result.text)) or 'nothing'}" for result in results]
+    told = [_retell(result) for result in results]
     whole = "Done. " + "\n".join(told) if len(told) == 1 else "Done.\n" + "\n".join(told)
     return whole if len(whole) <= 4 * MOST_SHOWN else whole[: 4 * MOST_SHOWN] + "…"
+
+
+def _retell(result: Result) -> str:
+    words = _shown(_plain(result.text))
+    return f"{result.name} answered: {words}" if words else f"{result.name} finished without a word."
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,7 @@ def _observations(question: Question, calls: Sequence[Call]) -> list[str]:
     shown = " ".join(words[:12]) + (" …" if len(words) > 12 else "")
     seen = [f"The user wrote {len(words)} {'word' if len(words) == 1 else 'words'}: “{shown}”."]
     if question.results:
-        seen.append(f"{len(question.results)} tool results are here, so there is something to report.")
+        seen.append(f"Tools have answered so far: {len(question.results)}.")
     if calls:
         seen.extend(f"The tool {call.name} fits; call it with {call.arguments[:200]}." for call in calls)
     elif question.tools:

@@ -1,0 +1,64 @@
+"""Gateway and Codex together for one go: a free port, `-c` overrides, nothing written to the user's configuration.
+
+The gateway lives in this process for as long as Codex does. The terminal belongs to Codex: signals that the terminal
+sends reach it by themselves, those sent to us are handed on, and its exit code is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from isthmus.cli.codex_config import Settings, overrides
+from isthmus.config.schema import Config
+from isthmus.protocol.json import JsonObject
+from isthmus.server.serve import serve
+
+
+async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObject, arguments: Sequence[str]) -> int:
+    """Start both, wait for Codex, stop the gateway; Codex's exit code."""
+    stop = asyncio.Event()
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    gateway = asyncio.create_task(serve(config, started=lambda url, _: address.set_result(url), stop=stop))
+    await asyncio.wait([gateway, address], return_when=asyncio.FIRST_COMPLETED)
+    if gateway.done():
+        gateway.result()  # it did not start: this says why
+    try:
+        with tempfile.TemporaryDirectory(prefix="isthmus-codex-") as folder:
+            file = Path(folder) / "models.json"
+            file.write_bytes(msgspec.json.encode(catalogue))
+            settings = Settings(f"{address.result()}/v1", model, str(file))
+            return await _carry_out([str(binary), *overrides(settings), *arguments])
+    finally:
+        stop.set()
+        await gateway
+
+
+async def _carry_out(command: Sequence[str]) -> int:
+    loop = asyncio.get_running_loop()
+    process = await asyncio.create_subprocess_exec(*command, env=_environment())
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C reaches the whole terminal group: Codex decides
+    loop.add_signal_handler(signal.SIGTERM, process.terminate)
+    try:
+        code = await process.wait()
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _environment() -> dict[str, str]:
+    """A proxy that the user has set must not stand between Codex and this machine."""
+    environment = dict(os.environ)
+    for name in ("NO_PROXY", "no_proxy"):
+        environment[name] = ",".join(filter(None, [environment.get(name), "127.0.0.1,localhost"]))
+    return environment

@@ -1,0 +1,41 @@
+"""An MCP server of the official SDK for tests: `python mcp_server.py stdio|http [port]`."""
+
+from __future__ import annotations
+
+import sys
+
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("test")
+
+
+@server.tool()
+def search(query: str, limit: int = 3) -> str:
+    """Search for something."""
+    return f"{limit} hits for {query}"
+
+
+@server.tool()
+def fail() -> str:
+    """Always fail."""
+    raise ValueError("the index is gone")
+
+
+def extra() -> str:
+    """Was not there before."""
+    return "new"
+
+
+@server.tool()
+async def grow(ctx: Context) -> str:
+    """Add a tool."""
+    server.add_tool(extra, name="extra")
+    await ctx.session.send_tool_list_changed()
+    return "grown"
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
