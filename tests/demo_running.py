@@ -19,7 +19,12 @@ def run(test: Test) -> None:
     async def live() -> None:
         async with (
             DemoServer() as demo,
-            openai.AsyncOpenAI(base_url=demo.base_url, api_key="any", max_retries=0, timeout=20) as client,
+            openai.AsyncOpenAI(
+                base_url=demo.base_url,
+                api_key="any",
+                max_retries=0,
+                http_client=openai.DefaultAsyncHttpxClient(trust_env=False, timeout=20),
+            ) as client,
         ):
             await test(demo, client)
 

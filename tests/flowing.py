@@ -76,7 +76,8 @@ def running_flow(
 ) -> Iterator[Flow]:
     """A gateway with all `PROVIDERS` at one scripted upstream.
 
-    `extra`: more sections; `provider`: more keys for each provider; `keep`: more keys for the store.
+    `extra`: more sections; `provider`: more keys for each provider; `keep`: more keys for the store. Nothing is
+    tried twice, so that a script says what the upstream is sent; `provider="retries = …"` changes that.
     """
     database = folder / "flow.db" if store == "sqlite" else None
     with ExitStack() as stack:
@@ -85,8 +86,7 @@ def running_flow(
         providers = "".join(
             f"[providers.{name}]\nuses = {uses!r}\nbase_url = {upstream.base_url!r}\napi_key = 'sk-upstream-secret'\n"
             "retries = 0\n"
-            "dialect = 'chat'\n"
-            f"{provider}\n"
+            f"dialect = 'chat'\n{provider if 'retries' in provider else f'retries = 0{chr(10)}{provider}'}\n"
             for name, uses in PROVIDERS.items()
         )
         models = f'[models]\ndemo = false\ndefault = "{PLAIN}"\n[models.aliases]\n"gpt-alias" = "{DEEPSEEK}"\n'

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from bench.robustness import backpressure, disconnect, drain, kill
+from bench.robustness import backpressure, disconnect, drain, fuzz, kill
 from bench.robustness.report import Report, show
 
 CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[Report]]]] = {
@@ -19,6 +19,7 @@ CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[
     "backpressure": (backpressure.check, lambda: backpressure.check(15, 30_000_000)),
     "drain": (drain.check, lambda: drain.check(6)),
     "kill": (kill.check, lambda: kill.check(3)),
+    "fuzz": (fuzz.check, lambda: fuzz.check(600, stride=20)),
 }
 """Name → the whole check, and a quick form of it."""
 

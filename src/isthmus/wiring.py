@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +37,13 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             served[name] = await _serve_provider(name, settings, config, stack)
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
+        key = envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
         store = open_store(config.store.url, durability=config.store.durability)
         gateway = Gateway(
             Directory(
                 served=served,
                 default=config.models.default or None,
-                aliases=config.models.aliases,
+                aliases=_aliases(config),
                 fallbacks=config.models.fallbacks,
             ),
             store,
@@ -50,7 +51,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 strict=config.plan.strict,
                 repair_budget=config.plan.repair_budget,
                 max_chain=config.store.max_chain,
-                envelope_key=envelope_key(config.store.url),
+                envelope_key=key,
             ),
             now=time.time,
             new_id=new_id,
@@ -58,6 +59,13 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         stack.push_async_callback(gateway.aclose)
         await gateway.recover()
         yield gateway
+
+
+def _aliases(config: Config) -> Mapping[str, str]:
+    """With nothing but the demo model, every name means it: a client may keep the name it always sends."""
+    if list(config.providers) == ["demo"] and "*" not in config.models.aliases and config.models.default:
+        return {**config.models.aliases, "*": config.models.default}
+    return config.models.aliases
 
 
 def new_id(prefix: str) -> str:
@@ -186,7 +194,7 @@ def http_endpoint(
         elif facts.auth != "none":
             headers[facts.auth] = settings.api_key
     headers |= settings.headers
-    direct = settings.proxy == "direct"
+    direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     return Endpoint(
         provider=name,
         url=f"{base.rstrip('/')}/{path.lstrip('/')}",

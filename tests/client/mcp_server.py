@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 server = MCPServer("test")
 
@@ -18,7 +19,7 @@ def search(query: str, limit: int = 3) -> str:
 @server.tool()
 def fail() -> str:
     """Always fail."""
-    raise ValueError("the index is gone")
+    raise ToolError("the index is gone")
 
 
 def extra() -> str:
@@ -30,7 +31,7 @@ def extra() -> str:
 async def grow(ctx: Context) -> str:
     """Add a tool."""
     server.add_tool(extra, name="extra")
-    await ctx.session.send_tool_list_changed()
+    await ctx.notify_tools_changed()
     return "grown"
 
 

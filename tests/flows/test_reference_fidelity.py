@@ -284,12 +284,14 @@ def test_a_background_request_really_runs_in_the_background(flow: Flow) -> None:
 
 
 def test_a_conversation_that_we_do_not_keep_is_not_echoed_as_if_we_did(flow: Flow) -> None:
-    answer = flow.post("/v1/responses", {"model": PLAIN, "input": "hi", "conversation": "conv_1"})
-    assert answer.status == 400
-    assert answer.error["param"] == "conversation"
+    flow.script(chat("ok"))
+    response = flow.create({"model": PLAIN, "input": "hi", "conversation": "conv_1"})
+    assert "conversation" not in response
+    assert [(said["path"], said["action"]) for said in response["isthmus"]["diagnostics"]] == [
+        ("conversation", "ignored")
+    ]
     both = {"model": PLAIN, "input": "hi", "conversation": "conv_1", "previous_response_id": "resp_1"}
     assert flow.post("/v1/responses", both).error["code"] == "mutually_exclusive_parameters"
-    assert flow.sent == []
 
 
 def _parts(message: Json) -> list[Json]:

@@ -40,9 +40,7 @@ def echo_request(request: Request, *, instructions: str | None = None) -> JsonOb
     }
     if body.get("user") is not None:
         echo["user"] = body.get("user")
-    conversation = body.get("conversation")
-    if conversation is not None:
-        echo["conversation"] = {"id": conversation} if isinstance(conversation, str) else conversation
+    # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
     return echo
 
 

@@ -63,6 +63,9 @@ class Plan:
     reasoning_as: Literal["text", "summary"] = "text"
     """Where the model's thinking is shown: a client that asks for summaries (Codex) looks nowhere else."""
 
+    leaks: Mapping[str, JsonObject | None] | None = None
+    """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
+
     @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:
         return self.compatibility.decisions
@@ -121,9 +124,22 @@ def plan_request(
         taken_call_ids=frozenset(
             item["call_id"] for item in items if isinstance(item.get("call_id"), str) and item["call_id"]
         ),
+        leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, capabilities.messages),
         reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
+
+
+def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:
+    """Looked for only where the model's data says so and tools were offered; in strict mode text stays what it is."""
+    if not reply.leaked_tools or strict:
+        return None
+    functions = {
+        declared.identity.provider_name: declared.parameters
+        for declared in tools.declarations
+        if declared.identity is not None and declared.identity.provider_type == "function"
+    }
+    return functions or None
 
 
 def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:

@@ -25,15 +25,18 @@ async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObj
     """Start both, wait for Codex, stop the gateway; Codex's exit code."""
     stop = asyncio.Event()
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    gateway = asyncio.create_task(serve(config, started=lambda url, _: address.set_result(url), stop=stop))
-    await asyncio.wait([gateway, address], return_when=asyncio.FIRST_COMPLETED)
-    if gateway.done():
-        gateway.result()  # it did not start: this says why
+    gateway = asyncio.create_task(serve(config, started=lambda where, _: address.set_result(where), stop=stop))
+    gateway.add_done_callback(lambda ended: address.done() or address.cancel())
+    try:
+        url = await address
+    except asyncio.CancelledError:
+        await gateway  # it did not start: this says why
+        raise
     try:
         with tempfile.TemporaryDirectory(prefix="isthmus-codex-") as folder:
             file = Path(folder) / "models.json"
             file.write_bytes(msgspec.json.encode(catalogue))
-            settings = Settings(f"{address.result()}/v1", model, str(file))
+            settings = Settings(f"{url}/v1", model, str(file))
             return await _carry_out([str(binary), *overrides(settings), *arguments])
     finally:
         stop.set()

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus import __version__
+from isthmus.cli.codex_commands import codex_app
 from isthmus.cli.config_commands import config_app
 from isthmus.cli.explain_command import explain
 from isthmus.cli.init_command import init
@@ -66,6 +67,7 @@ app.command()(init)
 app.command()(explain)
 app.add_typer(providers_app)
 app.add_typer(config_app)
+app.add_typer(codex_app)
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ the calls that are left open on purpose. Messages that need nothing come back as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from isthmus.client.calls import ToolCall
-from isthmus.client.messages import Message, TextPart, ToolResultPart
+from isthmus.client.messages import Message, TextPart, ToolCallPart, ToolResultPart
 
 UNANSWERED: Final = "the call was cancelled before it had a result"
 
@@ -26,18 +26,17 @@ class Repaired:
 
 def repair(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
     """Put results behind their calls, answer what is dangling, drop what answers nothing."""
-    unused = [(at, part) for at, message in enumerate(messages) for part in message.tool_results]
-    last = max((at for at, message in enumerate(messages) if message.tool_calls), default=-1)
-    still_open = keep_open and all(message.role == "tool" for message in messages[last + 1 :])
-    made: list[Message] = []
     notes: list[str] = []
+    spoken = [_without_results(message, notes) for message in messages]
+    unused = [(at, part) for at, message in enumerate(messages) for part in message.tool_results]
+    last = max((at for at, message in enumerate(spoken) if message is not None and message.tool_calls), default=-1)
+    still_open = keep_open and all(message is None for message in spoken[last + 1 :])
+    made: list[Message] = []
     waiting: list[ToolCall] = []
-    for at, message in enumerate(messages):
-        if message.role == "tool":
+    for at, message in enumerate(spoken):
+        if message is None:
             continue
         made.append(message)
-        if not message.tool_calls:
-            continue
         results: list[ToolResultPart] = []
         for call in message.tool_calls:
             found = next((entry for entry in unused if entry[0] > at and entry[1].call_id == call.id), None)
@@ -53,6 +52,19 @@ def repair(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
             made.append(_as_before(messages, at, results))
     notes += [f"a result for `{part.call_id}` answers no call; it was dropped" for _, part in unused]
     return Repaired(made, tuple(notes), tuple(waiting))
+
+
+def _without_results(message: Message, notes: list[str]) -> Message | None:
+    """What a message says besides results; `None` where that is nothing. Only assistants make calls."""
+    rest = tuple(part for part in message.content if not isinstance(part, ToolResultPart))
+    if message.role != "assistant" and any(isinstance(part, ToolCallPart) for part in rest):
+        rest = tuple(part for part in rest if not isinstance(part, ToolCallPart))
+        notes.append(f"a call in a `{message.role}` message was dropped; only assistants make calls")
+    if rest == message.content and message.role != "tool":
+        return message
+    if not rest:
+        return None
+    return replace(message, role="user" if message.role == "tool" else message.role, content=rest)
 
 
 def cancelled_part(call: ToolCall, words: str = UNANSWERED) -> ToolResultPart:

@@ -206,7 +206,7 @@ class HttpBackend:
 def _decoder(plan: Plan) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
         return ResponsesDecoder(plan.reply)
-    return ChatDecoder(plan.reply)
+    return ChatDecoder(plan.reply, plan.leaks)
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:

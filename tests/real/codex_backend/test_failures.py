@@ -209,3 +209,28 @@ async def test_a_closed_thread_leaves_the_process_too(tmp_path: Path) -> None:
                 return
             await asyncio.sleep(0.05)
         pytest.fail("the thread is still loaded")
+
+
+@in_loop
+async def test_a_thread_that_nobody_waited_for_is_closed_as_soon_as_it_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig(tmp_path) as codex:
+        process = await codex.supervisor.process()
+        asked, sent, send = [], asyncio.Event(), process.request
+
+        async def request(method: str, params: dict[str, Any], **options: Any) -> dict[str, Any]:
+            asked.append(method)
+            sent.set()
+            return await send(method, params, **options)
+
+        monkeypatch.setattr(process, "request", request)
+        starting = asyncio.create_task(codex.sessions.start(spec()))
+        await sent.wait()
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        (reaper,) = codex.sessions._reapers
+        await reaper
+        assert codex.sessions.count == 0
+        assert asked == ["thread/start", "thread/unsubscribe"]

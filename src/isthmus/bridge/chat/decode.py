@@ -7,6 +7,7 @@ nearly every token: one JSON decode, a few look-ups, one delta.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +16,12 @@ from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.chat.calls import CallReader
 from isthmus.bridge.chat.failures import read_error
 from isthmus.bridge.chat.logprobs import read_logprobs
+from isthmus.bridge.chat.markup import LeakedTools
 from isthmus.bridge.chat.thinking import ThinkTags
 from isthmus.bridge.chat.usage import UsageReader, find_usage
 from isthmus.bridge.deltas import (
     Annotation,
+    CallOpened,
     Delta,
     Failed,
     Finished,
@@ -39,14 +42,16 @@ _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class ChatDecoder:
     """Decodes one upstream answer: either chunks one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_calls", "_fields", "_finish_reasons", "_hosted", "_tags", "_usage", "done")
+    __slots__ = ("_calls", "_fields", "_finish_reasons", "_hosted", "_leaked", "_tags", "_usage", "done")
 
-    def __init__(self, rules: ReplyRules) -> None:
+    def __init__(self, rules: ReplyRules, leaks: Mapping[str, JsonObject | None] | None = None) -> None:
+        """`leaks`: the tools whose markup may stand in the text, by name, with their schemas."""
         self._fields = tuple(rules.reasoning_fields)
         self._finish_reasons = rules.finish_reasons
         self._usage = UsageReader(rules)
         self._calls = CallReader()
         self._tags = ThinkTags() if rules.think_tags else None
+        self._leaked = LeakedTools(rules.leaked_tools, leaks) if rules.leaked_tools and leaks else None
         self._hosted = False
         self.done = False
         """Whether the upstream said `[DONE]`."""
@@ -130,8 +135,10 @@ class ChatDecoder:
         texts: list[Delta] = []
         if message.get("content"):
             self._content(message["content"], choice, texts)
-        if self._tags is not None:
-            self._tags.end(texts)
+        self._end_text(texts)
+        if any(isinstance(delta, CallOpened) for delta in texts):  # leaked calls stand where they were said
+            out.extend(texts)
+            texts = []
         out.extend(delta for delta in texts if not isinstance(delta, Text))
         rest: list[Delta] = []
         self._rest(message, rest)
@@ -152,14 +159,34 @@ class ChatDecoder:
 
     def _content(self, content: Any, choice: JsonObject, out: list[Delta]) -> None:
         if isinstance(content, str):
-            if self._tags is not None:
-                self._tags.feed(content, out)
-            else:
-                logprobs = choice.get("logprobs")
+            logprobs = choice.get("logprobs")
+            if self._tags is None and (self._leaked is None or logprobs):
                 out.append(Text(content, _logprobs(logprobs)) if logprobs else Text(content))
+            else:
+                self._marked(content, out)
         elif isinstance(content, list):
             for part in content:
                 self._part(part, choice, out)
+
+    def _marked(self, content: str, out: list[Delta]) -> None:
+        """Text that may hold markup: think tags first, then tool calls in what is left."""
+        if self._leaked is None:
+            assert self._tags is not None
+            self._tags.feed(content, out)
+            return
+        plain: list[Delta] = [Text(content)]
+        if self._tags is not None:
+            plain = []
+            self._tags.feed(content, plain)
+        self._look_for_calls(plain, out)
+
+    def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
+        assert self._leaked is not None
+        for delta in plain:
+            if isinstance(delta, Text):
+                self._leaked.feed(delta.text, out)
+            else:
+                out.append(delta)
 
     def _part(self, part: Any, choice: JsonObject, out: list[Delta]) -> None:
         if isinstance(part, str):
@@ -189,6 +216,8 @@ class ChatDecoder:
             out.append(VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
         if calls:
+            if self._leaked is not None:
+                self._leaked.end(out)
             self._calls.read(calls, out)
         legacy = delta.get("function_call")
         if isinstance(legacy, dict):
@@ -235,9 +264,18 @@ class ChatDecoder:
             out.append(Finished(self._finish_reasons.get(reason, reason)))
 
     def _flush(self, out: list[Delta]) -> None:
-        if self._tags is not None:
-            self._tags.end(out)
+        self._end_text(out)
         self._calls.end(out)
+
+    def _end_text(self, out: list[Delta]) -> None:
+        held: list[Delta] = []
+        if self._tags is not None:
+            self._tags.end(held)
+        if self._leaked is None:
+            out.extend(held)
+        else:
+            self._look_for_calls(held, out)
+            self._leaked.end(out)
 
 
 def _logprobs(given: Any) -> list[dict[str, Any]] | None:

@@ -8,14 +8,14 @@ planner decides about them. `ChatRequest.path` turns a planner's path back into 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 import msgspec
 
 from isthmus.bridge.chat.receive_messages import translate_messages
-from isthmus.bridge.chat.receive_tools import translate_choice, translate_tools
+from isthmus.bridge.chat.receive_tools import ToolOrigin, translate_choice, translate_tools
 from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.chat import CreateChatCompletion
@@ -29,21 +29,35 @@ class ChatRequest:
     request: Request
     include_usage: bool
     legacy_functions: bool
-    origins: Mapping[int, str]
+    origins: Origins
+
+    def path(self, path: str) -> str:
+        return self.origins.path(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What the caller wrote where: the way back from a planner's path."""
+
+    messages: Mapping[int, str]
     """Index of each input item → the message it came from."""
+    tools: Sequence[ToolOrigin]
 
     def path(self, path: str) -> str:
         """A planner's path in the caller's own words: `input[3]` → `messages[2]`."""
         renamed = _PATHS.get(path)
         if renamed is not None:
             return renamed
-        found = _INPUT.match(path)
+        found = _INDEXED.match(path)
         if found is None:
             return path
-        return self.origins.get(int(found[1]), "messages") + found[2]
+        index, rest = int(found[2]), found[3]
+        if found[1] == "input":
+            return self.messages.get(index, "messages") + rest
+        return self.tools[index].path(rest) if index < len(self.tools) else path
 
 
-_INPUT: Final = re.compile(r"^input\[(\d+)\](.*)$", re.DOTALL)
+_INDEXED: Final = re.compile(r"^(input|tools)\[(\d+)\](.*)$", re.DOTALL)
 _PATHS: Final = {
     "input": "messages",
     "text.format": "response_format",
@@ -80,11 +94,12 @@ def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
     chat = _checked(body)
     if not chat["messages"]:
         raise RequestRefused("`messages` is empty; send at least one message", code="invalid_value", param="messages")
-    items, origins = translate_messages(chat["messages"])
+    items, messages = translate_messages(chat["messages"])
     translated: JsonObject = {name: value for name, value in body.items() if name not in _TRANSLATED}
     translated["input"] = items
     translated["store"] = bool(chat.get("store"))
-    tools = translate_tools(chat.get("tools"), chat.get("functions"), chat.get("web_search_options"))
+    tools, places = translate_tools(chat.get("tools"), chat.get("functions"), chat.get("web_search_options"))
+    origins = Origins(messages, places)
     if tools:
         translated["tools"] = tools
     choice = translate_choice(chat.get("tool_choice"), chat.get("function_call"))
@@ -147,16 +162,13 @@ def _translate_format(given: JsonObject) -> JsonObject:
     return {"type": "json_schema", **inner}
 
 
-def _parse(translated: JsonObject, origins: Mapping[int, str]) -> Request:
+def _parse(translated: JsonObject, origins: Origins) -> Request:
     """Errors of the common parser speak of `input`; the caller wrote `messages`."""
     try:
         return parse_request(translated)
     except RequestRefused as error:
         if error.param is None:
             raise
-        param = _PATHS.get(error.param, error.param)
-        found = _INPUT.match(param)
-        if found is not None:
-            param = origins.get(int(found[1]), "messages") + found[2]
+        param = origins.path(error.param)
         message = error.message.replace(f"`{error.param}`", f"`{param}`")
         raise RequestRefused(message, code=error.code, param=param) from error

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class ToolOrigin:
+    """Where the caller wrote a tool, and where its fields are."""
+
+    tool: str
+    fields: str
+
+    def path(self, rest: str) -> str:
+        return self.tool + rest if rest in ("", ".type") else self.fields + rest
+
+
 def translate_tools(
     tools: Sequence[JsonObject] | None, functions: Sequence[JsonObject] | None, web_search: JsonObject | None
-) -> list[JsonObject]:
-    translated = [_translate_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools or ())]
-    translated += [{"type": "function", **function} for function in functions or ()]
+) -> tuple[list[JsonObject], list[ToolOrigin]]:
+    """Tools in the spelling of Responses, and for each the place it came from."""
+    translated: list[JsonObject] = []
+    origins: list[ToolOrigin] = []
+    for index, tool in enumerate(tools or ()):
+        path = f"tools[{index}]"
+        translated.append(_translate_tool(tool, path))
+        nested = tool.get("type") in ("function", "custom") and isinstance(tool.get(tool["type"]), dict)
+        origins.append(ToolOrigin(path, f"{path}.{tool['type']}" if nested else path))
+    for index, function in enumerate(functions or ()):
+        translated.append({"type": "function", **function})
+        origins.append(ToolOrigin(f"functions[{index}]", f"functions[{index}]"))
     if web_search is not None:
         translated.append({"type": "web_search", **_web_search(web_search)})
-    return translated
+        origins.append(ToolOrigin("web_search_options", "web_search_options"))
+    return translated, origins
 
 
 def translate_choice(choice: str | JsonObject | None, legacy: str | JsonObject | None) -> str | JsonObject | None:

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.codex.methods import ThreadSpec, open_thread
+from isthmus.upstream.codex.methods import Methods, ThreadSpec, open_thread
 from isthmus.upstream.codex.process import CodexProcess
 from isthmus.upstream.codex.supervisor import Health, Supervisor
 from isthmus.upstream.codex.thread import CodexThread
@@ -40,6 +40,7 @@ class CodexSessions:
         self._threads: dict[str, CodexThread] = {}
         self._starting = 0
         self._sweeper: asyncio.Task[None] | None = None
+        self._reapers: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> CodexSessions:
         self._sweeper = asyncio.create_task(self._sweep_forever())
@@ -63,7 +64,7 @@ class CodexSessions:
         self._starting += 1
         try:
             process = await self._supervisor.process()
-            methods, thread_id = await open_thread(process, spec)
+            methods, thread_id = await self._open(process, spec)
             thread = CodexThread(process, methods, thread_id, spec, clock=self._clock)
             self._threads[thread_id] = thread
         finally:
@@ -75,6 +76,17 @@ class CodexSessions:
                 await thread.close()
                 raise
         return thread
+
+    async def _open(self, process: CodexProcess, spec: ThreadSpec) -> tuple[Methods, str]:
+        """Whoever leaves while Codex is making a thread leaves it behind: it is closed as soon as it has a name."""
+        opening = asyncio.create_task(open_thread(process, spec))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            reaper = asyncio.create_task(_close_unwanted(opening, process))
+            self._reapers.add(reaper)
+            reaper.add_done_callback(self._reapers.discard)
+            raise
 
     def get(self, thread_id: str) -> CodexThread | None:
         thread = self._threads.get(thread_id)
@@ -119,6 +131,7 @@ class CodexSessions:
                 await self._sweeper
             self._sweeper = None
         await self._supervisor.close()
+        await asyncio.gather(*self._reapers)
         self._threads = {}
 
     async def _make_room(self) -> None:
@@ -142,3 +155,9 @@ class CodexSessions:
         while True:
             await asyncio.sleep(self._sweep_seconds)
             await self.sweep()
+
+
+async def _close_unwanted(opening: asyncio.Task[tuple[Methods, str]], process: CodexProcess) -> None:
+    with contextlib.suppress(UpstreamFailed):
+        methods, thread_id = await opening
+        await methods.close(process, thread_id)

@@ -1,0 +1,155 @@
+"""MCP servers of the official SDK, as processes: over stdio and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from isthmus import Bridge, http, stdio
+from isthmus.client.mcp import McpServer, McpTarget, _adopt, scoped_name
+from isthmus.errors import ConfigError, RequestRefused
+from isthmus.testing import ScriptedModel, say
+
+SERVER = str(Path(__file__).with_name("mcp_server.py"))
+STDIO = stdio(sys.executable, SERVER, "stdio")
+
+
+@asynccontextmanager
+async def target(transport: str) -> AsyncIterator[McpTarget]:
+    if transport == "stdio":
+        yield STDIO
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, SERVER, "http", str(port), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    try:
+        await _listening(port)
+        yield http(f"http://127.0.0.1:{port}/mcp", headers={"x-test": "1"})
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _listening(port: int) -> None:
+    for _ in range(1000):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            await writer.wait_closed()
+            return
+    raise TimeoutError("the MCP server did not start")
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_9_tools_of_a_server_run_and_fail_as_results(transport: str) -> None:
+    async def main() -> None:
+        calls = [
+            ("a", "github_search", {"query": "x", "limit": 2}),
+            ("b", "github_fail", {}),
+            ("c", "github_search", {}),
+        ]
+        model = ScriptedModel([say(calls=calls), "ok"])
+        async with target(transport) as where, Bridge(connect=model) as bridge:
+            await bridge.add_mcp(where, name="github")
+            run = await bridge.run("any", "Go.")
+            assert run.output == "ok"
+            assert [one.status for one in run.tool_results] == ["ok", "error", "invalid_arguments"]
+            assert run.tool_results[0].text == "2 hits for x"
+            assert "the index is gone" in run.tool_results[1].text
+
+    asyncio.run(main())
+
+
+def test_9_two_servers_may_have_a_tool_of_the_same_name() -> None:
+    async def main() -> None:
+        model = ScriptedModel(
+            [say(calls=[("a", "one_search", {"query": "x"}), ("b", "two_search", {"query": "y"})]), "ok"]
+        )
+        async with Bridge(connect=model) as bridge:
+            await asyncio.gather(bridge.add_mcp(STDIO, name="one"), bridge.add_mcp(STDIO, name="two"))
+            run = await bridge.run("any", "Go.")
+            assert [one.text for one in run.tool_results] == ["3 hits for x", "3 hits for y"]
+            with pytest.raises(RequestRefused, match="already an MCP server `one`"):
+                await bridge.add_mcp(STDIO, name="one")
+
+    asyncio.run(main())
+
+
+def test_9_a_changed_list_is_read_again() -> None:
+    async def main() -> None:
+        async with Bridge(connect=ScriptedModel()) as bridge:
+            server = await bridge.add_mcp(STDIO, name="s")
+            assert server is not None
+            await asyncio.sleep(0.2)  # the subscription has no event of its own to wait for
+            (grow,) = [one for one in bridge.tools if one.name == "s_grow"]
+            await bridge.execute([{"id": "c", "name": grow.name, "arguments": {}}])
+            for _ in range(500):
+                if any(one.name == "s_extra" for one in bridge.tools):
+                    break
+                await asyncio.sleep(0.01)
+            assert "s_extra" in [one.name for one in bridge.tools]
+
+    asyncio.run(main())
+
+
+def test_9_closing_the_bridge_ends_the_server_and_its_tools() -> None:
+    async def main() -> None:
+        async with Bridge(connect=ScriptedModel()) as bridge:
+            server = await bridge.add_mcp(STDIO, name="s")
+            assert server is not None
+            tools = list(server.tools)
+        assert bridge.tools == []
+        async with Bridge(connect=ScriptedModel()) as bridge:
+            (result, *_) = await bridge.execute(
+                [{"id": "c", "name": "s_search", "arguments": {"query": "x"}}], tools=tools
+            )
+            assert "not connected" in result.text
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("where", [stdio(sys.executable, "-c", "raise SystemExit(3)"), http("http://127.0.0.1:9/mcp")])
+def test_9_a_server_that_cannot_be_reached_is_an_error_unless_it_is_not_required(where: McpTarget) -> None:
+    async def main() -> None:
+        async with Bridge(connect=ScriptedModel(["fine"])) as bridge:
+            with pytest.raises(ConfigError, match="MCP server `gone`"):
+                await bridge.add_mcp(where, name="gone")
+            assert await bridge.add_mcp(where, name="gone", required=False) is None
+            assert (await bridge.run("any", "Go.")).output == "fine"
+
+    asyncio.run(main())
+
+
+def test_9_one_bad_tool_costs_only_itself() -> None:
+    def entry(name: str, schema: Any) -> Any:
+        return SimpleNamespace(name=name, description="d" * 5_000, input_schema=schema)
+
+    handler = McpServer(STDIO, "s")._handler
+    tools, problems = _adopt("s", [entry("good", {"type": "object"}), entry("bad", {"type": "nonsense"})], handler)
+    assert [one.name for one in tools] == ["s_good"]
+    assert len(problems) == 1
+    assert "`bad`" in problems[0]
+
+
+def test_9_scoped_names_stay_within_what_providers_accept() -> None:
+    assert scoped_name("github", "search/repos") == "github_search_repos"
+    one, two = scoped_name("server", "x" * 90 + "1"), scoped_name("server", "x" * 90 + "2")
+    assert len(one) == len(two) == 64
+    assert one != two
