@@ -142,8 +142,8 @@ class _Connection(asyncio.Protocol):
             self._task.cancel()
 
 
-def delta(text: str, *, finish: str | None = None) -> bytes:
+def delta(text: str = "", *, finish: str | None = None, **more: Any) -> bytes:
     """One chunk of a stream, with everything that real ones carry."""
-    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    choice = {"index": 0, "delta": {"content": text, **more}, "finish_reason": finish}
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "model"}
     return b"data: " + json.dumps({**head, "choices": [choice]}).encode() + b"\n\n"

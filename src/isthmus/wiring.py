@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import time
@@ -17,6 +18,7 @@ from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.ports import Backend
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
@@ -58,6 +60,10 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         )
         stack.push_async_callback(gateway.aclose)
         await gateway.recover()
+        rule = Retention(config.store.keep_days, config.store.max_bytes)
+        if rule.limited:
+            pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
+            stack.callback(pruning.cancel)
         yield gateway
 
 

@@ -20,6 +20,7 @@ from isthmus.cli.explain_command import explain
 from isthmus.cli.init_command import init
 from isthmus.cli.providers_commands import providers_app
 from isthmus.cli.serve_command import serve
+from isthmus.cli.store_commands import store_app
 from isthmus.cli.terminal import say_error
 from isthmus.errors import IsthmusError
 
@@ -67,6 +68,7 @@ app.command()(init)
 app.command()(explain)
 app.add_typer(providers_app)
 app.add_typer(config_app)
+app.add_typer(store_app)
 app.add_typer(codex_app)
 
 

@@ -40,6 +40,8 @@ MODELS = [pytest.param(DEEPSEEK, id="deepseek"), pytest.param(GLM, id="glm"), py
 CLASSIC, LITE, UNKNOWN, OURS = "gpt-5.5", "gpt-6.1-sol", "my-local-model", "ours"
 """How Codex sees the model: `tools` in the request; code mode with `additional_tools`; no metadata; our catalogue."""
 
+NOWHERE = "http://127.0.0.1:9"
+
 PATCH = "*** Begin Patch\n*** Add File: hello.txt\n+hello world\n*** End Patch\n"
 
 _QUIET = """
@@ -121,6 +123,7 @@ class Rig:
         provider: str = "request_max_retries = 0\nstream_max_retries = 0",
         tables: str = "",
         command: tuple[str, ...] = ("exec",),
+        proxy: str = NOWHERE,
     ) -> Outcome:
         """Run it: `root` keys, keys of the `provider` block and more `tables` are TOML text for its configuration."""
         assert BINARY is not None
@@ -135,7 +138,12 @@ class Rig:
         )
         line = [str(BINARY), *command, "--skip-git-repo-check", "--json", *arguments, prompt]
         ended = subprocess.run(
-            line, cwd=self.work, env=environment(self.home), stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+            line,
+            cwd=self.work,
+            env=environment(self.home, proxy),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
         )
         events = [json.loads(row) for row in ended.stdout.decode().splitlines() if row.startswith("{")]
         return Outcome(ended.returncode, events, ended.stderr.decode())
@@ -149,20 +157,21 @@ class Rig:
 
 
 @contextmanager
-def rig(folder: Path, *steps: Step, target: str = DEEPSEEK, server: str = "") -> Iterator[Rig]:
+def rig(folder: Path, *steps: Step, target: str = DEEPSEEK, heartbeat: str = "200ms") -> Iterator[Rig]:
     """Gateway and scripted model; every name that Codex may use leads to `target`."""
-    with ScriptedUpstream.running(steps) as upstream, running_gateway_server(_config(upstream, target, server)) as gate:
-        yield Rig(folder, upstream, gate, target)
+    with ScriptedUpstream.running(steps) as upstream:
+        config = gateway_config(upstream.base_url, target, heartbeat)
+        with running_gateway_server(config) as gateway:
+            yield Rig(folder, upstream, gateway, target)
 
 
-def environment(home: Path) -> dict[str, str]:
-    nowhere = "http://127.0.0.1:9"
+def environment(home: Path, proxy: str = NOWHERE) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "CODEX_HOME": str(home),
-        "HTTP_PROXY": nowhere,
-        "HTTPS_PROXY": nowhere,
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
         "NO_PROXY": "127.0.0.1,localhost",
     }
 
@@ -205,13 +214,12 @@ def patch_call(slug: str) -> tuple[str, Json]:
     return "apply_patch", {"input": PATCH}
 
 
-def _config(upstream: ScriptedUpstream, target: str, server: str) -> str:
+def gateway_config(base_url: str, target: str, heartbeat: str = "200ms") -> str:
     name = target.partition("/")[0]
     return f"""
 [server]
 port = 0
-heartbeat = "200ms"
-{server}
+heartbeat = "{heartbeat}"
 [store]
 url = "memory:"
 [models]
@@ -219,7 +227,7 @@ default = "{target}"
 aliases = {{ "*" = "{target}" }}
 demo = false
 [providers.{name}]
-base_url = "{upstream.base_url}"
+base_url = "{base_url}"
 api_key = "sk-scripted"
 retries = 0
 """

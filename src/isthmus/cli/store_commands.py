@@ -1,0 +1,126 @@
+"""`isthmus store stats | prune | export`: look after the stored responses, also while the gateway runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from isthmus.ports import Store, StoreStats
+
+store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
+StoreOption = Annotated[str | None, typer.Option("--store", help="`sqlite:PATH`, in place of the config's store.")]
+_T = TypeVar("_T")
+
+
+@store_app.command()
+def stats(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """How much is stored, and since when."""
+    found = _with_store(config, store, lambda opened: opened.stats())
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        typer.echo(_describe(found))
+
+
+@store_app.command()
+def prune(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    days: Annotated[float | None, typer.Option(help="Forget what was not continued for so many days.")] = None,
+    max_size: Annotated[
+        str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')
+    ] = None,
+) -> None:
+    """Forget old responses: by the config's limits, or by those given here."""
+    from isthmus.config import load_config
+    from isthmus.config.quantities import parse_size
+    from isthmus.gateway.retention import Retention, prune_once
+
+    settings = load_config(config, overrides={"store.url": store}).config.store
+    rule = Retention(
+        keep_days=settings.keep_days if days is None else days,
+        max_bytes=settings.max_bytes if max_size is None else parse_size(max_size),
+    )
+    if days is not None and max_size is None:
+        rule = Retention(keep_days=days)
+    elif max_size is not None and days is None:
+        rule = Retention(max_bytes=rule.max_bytes)
+    pruned = _with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
+    typer.echo(f"forgot {pruned.responses} responses, {pruned.bytes:,} bytes")
+
+
+@store_app.command()
+def export(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")] = None,
+) -> None:
+    """Write every stored response as one JSON object per line, oldest first."""
+
+    async def write(opened: Store) -> int:
+        count = 0
+        target = output.open("wb") if output is not None else sys.stdout.buffer
+        try:
+            async for line in opened.export():
+                target.write(line if line.endswith(b"\n") else line + b"\n")
+                count += 1
+        finally:
+            if output is not None:
+                target.close()
+            else:
+                target.flush()
+        return count
+
+    count = _with_store(config, store, write)
+    typer.echo(f"exported {count} responses", err=True)
+
+
+def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
+    from isthmus.config import load_config
+    from isthmus.errors import ConfigError
+    from isthmus.store.open import open_store
+
+    settings = load_config(config, overrides={"store.url": url}).config.store
+    if settings.url.startswith("memory"):
+        raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
+
+    async def main() -> _T:
+        opened = open_store(settings.url, durability=settings.durability)
+        try:
+            return await use(opened)
+        finally:
+            await opened.aclose()
+
+    return asyncio.run(main())
+
+
+def _describe(found: StoreStats) -> str:
+    lines = {
+        "responses": f"{found.responses:,}",
+        "unfinished": f"{found.unfinished:,}",
+        "deleted": f"{found.deleted:,} (their ids are remembered)",
+        "pieces": f"{found.pieces:,} (shared items are counted once)",
+        "size": f"{found.bytes:,} bytes",
+        "oldest": _when(found.oldest),
+        "newest": _when(found.newest),
+    }
+    return "\n".join(f"{name:<12}{value}" for name, value in lines.items())
+
+
+def _when(moment: float | None) -> str:
+    return "-" if moment is None else datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

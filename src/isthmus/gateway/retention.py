@@ -1,0 +1,46 @@
+"""Old responses are forgotten: at the start, then every hour, by age and by size."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from isthmus.errors import IsthmusError
+from isthmus.ports import Pruned, Store
+
+log = logging.getLogger("isthmus.store")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    keep_days: float = 0.0
+    """0: for ever."""
+    max_bytes: int = 0
+    """0: no limit."""
+    every: float = 3600.0
+
+    @property
+    def limited(self) -> bool:
+        return self.keep_days > 0 or self.max_bytes > 0
+
+
+async def prune_once(store: Store, rule: Retention, now: float) -> Pruned:
+    """Forget what is over the limits now."""
+    return await store.prune(
+        older_than=now - rule.keep_days * 86_400 if rule.keep_days > 0 else None,
+        max_bytes=rule.max_bytes or None,
+    )
+
+
+async def keep_pruning(store: Store, rule: Retention, now: Callable[[], float]) -> None:
+    """Prune for as long as the gateway lives; a failure is logged and tried again the next time."""
+    while True:
+        try:
+            pruned = await prune_once(store, rule, now())
+            if pruned.responses:
+                log.info("store.pruned responses=%d bytes=%d", pruned.responses, pruned.bytes)
+        except IsthmusError as error:
+            log.error("store.prune.failed reason=%r", str(error))
+        await asyncio.sleep(rule.every)

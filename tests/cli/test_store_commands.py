@@ -1,0 +1,62 @@
+"""`isthmus store`: what a person sees of a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from isthmus.cli.main import app
+from isthmus.store.open import open_store
+from stored import turn
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = f"sqlite:{tmp_path}/x.db"
+
+    async def fill() -> None:
+        store = open_store(url)
+        await store.save(turn("resp_1", at=1000.0))
+        await store.save(turn("resp_2", at=2000.0))
+        await store.aclose()
+
+    asyncio.run(fill())
+    return url
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["store", *arguments], env={"NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_stats_tell_how_much_there_is(url: str) -> None:
+    shown = run("stats", "--store", url)
+    assert "responses   2" in shown
+    assert "1970-01-01 00:33:20 UTC" in shown
+    assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 2
+
+
+def test_export_writes_one_object_per_line(url: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    run("export", "--store", url, "-o", str(target))
+    assert [json.loads(line)["id"] for line in target.read_text().splitlines()] == ["resp_1", "resp_2"]
+
+
+def test_prune_forgets_by_the_limits_given(url: str) -> None:
+    assert "forgot 2 responses" in run("prune", "--store", url, "--days", "1")
+    assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 0
+
+
+def test_prune_by_size_leaves_age_alone(url: str) -> None:
+    assert "forgot 0 responses" in run("prune", "--store", url, "--max-size", "1GB")
+
+
+def test_a_memory_store_cannot_be_looked_at_from_outside() -> None:
+    result = CliRunner().invoke(app, ["store", "stats", "--store", "memory:"])
+    assert result.exit_code == 1
+    assert "lives and dies with its gateway" in result.output

@@ -1,0 +1,46 @@
+"""Old responses are forgotten, by age and by size, and a failing store does not end the pruning."""
+
+from __future__ import annotations
+
+import asyncio
+
+from isthmus.errors import ConfigError
+from isthmus.gateway.retention import Retention, keep_pruning, prune_once
+from isthmus.ports import Pruned
+from isthmus.store.memory import MemoryStore
+from stored import turn
+
+DAY = 86_400
+
+
+async def test_what_is_older_than_the_limit_is_forgotten() -> None:
+    store = MemoryStore()
+    await store.save(turn("old", at=0.0))
+    await store.save(turn("new", at=9.0 * DAY))
+    await prune_once(store, Retention(keep_days=5), now=10.0 * DAY)
+    assert await store.load("old") is None
+    assert await store.load("new") is not None
+
+
+async def test_without_limits_nothing_is_forgotten() -> None:
+    store = MemoryStore()
+    await store.save(turn("old", at=0.0))
+    assert (await prune_once(store, Retention(), now=10_000.0 * DAY)).responses == 0
+    assert not Retention().limited
+
+
+async def test_pruning_goes_on_after_a_failure() -> None:
+    class Failing(MemoryStore):
+        asked = 0
+
+        async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+            type(self).asked += 1
+            if self.asked == 2:
+                enough.set()
+            raise ConfigError("the disk is full", code="store_unavailable")
+
+    enough = asyncio.Event()
+    task = asyncio.create_task(keep_pruning(Failing(), Retention(keep_days=1, every=0.0), lambda: 0.0))
+    async with asyncio.timeout(5):
+        await enough.wait()
+    task.cancel()
