@@ -21,8 +21,17 @@ from typing import Any, Final
 
 import aiohttp
 
+from isthmus.bridge.codex.schema import text_input
+from isthmus.bridge.deltas import Text
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
+from isthmus.upstream.codex.catalog import with_plain_catalog
+from isthmus.upstream.codex.methods import ThreadSpec, TurnSpec
+from isthmus.upstream.codex.options import ProcessOptions, find_binary
+from isthmus.upstream.codex.process import start_process
+from isthmus.upstream.codex.session import CodexSessions
+from isthmus.upstream.codex.supervisor import Supervisor
+from isthmus.upstream.codex.thread import CodexThread
 
 MODEL: Final = "codex/gpt-5.5"
 TOOL: Final[JsonObject] = {
@@ -44,6 +53,7 @@ async def main() -> None:
                 await measure_threads(session, url, pid)
                 await measure_first_word(session, url, upstream.base_url)
                 await measure_crowd(session, url)
+        await measure_program_alone(Path(folder) / "codex-home")
         upstream._script.clear()
 
 
@@ -73,6 +83,32 @@ async def measure_threads(session: aiohttp.ClientSession, url: str, pid: int, co
     print(f"codex process, resident                  {before[0]:.0f} MB")
     print(f"one more thread that waits for its tools {(after[0] - before[0]) / count:.2f} MB in codex")
     print(f"                                         {(after[1] - before[1]) / count * 1000:.0f} kB in the gateway")
+
+
+async def measure_program_alone(home: Path, times: int = 40) -> None:
+    """The same first word without the gateway: what Codex itself takes."""
+    options = await with_plain_catalog(
+        ProcessOptions(binary=find_binary(), home=home, cwd=home.parent), home / "models.json"
+    )
+    new: list[float] = []
+    going_on: list[float] = []
+    async with CodexSessions(Supervisor(lambda: start_process(options))) as sessions:
+        await sessions.start(ThreadSpec("gpt-5.5", base_instructions=""))
+        for number in range(times):
+            began = time.perf_counter()
+            thread = await sessions.start(ThreadSpec("gpt-5.5", base_instructions=""))
+            new.append(await _heard(thread, f"q{number}", began))
+            going_on.append(await _heard(thread, "more", time.perf_counter()))
+    print(f"codex alone, new thread                  {_spread(new)}")
+    print(f"codex alone, thread that goes on         {_spread(going_on)}")
+
+
+async def _heard(thread: CodexThread, text: str, began: float) -> float:
+    heard = 0.0
+    async for delta in thread.run(TurnSpec((text_input(text),))):
+        if isinstance(delta, Text):
+            heard = heard or time.perf_counter() - began
+    return heard
 
 
 async def measure_crowd(session: aiohttp.ClientSession, url: str, clients: int = 20) -> None:

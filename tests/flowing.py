@@ -83,10 +83,10 @@ def running_flow(
     with ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream.running())
         url = f"sqlite:{database}" if database else "memory:"
+        once = "" if "retries" in provider else "retries = 0\n"
         providers = "".join(
             f"[providers.{name}]\nuses = {uses!r}\nbase_url = {upstream.base_url!r}\napi_key = 'sk-upstream-secret'\n"
-            "retries = 0\n"
-            f"dialect = 'chat'\n{provider if 'retries' in provider else f'retries = 0{chr(10)}{provider}'}\n"
+            f"dialect = 'chat'\n{once}{provider}\n"
             for name, uses in PROVIDERS.items()
         )
         models = f'[models]\ndemo = false\ndefault = "{PLAIN}"\n[models.aliases]\n"gpt-alias" = "{DEEPSEEK}"\n'

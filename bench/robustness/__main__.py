@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from bench.robustness import backpressure, disconnect, drain, fuzz, kill
+from bench.robustness import backpressure, chain, disconnect, drain, fuzz, kill
 from bench.robustness.report import Report, show
 
 CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[Report]]]] = {
@@ -20,6 +20,7 @@ CHECKS: dict[str, tuple[Callable[[], Awaitable[Report]], Callable[[], Awaitable[
     "drain": (drain.check, lambda: drain.check(6)),
     "kill": (kill.check, lambda: kill.check(3)),
     "fuzz": (fuzz.check, lambda: fuzz.check(600, stride=20)),
+    "chain": (chain.check, lambda: chain.check(60)),
 }
 """Name → the whole check, and a quick form of it."""
 

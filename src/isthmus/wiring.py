@@ -101,7 +101,12 @@ def envelope_key(store_url: str) -> bytes:
 
 
 async def _serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
-    provider = load_provider(settings.uses or name, [Path(folder) for folder in config.provider_folders])
+    provider = load_provider(
+        settings.uses or name,
+        [Path(folder) for folder in config.provider_folders],
+        models=settings.models,
+        place=f"providers.{name} in the configuration",
+    )
     if provider.capabilities().dialect == "codex":
         return await _serve_codex(name, provider, settings)
     base_url = settings.base_url
@@ -194,10 +199,10 @@ def http_endpoint(
         )
     path = provider.responses.path if native and provider.responses is not None else facts.path
     headers = dict(facts.headers)
-    if settings.api_key:
-        if facts.auth == "bearer":
+    if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
+        if facts.auth in ("bearer", "none"):
             headers["authorization"] = f"Bearer {settings.api_key}"
-        elif facts.auth != "none":
+        else:
             headers[facts.auth] = settings.api_key
     headers |= settings.headers
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process

@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from isthmus.bridge.assemble.assembler import Assembler, Ending, Seal
+from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.frame import Frame
+from isthmus.bridge.assemble.vendor import Seal
 from isthmus.bridge.contract import (
     applies_to,
     contract_failure,
@@ -80,7 +81,8 @@ class Turn:
             diagnostics=plan.diagnostics,
             held=plan.contract.held,
             taken_call_ids=plan.taken_call_ids,
-            seal=seal if plan.seals_reasoning else None,
+            seal=seal,
+            seals_text=plan.seals_reasoning,
             reasoning_as=reasoning_as or plan.reasoning_as,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from isthmus.cli.terminal import clean
+from isthmus.cli.terminal import clean, shorten
 from isthmus.client.calls import ToolCall, canonical_json
 from isthmus.client.events import (
     HistoryRepaired,
@@ -40,7 +40,8 @@ class ChatView:
         match event:
             case TextDelta(text) | RefusalDelta(text):
                 self._turn_to("text")
-                sys.stdout.write(text)
+                # A terminal would obey what a model writes; a file should hold it as it is.
+                sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
                 sys.stdout.flush()
             case ThinkingDelta(text) if self._thinking:
                 self._turn_to("thinking")
@@ -50,7 +51,7 @@ class ChatView:
             case ToolFinished(result):
                 sign, style = ("✓", "green") if result.ok else ("✗", "red")
                 words = "" if result.ok else f"{result.status}: "
-                shown = f" {result.name} {words}{_short(result.text)}"
+                shown = f" {result.name} {words}{shorten(result.text, _SHOWN)}"
                 self._line(Text.assemble((sign, style), (shown, "dim"), (f"  {result.duration:.1f} s", "dim")))
             case Retrying(error, _, wait):
                 self._line(Text(f"… trying again in {wait:.1f} s: {clean(str(error))}", "yellow"))
@@ -88,9 +89,5 @@ class ChatView:
 
 
 def _arguments(call: ToolCall) -> str:
-    return _short(canonical_json(call.arguments) if call.arguments is not None else call.raw_arguments)
-
-
-def _short(text: str) -> str:
-    line = clean(" ".join(text.split()))
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    text = canonical_json(call.arguments) if call.arguments is not None else call.raw_arguments
+    return shorten(text, _SHOWN)

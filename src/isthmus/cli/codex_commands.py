@@ -104,7 +104,10 @@ def _offer(settings: Any, model: str | None) -> tuple[str, JsonObject]:
     from isthmus.providers.codex_catalog import codex_catalogue, describe_offered, offered_models
 
     folders = [Path(folder) for folder in settings.provider_folders]
-    providers = {name: load_provider(given.uses or name, folders) for name, given in settings.providers.items()}
+    providers = {
+        name: load_provider(given.uses or name, folders, models=given.models)
+        for name, given in settings.providers.items()
+    }
     names = settings.models
     chosen = model or names.default
     if not chosen:

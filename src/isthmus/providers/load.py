@@ -3,8 +3,8 @@
 The layers of a provider, weakest first: the defaults of the capability page; the file's own facts; its
 `[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
 beats every glob, then the order of the file); and the same again for each file on top of it: the one that
-a user file `extends`, then the user's files of the same name, folder by folder. `schema` tells what a
-file may say.
+a user file `extends`, then the user's files of the same name, folder by folder; and last of all the model
+entries of the user's configuration. `schema` tells what a file may say.
 """
 
 from __future__ import annotations
@@ -36,9 +36,21 @@ def provider_names(user_dirs: Sequence[Path] = ()) -> list[str]:
     return sorted({*name_files(None), *(name for folder in user_dirs for name in name_files(folder))})
 
 
-def load_provider(name: str, user_dirs: Sequence[Path] = ()) -> Provider:
-    """The provider called `name` (or known by that alias); later folders override earlier ones and ours."""
+def load_provider(
+    name: str,
+    user_dirs: Sequence[Path] = (),
+    *,
+    models: Mapping[str, Mapping[str, Any]] | None = None,
+    place: str = "configuration",
+) -> Provider:
+    """The provider called `name` (or known by that alias); later folders override earlier ones and ours.
+
+    `models` are entries as in a file's `[models."glob"]`, stronger than every file; `place` is where they are
+    written, for those who ask where a fact comes from.
+    """
     sources = _gather(name, tuple(user_dirs), ())
+    if models:
+        sources.append(_read_entries(models, sources[-1].stem, place))
     head = _merge_heads(sources)
     return Provider(
         name=head.name or sources[-1].stem,
@@ -49,7 +61,7 @@ def load_provider(name: str, user_dirs: Sequence[Path] = ()) -> Provider:
         checked=head.checked,
         sources=tuple(head.sources),
         responses=head.responses,
-        files=tuple(source.label for source in sources),
+        files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
     )
@@ -184,6 +196,13 @@ def _read_user(path: Path) -> ProviderSource:
     if problems:
         raise ConfigError("\n".join(problems), metadata={"problems": problems})
     return _read(tomllib.loads(path.read_text(encoding="utf-8")), path.stem, str(path))
+
+
+def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str) -> ProviderSource:
+    problems = find_problems({"models": models}, stem)
+    if problems:
+        raise ConfigError("\n".join(f"{place}: {problem}" for problem in problems), metadata={"problems": problems})
+    return _read({"models": dict(models)}, stem, place)
 
 
 def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:

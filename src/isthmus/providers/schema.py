@@ -58,6 +58,8 @@ class AlternativeEndpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fi
     title: str = ""
     key_env: list[str] = []
     """Where the key differs from the main endpoint's; empty: the same."""
+    auth: str = ""
+    """How the key travels there; empty: as at the main endpoint."""
 
 
 class Endpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +81,9 @@ class Endpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def alternative(self, name: str) -> Endpoint:
         """This endpoint at another of its addresses."""
         other = self.alternatives[name]
-        return msgspec.structs.replace(self, base_url=other.base_url, key_env=other.key_env or self.key_env)
+        return msgspec.structs.replace(
+            self, base_url=other.base_url, key_env=other.key_env or self.key_env, auth=other.auth or self.auth
+        )
 
 
 class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

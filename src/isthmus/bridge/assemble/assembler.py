@@ -25,15 +25,17 @@ clean it or ask the model again (`again`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from isthmus.bridge.assemble.calls import CallBlock
-from isthmus.bridge.assemble.emitter import Emitter, Event
+from isthmus.bridge.assemble.calling import Calls
+from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.finish import Outcome, map_provider_finish_reason
 from isthmus.bridge.assemble.frame import Frame, add_usage
+from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.assemble.speech import Speech
+from isthmus.bridge.assemble.vendor import Seal, VendorState
 from isthmus.bridge.deltas import (
     Annotation,
     CallArguments,
@@ -51,9 +53,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.envelope import Sealed
-from isthmus.bridge.tools.restore import find_identity
-from isthmus.bridge.tools.types import ToolIdentity, ToolPlan
+from isthmus.bridge.tools.types import ToolPlan
 from isthmus.protocol.json import JsonObject
 
 Phase = Literal["idle", "running", "ended"]
@@ -63,8 +63,6 @@ TRANSITIONS: Final[dict[tuple[Phase, str], Phase]] = {
     ("running", "feed"): "running",
     ("running", "end"): "ended",
 }
-
-Seal = Callable[[Sealed], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +76,23 @@ class Ending:
 class Assembler:
     __slots__ = (
         "_annotations",
-        "_call_extras",
         "_calls",
         "_emitter",
-        "_extras",
         "_failure",
         "_finish",
         "_frame",
         "_held",
         "_held_text",
-        "_notices",
-        "_open_calls",
         "_output",
         "_phase",
         "_plan_diagnostics",
         "_reasoning_kind",
         "_refused",
-        "_seal",
+        "_reply_notices",
         "_speech",
-        "_taken",
-        "_tools",
         "_usage",
         "_usage_before",
+        "_vendor",
     )
 
     def __init__(
@@ -111,28 +104,24 @@ class Assembler:
         held: bool = False,
         taken_call_ids: frozenset[str] = frozenset(),
         seal: Seal | None = None,
+        seals_text: bool = True,
         reasoning_as: Literal["text", "summary"] = "text",
     ) -> None:
         self._frame = frame
-        self._tools = tools
         self._plan_diagnostics = tuple(diagnostics)
         self._held = held
-        self._taken = set(taken_call_ids)
-        self._seal = seal
         self._reasoning_kind: Literal["reasoning_text", "summary_text"] = (
             "summary_text" if reasoning_as == "summary" else "reasoning_text"
         )
         self._phase: Phase = "idle"
-        self._emitter = Emitter()
-        self._output: list[JsonObject | None] = []
+        self._output = Output(frame.response_id)
+        self._emitter = self._output.emitter
+        self._calls = Calls(tools, self._output, taken_call_ids)
+        self._vendor = VendorState(frame.provider, seal, text_too=seals_text)
         self._speech: Speech | None = None
-        self._calls: dict[int, CallBlock | None] = {}
-        self._open_calls: list[CallBlock] = []
         self._held_text: list[str] = []
         self._annotations: list[JsonObject] = []
-        self._extras: dict[str, Any] = {}
-        self._call_extras: dict[str, Any] = {}
-        self._notices: list[CompatibilityDiagnostic] = []
+        self._reply_notices = self._calls.notices
         self._usage: Usage | None = None
         self._usage_before: Usage | None = None
         self._finish: str | None = None
@@ -159,7 +148,7 @@ class Assembler:
 
     @property
     def has_calls(self) -> bool:
-        return any(block is not None for block in self._calls.values())
+        return bool(self._calls)
 
     @property
     def refused(self) -> bool:
@@ -172,8 +161,8 @@ class Assembler:
             return "".join(self._held_text)
         done = "".join(
             part["text"]
-            for item in self._output
-            if item is not None and item["type"] == "message"
+            for item in self._output.items
+            if item["type"] == "message"
             for part in item["content"]
             if part["type"] == "output_text"
         )
@@ -204,7 +193,7 @@ class Assembler:
             if kind is Text:
                 self._text(delta)  # type: ignore[arg-type]  # `kind is Text` is the cheap isinstance
             elif kind is CallArguments:
-                self._arguments(delta)  # type: ignore[arg-type]
+                self._calls.append(delta)  # type: ignore[arg-type]
             else:
                 self._other(delta)
         emitter = self._emitter
@@ -218,7 +207,7 @@ class Assembler:
 
     def note(self, diagnostic: CompatibilityDiagnostic) -> None:
         """Something was changed in the reply: it will be reported."""
-        self._notices.append(diagnostic)
+        self._reply_notices.append(diagnostic)
 
     def again(self) -> None:
         """The contract is not kept and the model is asked once more: its held text is dropped."""
@@ -227,7 +216,7 @@ class Assembler:
         self._finish = None
         self._usage_before = add_usage(self._usage_before, self._usage)
         self._usage = None
-        self._calls.clear()
+        self._calls.forget()
 
     def end(self, now: int, *, text: str | None = None) -> Ending:
         """The upstream is done: everything closes. `text` replaces held text that was cleaned."""
@@ -258,11 +247,6 @@ class Assembler:
                 return
         self._message().speak("output_text", delta.text, delta.logprobs)
 
-    def _arguments(self, delta: CallArguments) -> None:
-        block = self._calls.get(delta.slot)
-        if block is not None and block.open:
-            block.append(delta.text, delta.replace)
-
     def _other(self, delta: Delta) -> None:
         match delta:
             case Reasoning(text, kind):
@@ -280,7 +264,7 @@ class Assembler:
             case Annotation(annotation):
                 self._annotate(annotation)
             case VendorExtra():
-                self._extra(delta)
+                self._vendor.take(delta, self._calls.call_id(delta.slot) if delta.slot is not None else None)
             case HostedCall(item):
                 self._hosted(item)
             case Failed():
@@ -297,9 +281,8 @@ class Assembler:
         speech = self._speech
         if speech is not None and speech.kind == kind:
             return speech
-        self._close_speech("completed")
-        self._close_whole_calls()
-        id, index = self._place("msg" if kind == "message" else "rs")
+        self._make_room()
+        id, index = self._output.place("msg" if kind == "message" else "rs")
         self._speech = speech = Speech(kind, id, index, self._emitter)
         speech.open()
         return speech
@@ -312,102 +295,41 @@ class Assembler:
             self._annotations.append(annotation)
 
     def _open_call(self, delta: CallOpened) -> None:
-        self._close_speech("completed")
-        self._close_whole_calls()
-        identity = self._identify(delta)
-        name = identity.provider_name if identity is not None else delta.name
-        if not name:
-            self._calls[delta.slot] = None
-            self._failure = self._failure or Failed("the model called a tool without naming it")
-            return
-        if self._tools.allowed is not None and name not in self._tools.allowed:
-            self._calls[delta.slot] = None
-            words = f"the model called `{name}`, which this request does not allow"
-            self.note(notice("bridge.tool.call_suppressed", "output", words, name=name))
-            return
-        call_id = self._call_id(delta.id)
-        block = CallBlock(call_id, name, identity, self._tools.identities, self._emitter, self._place)
-        self._calls[delta.slot] = block
-        self._open_calls.append(block)
-
-    def _identify(self, delta: CallOpened) -> ToolIdentity | None:
-        if delta.name:
-            return find_identity(delta.name, self._tools.identities)
-        only = [declared.identity for declared in self._tools.declarations if declared.identity is not None]
-        return only[0] if len(only) == 1 else None
-
-    def _call_id(self, given: str | None) -> str:
-        """The vendor's id, unless it is missing or already used in this conversation (`call_0` each turn)."""
-        if given and given not in self._taken:
-            self._taken.add(given)
-            return given
-        minted = f"call_{self._suffix}_{len(self._taken)}"
-        self._taken.add(minted)
-        return minted
-
-    def _extra(self, delta: VendorExtra) -> None:
-        if delta.slot is not None:
-            block = self._calls.get(delta.slot)
-            if block is not None:
-                self._call_extras[block.call_id] = delta.value
-        elif isinstance(delta.value, list):
-            self._extras[delta.key] = [*self._extras.get(delta.key, ()), *delta.value]
-        else:
-            self._extras[delta.key] = delta.value
+        self._make_room()
+        self._failure = self._failure or self._calls.open(delta)
 
     def _hosted(self, item: JsonObject) -> None:
-        self._close_speech("completed")
-        self._close_whole_calls()
-        id, index = self._place("ws" if item["type"] == "web_search_call" else "item")
-        done = {"id": id, **item, "status": "completed"}
-        self._emitter.emit("response.output_item.added", output_index=index, item={**done, "status": "in_progress"})
+        self._make_room()
         if item["type"] == "web_search_call":
-            for step in ("in_progress", "searching", "completed"):
-                self._emitter.emit(f"response.web_search_call.{step}", item_id=id, output_index=index)
-        self._emitter.emit("response.output_item.done", output_index=index, item=done)
-        self._output[index] = done
+            steps = tuple(f"response.web_search_call.{step}" for step in ("in_progress", "searching", "completed"))
+            self._output.add_whole("ws", item, opened=item, steps=steps)
+        else:
+            self._output.add_whole("item", item, opened=item)
+
+    def _make_room(self) -> None:
+        """Something new opens: what spoke is done, and so is every call that is whole."""
+        self._close_speech("completed")
+        self._calls.close_whole()
 
     # ── closing ────────────────────────────────────────────────────────────────────────────────────
 
     def _close_speech(self, status: str) -> None:
         speech, self._speech = self._speech, None
         if speech is not None:
-            sealer = self._seal_reasoning if speech.kind == "reasoning" else None
-            self._output[speech.output_index] = speech.close(status, sealer)
-
-    def _close_whole_calls(self) -> None:
-        for block in [block for block in self._open_calls if block.whole]:
-            self._close_call(block, cut=False)
-
-    def _close_call(self, block: CallBlock, *, cut: bool) -> None:
-        self._open_calls.remove(block)
-        item, diagnostics = block.close(cut=cut)
-        self._notices.extend(diagnostics)
-        self._output[block.output_index] = item
+            sealer = self._vendor.seal_reasoning if speech.kind == "reasoning" else None
+            self._output.put(speech.output_index, speech.close(status, sealer))
 
     def _end(self, outcome: Outcome, now: int, *, status: str | None = None) -> Ending:
         if self._phase == "idle":
             self.start_silently()
         stopped = outcome.status != "completed"
-        last = self._last_call()
-        for block in list(self._open_calls):
-            # A call without a word of arguments is whole unless it is the very last thing that was said.
-            cut = stopped and not block.whole and bool(block.text or block is last)
-            if cut and outcome.status == "failed" and not block.visible:
-                self._open_calls.remove(block)  # never shown, never whole: nothing a client could use
-                continue
-            self._close_call(block, cut=cut)
+        failed = outcome.status == "failed"
+        self._calls.close_all(stopped=stopped, failed=failed, spoken_since=self._speech is not None)
         self._flush_text(outcome)
         self._close_speech("incomplete" if stopped else "completed")
-        self._flush_extras()
+        self._vendor.flush(self._output)
         self._move("end")
         return self._terminal(outcome, now, status or outcome.status)
-
-    def _last_call(self) -> CallBlock | None:
-        """The newest call, if nothing has spoken since."""
-        if self._speech is not None:
-            return None
-        return next((block for block in reversed(self._calls.values()) if block is not None), None)
 
     def start_silently(self) -> None:
         """A turn that ends before it began still has a whole life: its events start at `created`."""
@@ -418,8 +340,7 @@ class Assembler:
         if self._held and self._held_text:
             self._held = False
             self._message().speak("output_text", "".join(self._held_text))
-        silent = not self.has_calls and self._speech_or_message() is None and outcome.status != "failed"
-        if silent:
+        if not self._calls and not self._has_message() and outcome.status != "failed":
             self._message().begin("output_text")
         for annotation in self._annotations:
             part = self._speech.part if self._speech is not None and self._speech.kind == "message" else None
@@ -429,40 +350,21 @@ class Assembler:
                 words = "an annotation came without a text to belong to"
                 self.note(notice("bridge.item.ignored", "output", words, annotation=annotation))
 
-    def _speech_or_message(self) -> bool | None:
+    def _has_message(self) -> bool:
         if self._speech is not None and self._speech.kind == "message":
             return True
-        return any(item is not None and item["type"] == "message" for item in self._output) or None
-
-    def _seal_reasoning(self, text: str) -> str | None:
-        if self._seal is None:
-            return None
-        sealed = self._seal(Sealed(self._frame.provider, text, self._extras))
-        self._extras = {}
-        return sealed
-
-    def _flush_extras(self) -> None:
-        """Vendor state that no reasoning item took along travels in one of its own, at the end."""
-        if self._seal is None or not (self._call_extras or self._extras):
-            return
-        id, index = self._place("rs")
-        envelope = self._seal(Sealed(self._frame.provider, "", self._extras, self._call_extras))
-        item: JsonObject = {"type": "reasoning", "id": id, "status": "in_progress", "summary": []}
-        self._emitter.emit("response.output_item.added", output_index=index, item=item)
-        item = {**item, "status": "completed", "encrypted_content": envelope}
-        self._emitter.emit("response.output_item.done", output_index=index, item=item)
-        self._output[index] = item
+        return any(item["type"] == "message" for item in self._output.items)
 
     def _terminal(self, outcome: Outcome, now: int, status: str) -> Ending:
         failed = status == "failed"
         response = self._frame.response(
             status=status,
-            output=[item for item in self._output if item is not None],
+            output=self._output.items,
             usage=add_usage(self._usage_before, self._usage),
             completed_at=now if status == "completed" else None,
             error={"code": outcome.error_code, "message": outcome.error_message} if failed else None,
             incomplete_reason=outcome.incomplete_reason,
-            diagnostics=(*self._plan_diagnostics, *self._notices),
+            diagnostics=(*self._plan_diagnostics, *self._reply_notices),
         )
         # There is no `response.cancelled` event: a stream that is cancelled ends as failed.
         event = "failed" if status == "cancelled" else status
@@ -470,15 +372,6 @@ class Assembler:
         return Ending(response, self._emitter.take())
 
     # ── small things ───────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _suffix(self) -> str:
-        return self._frame.response_id.removeprefix("resp_")
-
-    def _place(self, prefix: str) -> tuple[str, int]:
-        index = len(self._output)
-        self._output.append(None)
-        return f"{prefix}_{self._suffix}_{index}", index
 
     def _move(self, action: str) -> None:
         following = TRANSITIONS.get((self._phase, action))

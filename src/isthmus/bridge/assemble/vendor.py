@@ -1,0 +1,53 @@
+"""Vendor state that must come back on the next turn, carried by the client inside our envelope.
+
+It is sealed into the reasoning item that it belongs to; what comes without reasoning, or too late for it,
+gets a reasoning item of its own at the end. Reasoning text is sealed along when the client asked for
+`reasoning.encrypted_content`: such clients send nothing else back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.deltas import VendorExtra
+from isthmus.bridge.envelope import Sealed
+from isthmus.protocol.json import JsonObject
+
+Seal = Callable[[Sealed], str]
+
+
+class VendorState:
+    __slots__ = ("_calls", "_message", "_provider", "_seal", "_text_too")
+
+    def __init__(self, provider: str, seal: Seal | None, *, text_too: bool) -> None:
+        self._provider = provider
+        self._seal = seal
+        self._text_too = text_too
+        self._message: dict[str, Any] = {}
+        self._calls: dict[str, Any] = {}
+
+    def take(self, delta: VendorExtra, call_id: str | None) -> None:
+        if delta.slot is not None:
+            if call_id is not None:
+                self._calls[call_id] = delta.value
+        elif isinstance(delta.value, list):
+            self._message[delta.key] = [*self._message.get(delta.key, ()), *delta.value]
+        else:
+            self._message[delta.key] = delta.value
+
+    def seal_reasoning(self, text: str) -> str | None:
+        """The envelope of a reasoning item, if it needs one."""
+        if self._seal is None or not (self._text_too or self._message):
+            return None
+        message, self._message = self._message, {}
+        return self._seal(Sealed(self._provider, text, message))
+
+    def flush(self, output: Output) -> None:
+        """What no reasoning item took along."""
+        if self._seal is None or not (self._calls or self._message):
+            return
+        envelope = self._seal(Sealed(self._provider, "", self._message, self._calls))
+        item: JsonObject = {"type": "reasoning", "summary": []}
+        output.add_whole("rs", {**item, "encrypted_content": envelope}, opened=item)

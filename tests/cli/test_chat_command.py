@@ -1,0 +1,158 @@
+"""`isthmus chat`: piped, and on a real (pseudo-)terminal as a person sees it. The demo model answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from isthmus.cli.chat_command import load_tool
+from isthmus.errors import ConfigError
+
+PROGRAM = "import typer; from isthmus.cli.chat_command import chat; typer.run(chat)"
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TOOLS = '''
+from isthmus import tool
+
+@tool
+def get_weather(city: str) -> str:
+    """The weather in a city."""
+    return f"Sunny in {city}"
+
+@tool(needs_approval=True)
+def delete_file(path: str) -> str:
+    """Delete a file."""
+    return f"deleted {path}"
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "my_tools.py").write_text(TOOLS)
+    return tmp_path
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "120"}
+
+
+def pipe(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=60,
+    )
+
+
+def test_one_question_is_answered_and_stdout_holds_nothing_but_the_answer(folder: Path) -> None:
+    done = pipe(folder, "-t", "my_tools:get_weather", "What is the weather in Oslo?")
+    assert done.returncode == 0
+    assert done.stdout == "Done. get_weather answered: Sunny in Oslo\n"
+    assert '⚙ get_weather {"city":"Oslo"}' in done.stderr
+    assert "✓ get_weather Sunny in Oslo" in done.stderr
+    assert "2 turns" in done.stderr
+    assert "$0.0000" in done.stderr
+
+
+def test_a_question_can_be_piped_in(folder: Path) -> None:
+    assert "84" in pipe(folder, given="what is 12*7?").stdout
+
+
+def test_without_a_terminal_nothing_is_approved_unless_told_so(folder: Path) -> None:
+    question = '[[demo: call delete_file {"path": "/x"}]] go'
+    assert "denied" in pipe(folder, "-t", "my_tools:delete_file", question).stderr
+    assert "deleted /x" in pipe(folder, "-y", "-t", "my_tools:delete_file", question).stderr
+
+
+@pytest.mark.parametrize("name", ["my_tools", "my_tools:", "nowhere:x", "json:nothing"])
+def test_a_tool_that_cannot_be_loaded_is_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"`--tools {name}`")):
+        load_tool(name)
+
+
+class Terminal:
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        pty = pytest.importorskip("pty", reason="pseudo-terminals are a thing of POSIX")
+        self.screen = ""
+        self._seen = 0
+        self._side, child_side = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            preexec_fn=lambda: os.login_tty(child_side),
+            pass_fds=[child_side],
+            cwd=folder,
+            env=environment(folder),
+        )
+        os.close(child_side)
+
+    def expect(self, text: str, within: float = 30.0) -> None:
+        deadline = time.monotonic() + within
+        while text not in self.screen[self._seen :]:
+            if not self._read(deadline - time.monotonic()):
+                raise AssertionError(f"{text!r} did not appear:\n{self.screen}")
+        self._seen = self.screen.index(text, self._seen) + len(text)
+
+    def type(self, text: str) -> None:
+        os.write(self._side, text.encode())
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._side)
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._side], [], [], max(seconds, 0))
+        if not ready:
+            return False
+        try:
+            data = os.read(self._side, 65536)
+        except OSError:
+            return False
+        self.screen += ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+        return bool(data)
+
+
+def test_a_conversation_on_a_terminal(folder: Path) -> None:
+    terminal = Terminal(folder, "-t", "my_tools:get_weather", "-t", "my_tools:delete_file")
+    try:
+        terminal.expect("demo/demo   tools: get_weather, delete_file")
+        terminal.expect("› ")
+        terminal.type("What is the weather in Oslo?\n")
+        terminal.expect("answered: Sunny in Oslo")
+        terminal.expect("2 turns")
+        terminal.expect("› ")
+        terminal.type('[[demo: call delete_file {"path": "/x"}]] go\n')
+        terminal.expect("[y/N]")
+        terminal.type("y\n")
+        terminal.expect("deleted /x")
+        terminal.expect("› ")
+        terminal.type("[[demo: slow 60]] hello\n")
+        terminal.expect("\n")
+        time.sleep(0.3)  # nothing on the screen tells that the question is on its way
+        terminal.type("\x03")
+        terminal.expect("cancelled")
+        terminal.expect("› ")
+        terminal.type("[[demo: error 400]] hello\n")
+        terminal.expect("error:")
+        terminal.expect("› ")
+        terminal.type("/help\n")
+        terminal.expect("/reset")
+        terminal.expect("› ")
+        terminal.type("what is 12*7?\n")
+        terminal.expect("84")
+        terminal.expect("› ")
+        terminal.type("/quit\n")
+        assert terminal.process.wait(10) == 0
+    finally:
+        terminal.close()

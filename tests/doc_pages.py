@@ -1,0 +1,152 @@
+"""The pages for people, as tests read them: their code blocks, their links, and a way to run what they show.
+
+A `console` block is executed: its `$ ` lines are commands, what follows each is its output. A `python` block is
+executed too, and the `text` block right behind it is its output. `…` stands for whatever was left out. `sh` blocks
+are only shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ADDRESS = "http://127.0.0.1:8484"
+"""Where the pages say that the gateway is."""
+WIDTH = "100"
+"""Columns of the terminal that the pages were copied from."""
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    page: Path
+    language: str
+    text: str
+    line: int
+    follows: int
+    """Characters of the page between this block and the one before."""
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Something that a page runs, and what it says that comes out."""
+
+    block: Block
+    source: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"{self.block}:{self.source[:40]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The one that the pages' commands talk to."""
+
+    address: str
+    home: Path
+    banner: str
+
+    def run_command(self, command: str) -> str:
+        """Run a command as a page has it; gives what it prints."""
+        return _run(["sh", "-c", command.replace(ADDRESS, self.address)], self.home)
+
+    def run_program(self, source: str) -> str:
+        return _run([sys.executable, "-c", source.replace(ADDRESS, self.address)], self.home)
+
+
+def all_pages() -> list[Path]:
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples" / "README.md"]
+
+
+def read_blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    blocks: list[Block] = []
+    end = 0
+    for found in _FENCE.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        blocks.append(Block(page, found[1], found[2], line, len(text[end : found.start()].strip())))
+        end = found.end()
+    return blocks
+
+
+def read_commands(page: Path) -> Iterator[Shown]:
+    """Every command of the page's `console` blocks, with the output shown for it."""
+    for block in read_blocks(page):
+        if block.language == "console":
+            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+                command, _, output = part.replace("\\\n", "").partition("\n")
+                yield Shown(block, command, output)
+
+
+def read_programs(page: Path) -> Iterator[Shown]:
+    """Every `python` block of the page, with the `text` block that stands right behind it."""
+    blocks = read_blocks(page)
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.language == "python":
+            told = after.text if after is not None and after.language == "text" and after.follows == 0 else ""
+            yield Shown(block, block.text, told)
+
+
+def check_output(shown: Shown, actual: str) -> None:
+    """Fails unless the actual output is what the page shows, up to white space and what `…` stands for."""
+    pieces = [r"\s+".join(map(re.escape, piece.split())) for piece in shown.output.split("…")]
+    pattern = r"\s*" + r"\s*.*?\s*".join(pieces) + r"\s*"
+    assert re.fullmatch(pattern, actual, re.DOTALL), f"{shown}\n--- shown\n{shown.output}\n--- actual\n{actual}"
+
+
+def environment(home: Path) -> dict[str, str]:
+    """A new user's: no keys, no configuration, the package's commands on the path."""
+    tools = home / "bin"
+    tools.mkdir(exist_ok=True)
+    if shutil.which("curl") is None:
+        (tools / "curl").write_text(f"#!{sys.executable}\n{_CURL}")
+        (tools / "curl").chmod(0o755)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(tools)])
+    return {"PATH": path, "HOME": str(home), "COLUMNS": WIDTH, "PYTHONUTF8": "1", "NO_PROXY": "*"}
+
+
+def _run(arguments: list[str], home: Path) -> str:
+    done = subprocess.run(arguments, cwd=ROOT, env=environment(home), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+_CURL = '''
+"""As much of curl as the pages use, for machines without it: -s, -N, -i, -H, -d, -X."""
+import argparse, http.client, sys
+from urllib.parse import urlsplit
+
+parser = argparse.ArgumentParser(add_help=False)
+parser.add_argument("url")
+parser.add_argument("-H", action="append", default=[])
+parser.add_argument("-d")
+parser.add_argument("-X")
+for flag in "sNi":
+    parser.add_argument("-" + flag, action="store_true")
+asked = parser.parse_args()
+place = urlsplit(asked.url)
+connection = http.client.HTTPConnection(place.netloc)
+headers = dict(line.split(": ", 1) for line in asked.H)
+method = asked.X or ("POST" if asked.d else "GET")
+path = place.path + ("?" + place.query if place.query else "")
+connection.request(method, path, asked.d.encode() if asked.d else None, headers)
+answer = connection.getresponse()
+if asked.i:
+    print(f"HTTP/1.1 {answer.status} {answer.reason}")
+    for name, value in answer.getheaders():
+        print(f"{name}: {value}")
+    print()
+sys.stdout.write(answer.read().decode())
+'''
