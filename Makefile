@@ -4,25 +4,30 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-LOCK := requirements.lock
+REAL := $(VENV)/.installed-real
+CODE := src tests bench scripts examples
 
-.PHONY: run test lint format types imports unit bench lock clean help
 .DEFAULT_GOAL := help
+.PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
+	check-robustness bench reference lock clean
 
 help: ## list these commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
-run: $(STAMP) ## show the planner at work on a Codex-sized request
+run: $(STAMP) ## start the gateway; without any key the built-in demo model answers
+	@$(BIN)/isthmus serve
+
+explain: $(STAMP) ## show the planner at work on a Codex-sized request
 	@$(BIN)/isthmus explain examples/codex.json --provider deepseek
 
 test: $(STAMP) ## lint, types, import rules and all offline tests
 	@$(MAKE) --no-print-directory lint types imports unit
 
 lint: $(STAMP) ## ruff: rules and format
-	@$(BIN)/ruff check -q src tests bench && $(BIN)/ruff format -q --check src tests bench && echo "lint: ok"
+	@$(BIN)/ruff check -q $(CODE) && $(BIN)/ruff format -q --check $(CODE) && echo "lint: ok"
 
 format: $(STAMP) ## rewrite the code in house format
-	@$(BIN)/ruff check -q --fix src tests bench; $(BIN)/ruff format -q src tests bench
+	@$(BIN)/ruff check -q --fix $(CODE); $(BIN)/ruff format -q $(CODE)
 
 types: $(STAMP) ## mypy, strict, on src
 	@$(BIN)/mypy --no-error-summary src && echo "types: ok"
@@ -33,15 +38,39 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real"
 
+test-real: test-clients test-codex test-codex-backend ## all suites with real outside components
+
+test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
+	@$(BIN)/pytest -m real tests/real/clients
+
+test-codex: $(REAL) ## the real Codex CLI as a client
+	@$(BIN)/pytest -m real tests/real/codex
+
+test-codex-backend: $(REAL) ## the real codex app-server as a backend
+	@$(BIN)/pytest -m real tests/real/codex_backend
+
+check-robustness: $(STAMP) ## figures: disconnects, backpressure, draining, kill -9, fuzz, chains
+	@$(BIN)/python -m bench.robustness
+
 bench: $(STAMP) ## CPU figures of the pure core
 	@$(BIN)/python bench/core.py
 
-lock: ## pin every version again
-	@$(BIN)/uv pip compile -q pyproject.toml --group dev --universal --no-header --no-annotate --generate-hashes -o $(LOCK)
+reference: $(STAMP) ## write the generated pages of docs/reference anew
+	@$(BIN)/python scripts/make_reference.py
+
+lock: ## pin every version again (needs uv)
+	@uv pip compile -q pyproject.toml --group dev --universal --no-header --no-annotate --generate-hashes \
+		-o requirements.lock
+	@uv pip compile -q pyproject.toml --group dev --group real --universal --no-header --no-annotate \
+		--generate-hashes -o requirements-real.lock
 
 clean: ## forget the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-$(STAMP): pyproject.toml $(LOCK)
-	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) $(LOCK)
+$(STAMP): pyproject.toml requirements.lock
+	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements.lock
 	@touch $(STAMP)
+
+$(REAL): $(STAMP) requirements-real.lock
+	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-real.lock
+	@touch $(REAL)

@@ -20,8 +20,7 @@ from bench.robustness.report import Report
 from bench.robustness.rig import GatewayProcess, running_gateway
 from bench.robustness.upstream import Call, Upstream, delta
 
-QUESTION = "What do you make of this part of the plan, and what would you change in it? " * 12
-ANSWER = [f"On the one hand {n}, on the other hand {n + 1}. " for n in range(25)]
+WORDS = [word + ending for word in ("bridge", "token", "stream", "model") for ending in ("", "s", "ing", "ed")]
 TOOLS = [
     {
         "type": "function",
@@ -66,9 +65,8 @@ async def _converse(report: Report, gateway: GatewayProcess, upstream: Upstream,
     previous: str | None = None
     naive = said = 0
     async with await Client.open(gateway.port) as client:
-        await client.request(
-            "POST", "/v1/responses", _ask(None, 0, store=False)
-        )  # what is loaded once is no turn's cost
+        # What is loaded once is no turn's cost.
+        await client.request("POST", "/v1/responses", _ask(None, 0, store=False))
         for number in range(turns):
             cpu, wall = gateway.cpu(), time.perf_counter()
             await client.send("POST", "/v1/responses", _ask(previous, number, store=True))
@@ -77,7 +75,7 @@ async def _converse(report: Report, gateway: GatewayProcess, upstream: Upstream,
                 last = event
             previous = last["response"]["id"]
             call = upstream.calls[-1]
-            said += len(QUESTION) + len("".join(ANSWER))
+            said += len(_text(f"question {number}", 120)) + len(_text(f"answer {number}", 120))
             naive += said + len(INSTRUCTIONS) + len(str(TOOLS))
             costs.append(Cost(_stored(gateway), gateway.cpu() - cpu, time.perf_counter() - wall, call.size, naive))
     messages = [each for each in upstream.calls[-1].body["messages"] if each["role"] in ("user", "assistant")]
@@ -87,29 +85,28 @@ async def _converse(report: Report, gateway: GatewayProcess, upstream: Upstream,
 
 
 def _ask(previous: str | None, number: int, *, store: bool) -> Json:
-    asked = {
-        "input": f"{number}: {QUESTION}",
-        "tools": TOOLS,
-        "instructions": INSTRUCTIONS,
-        "stream": True,
-        "store": store,
-    }
+    question = f"{number}: {_text(f'question {number}', 120)}"
+    asked: Json = {"input": question, "tools": TOOLS, "instructions": INSTRUCTIONS, "stream": True, "store": store}
     return {**asked, "previous_response_id": previous} if previous else asked
+
+
+def _text(seed: str, words: int) -> str:
+    """About 1.3 KB of words that compress no better than real ones."""
+    chance = random.Random(seed)
+    return " ".join(f"{chance.choice(WORDS)}{chance.randrange(10_000)}" for _ in range(words))
 
 
 async def _handle(call: Call) -> None:
     await call.begin()
-    await call.say(b"".join(delta(word) for word in ANSWER))
+    number = call.words.partition(":")[0]
+    await call.say(b"".join(delta(f"{word} ") for word in _text(f"answer {number}", 120).split(" ")))
     await call.end()
 
 
 def _stored(gateway: GatewayProcess) -> int:
     with closing(sqlite3.connect(gateway.database)) as connection:
-        pages, size = (
-            connection.execute("PRAGMA page_count").fetchone(),
-            connection.execute("PRAGMA page_size").fetchone(),
-        )
-    return int(pages[0]) * int(size[0])
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        return int(pages) * int(connection.execute("PRAGMA page_size").fetchone()[0])
 
 
 def _judge_space(report: Report, costs: list[Cost]) -> None:
@@ -119,7 +116,7 @@ def _judge_space(report: Report, costs: list[Cost]) -> None:
     told = f"{first / 1000:.2f} KB, then {second / 1000:.2f} KB"
     report.add("stored per turn, first half, second half", told, "the same, ± 25 %", kept=second < first * 1.25)
     share = costs[-1].naive / costs[-1].stored
-    report.add("one document per turn would take", f"{share:.1f} times as much")
+    report.add("one document per turn would take", f"{costs[-1].naive / 1e6:.1f} MB, {share:.0f} times as much")
 
 
 def _judge_time(report: Report, costs: list[Cost]) -> None:

@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,15 +26,25 @@ MODEL: Final = "up/model"
 class GatewayProcess:
     """One `isthmus serve`. The folder keeps its configuration, its log and its database over restarts."""
 
-    def __init__(self, folder: Path, upstream: str, *, server: str = "", provider: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        upstream: str,
+        *,
+        server: str = "",
+        provider: str = "",
+        store: str = "",
+        core: int | None = None,
+    ) -> None:
         self.folder = folder
         self.database = folder / "isthmus.db"
         self._config = folder / "isthmus.toml"
         self._config.write_text(
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
             f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nmax_connections = 1000\n{provider}\n'
-            f'[store]\nurl = "sqlite:{self.database}"\n[log]\nlevel = "warning"\n'
+            f'[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
         )
+        self._core = core
         self.log = folder / "gateway.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.host = "127.0.0.1"
@@ -42,15 +52,8 @@ class GatewayProcess:
 
     async def start(self) -> None:
         """Start it and wait until it says where it listens."""
-        with self.log.open("ab") as written:
-            already = written.tell()
-            self._process = subprocess.Popen(  # noqa: ASYNC220  # it may outlive the loop that starts it
-                [str(Path(sys.executable).with_name("isthmus")), "serve", "--config", str(self._config)],
-                stdout=subprocess.DEVNULL,
-                stderr=written,
-                cwd=self.folder,
-                env={"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)},
-            )
+        with _on_core(self._core):
+            already = self._spawn()
 
         def address() -> str | None:
             text = self.log.read_bytes()[already:].decode()
@@ -60,6 +63,19 @@ class GatewayProcess:
             return rest.split()[0] if found and "\n" in rest else None
 
         self.port = urlsplit(await until(address, "the gateway's start")).port or 0
+
+    def _spawn(self) -> int:
+        """How long the log was before."""
+        with self.log.open("ab") as written:
+            already = written.tell()
+            self._process = subprocess.Popen(
+                [str(Path(sys.executable).with_name("isthmus")), "serve", "--config", str(self._config)],
+                stdout=subprocess.DEVNULL,
+                stderr=written,
+                cwd=self.folder,
+                env={"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)},
+            )
+        return already
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -106,16 +122,30 @@ class GatewayProcess:
 
 @asynccontextmanager
 async def running_gateway(
-    folder: Path, upstream: str, *, server: str = "", provider: str = ""
+    folder: Path, upstream: str, *, server: str = "", provider: str = "", store: str = "", core: int | None = None
 ) -> AsyncIterator[GatewayProcess]:
     """A started gateway; killed at the end if the check has not ended it."""
-    gateway = GatewayProcess(folder, upstream, server=server, provider=provider)
+    gateway = GatewayProcess(folder, upstream, server=server, provider=provider, store=store, core=core)
     try:
         await gateway.start()
         yield gateway
     finally:
         if gateway.running:
             await gateway.kill()
+
+
+@contextmanager
+def _on_core(core: int | None) -> Iterator[None]:
+    """What is started inside has this core, and we have the others from then on; with one core nothing changes."""
+    cores = os.sched_getaffinity(0)
+    if core is None or len(cores) < 2:
+        yield
+        return
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores - {core})
 
 
 async def until(look: Callable[[], Any], what: str) -> Any:

@@ -7,17 +7,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, field_validator
 
 from isthmus import (
-    ApprovalRequired,
-    Approve,
     Bridge,
-    Deny,
     HistoryRepaired,
     Limits,
     Message,
-    Provide,
     RunFinished,
     StopRun,
     Tool,
@@ -27,15 +22,12 @@ from isthmus import (
     ToolStarted,
     TurnFinished,
     assistant,
-    dump_messages,
-    load_messages,
-    partial_result,
     system,
     tool,
     user,
 )
 from isthmus.client.repair import find_problems
-from isthmus.errors import LimitReached, OutputInvalid, RequestRefused
+from isthmus.errors import RequestRefused
 from isthmus.testing import ExecutionTracker, ScriptedModel, say
 
 Script = Callable[[Bridge, ScriptedModel], Coroutine[Any, Any, None]]
@@ -142,124 +134,6 @@ def test_plain_objects_of_other_libraries_are_messages_too() -> None:
         assert kinds == ["message", "message", "function_call", "function_call_output"]
 
     with_model(["ok"], scenario)
-
-
-# ── limits ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_max_turns_returns_what_there_is() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double], limits=Limits(max_turns=1))
-        assert (run.stop_reason, run.output, run.tool_results[0].value) == ("max_turns", None, 2)
-        assert find_problems(run.messages) == []
-        again = await bridge.run("any", run.messages, tools=[double])
-        assert again.output == "2, then."
-
-    with_model([say(calls=[call("a", number=1)]), "2, then."], scenario)
-
-
-def test_on_limit_raise_carries_the_same_result() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        with pytest.raises(LimitReached) as caught:
-            await bridge.run("any", "Go.", tools=[double], limits=Limits(max_turns=1), on_limit="raise")
-        assert caught.value.code == "max_turns"
-        assert caught.value.result.tool_results[0].value == 2
-        assert partial_result(caught.value) is caught.value.result
-
-    with_model([say(calls=[call("a", number=1)])], scenario)
-
-
-def test_calls_beyond_max_tool_calls_are_skipped_and_the_run_ends() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        tracker = ExecutionTracker()
-        run = await bridge.run("any", "Go.", tools=[tracker.track(double)], limits=Limits(max_tool_calls=2))
-        assert [one.status for one in run.tool_results] == ["ok", "ok", "skipped"]
-        assert (run.stop_reason, tracker.count()) == ("max_tool_calls", 2)
-        assert find_problems(run.messages) == []
-
-    with_model([say(calls=[call("a", number=1), call("b", number=2), call("c", number=3)])], scenario)
-
-
-def test_a_budget_that_is_just_enough_leaves_the_model_its_answer() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double], limits=Limits(max_tool_calls=1))
-        assert (run.stop_reason, run.output) == ("completed", "2.")
-
-    with_model([say(calls=[call("a", number=1)]), "2."], scenario)
-
-
-def test_a_token_budget_ends_the_run_before_the_next_call() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double], limits=Limits(max_tokens=100))
-        assert (run.stop_reason, run.usage.total_tokens) == ("budget", 110)
-
-    with_model([say(calls=[call("a", number=1)], usage=(100, 10))], scenario)
-
-
-def test_the_same_call_again_and_again_ends_the_run() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double])
-        assert run.stop_reason == "repeated_calls"
-        assert [one.status for one in run.tool_results] == ["ok", "ok", "ok", "skipped"]
-
-    with_model([say(calls=[call(f"c{number}", number=1)]) for number in range(4)], scenario)
-
-
-def test_a_different_call_in_between_is_no_doom_loop() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double])
-        assert run.stop_reason == "completed"
-
-    numbers = [1, 1, 1, 2, 1, 1]
-    with_model([*(say(calls=[call(f"c{at}", number=number)]) for at, number in enumerate(numbers)), "ok"], scenario)
-
-
-def test_turns_in_which_everything_fails_end_the_run() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[explode], on_limit="finalize")
-        assert (run.stop_reason, run.output) == ("tool_errors", "It does not work.")
-
-    failing = [say(calls=[("a", "explode", {}), ("b", "nothing", {"at": at})]) for at in range(3)]
-    with_model([*failing, "It does not work."], scenario)
-
-
-def test_calls_in_the_final_answer_are_not_carried_out() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        tracker = ExecutionTracker()
-        run = await bridge.run(
-            "any", "Go.", tools=[tracker.track(double)], limits=Limits(max_turns=1), on_limit="finalize"
-        )
-        assert tracker.count() == 1
-        assert run.tool_results[0].value == 2
-        assert find_problems(run.messages) == []
-
-    with_model([say(calls=[call("a", number=1)]), say("Still:", calls=[call("b", number=1)])], scenario)
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason", "output"),
-    [
-        (say("Once upon", finish="length"), "length", "Once upon"),
-        (say("", finish="content_filter"), "content_filter", None),
-        (say(refusal="I will not."), "refusal", None),
-    ],
-    ids=["length", "filter", "refusal"],
-)
-def test_how_an_answer_ended_is_how_the_run_ended(answer: Any, reason: str, output: str | None) -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.")
-        assert (run.stop_reason, run.output) == (reason, output)
-
-    with_model([answer], scenario)
-
-
-def test_a_call_that_was_cut_off_is_never_carried_out() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        tracker = ExecutionTracker()
-        run = await bridge.run("any", "Go.", tools=[tracker.track(double)])
-        assert (run.tool_results[0].status, tracker.count()) == ("invalid_arguments", 0)
-
-    with_model([say(calls=[("a", "double", '{"number": 1')], finish="length"), "Sorry."], scenario)
 
 
 # ── tools ──────────────────────────────────────────────────────────────────────────────────────────
@@ -397,196 +271,6 @@ def test_events_come_in_the_order_of_what_happens_and_end_with_the_result() -> N
         assert marks == [TurnFinished, ToolStarted, ToolFinished, TurnFinished, RunFinished]
 
     with_model([say(calls=[call("a", number=1)]), "ok"], scenario)
-
-
-# ── approvals ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@tool(needs_approval=True)
-def delete(path: str) -> str:
-    """Delete a file."""
-    return f"deleted {path}"
-
-
-PAUSING = say("Wait.", calls=[call("free", number=1), ("x", "delete", {"path": "/x"}), ("y", "delete", {"path": "/y"})])
-
-
-def test_a_run_pauses_for_approval_and_resumes_with_every_decision() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        heard: list[Any] = []
-        run = await bridge.run("any", "Go.", tools=[double, delete], on_event=heard.append)
-        assert run.stop_reason == "approval_required"
-        assert [one.id for one in run.pending] == ["x", "y"]
-        assert [one.call.id for one in heard if isinstance(one, ApprovalRequired)] == ["x", "y"]
-        assert [one.value for one in run.tool_results] == [2]
-        done = await bridge.resume(run, approvals={"x": Approve(), "y": Deny("not that one")})
-        assert (done.output, done.stop_reason, done.turns) == ("Done.", "completed", 2)
-        assert [(one.call_id, one.status) for one in done.tool_results] == [
-            ("free", "ok"),
-            ("x", "ok"),
-            ("y", "denied"),
-        ]
-        outputs = {
-            item["call_id"]: item["output"]
-            for item in model.requests[1]["input"]
-            if item["type"] == "function_call_output"
-        }
-        assert list(outputs) == ["free", "x", "y"]
-        assert "not that one" in outputs["y"]
-        assert find_problems(done.messages) == []
-        assert [message.role for message in done.new_messages] == ["assistant", "tool", "assistant"]
-        assert done.usage.requests == 2
-
-    with_model([PAUSING, "Done."], scenario)
-
-
-def test_a_paused_run_survives_being_saved() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double, delete])
-        saved = load_messages(dump_messages(run.messages))
-        done = await bridge.resume(saved, model="any", tools=[double, delete], approvals={"x": True, "y": False})
-        assert [(one.call_id, one.status) for one in done.tool_results] == [("x", "ok"), ("y", "denied")]
-        assert done.output == "Done."
-
-    with_model([PAUSING, "Done."], scenario)
-
-
-def test_what_is_not_decided_still_waits() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double, delete])
-        again = await bridge.resume(run, approvals={"x": Approve()})
-        assert (again.stop_reason, [one.id for one in again.pending]) == ("approval_required", ["y"])
-        done = await bridge.resume(again, approvals={"y": Approve()})
-        assert done.output == "Done."
-        assert [one.call_id for one in done.tool_results] == ["free", "x", "y"]
-
-    with_model([PAUSING, "Done."], scenario)
-
-
-def test_a_decision_about_a_call_that_does_not_wait_is_refused() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double, delete])
-        with pytest.raises(RequestRefused, match="`approvals`"):
-            await bridge.resume(run, approvals={"z": Approve()})
-
-    with_model([PAUSING], scenario)
-
-
-def test_going_on_without_deciding_counts_as_cancelled() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double, delete])
-        done = await bridge.run("any", [*run.messages, user("Forget it.")], tools=[double, delete])
-        statuses = [part.status for message in done.messages for part in message.tool_results]
-        assert statuses == ["ok", "cancelled", "cancelled"]
-
-    with_model([PAUSING, "Forgotten."], scenario)
-
-
-def test_approval_can_depend_on_the_arguments_and_be_asked_for_on_the_spot() -> None:
-    @tool(needs_approval=lambda ctx, arguments: arguments["amount"] > 100)
-    def pay(amount: int) -> str:
-        """Pay."""
-        return f"paid {amount}"
-
-    async def ask(call: ToolCall) -> bool:
-        return call.arguments == {"amount": 500}
-
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[pay], approve=ask)
-        assert [one.status for one in run.tool_results] == ["ok", "ok", "denied"]
-
-    calls = [call("a", "pay", amount=1), call("b", "pay", amount=500), call("c", "pay", amount=900)]
-    with_model([say(calls=calls), "ok"], scenario)
-
-
-def test_a_tool_without_a_handler_is_carried_out_elsewhere() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        elsewhere = Tool.from_schema("ask_user", "Ask.", {"type": "object"})
-        run = await bridge.run("any", "Go.", tools=[elsewhere])
-        assert [one.name for one in run.pending] == ["ask_user"]
-        done = await bridge.resume(run, approvals={"a": Provide("blue")})
-        assert (done.output, done.tool_results[0].value) == ("Blue it is.", "blue")
-
-    with_model([say(calls=[("a", "ask_user", {})]), "Blue it is."], scenario)
-
-
-def test_execute_denies_what_nobody_approved() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        calls = [ToolCall("a", "delete", {"path": "/"}), ToolCall("b", "delete", {"path": "/b"})]
-        results = await bridge.execute(calls, tools=[delete], approvals={"b": Approve()})
-        assert [one.status for one in results] == ["denied", "ok"]
-
-    with_model([], scenario)
-
-
-# ── structured output ──────────────────────────────────────────────────────────────────────────────
-
-
-class City(BaseModel):
-    name: str
-    people: int
-
-    @field_validator("people")
-    @classmethod
-    def some(cls, value: int) -> int:
-        if value <= 0:
-            raise ValueError("nobody lives there")
-        return value
-
-
-def test_structured_output_is_read_into_its_type_after_tools_ran() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", tools=[double], output_type=City)
-        assert run.output == City(name="Oslo", people=700_000)
-        assert model.requests[0]["text"]["format"]["strict"] is True
-
-    with_model([say(calls=[call("a", number=1)]), '{"name": "Oslo", "people": 700000}'], scenario)
-
-
-def test_an_answer_that_breaks_the_schema_is_asked_for_again() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", output_type=City)
-        assert run.output == City(name="Oslo", people=1)
-        assert [item["role"] for item in model.requests[1]["input"]] == ["user", "assistant", "user"]
-
-    with_model(["Oslo!", '{"name": "Oslo", "people": 1}'], scenario)
-
-
-def test_a_rule_that_only_the_type_knows_costs_one_more_question() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        run = await bridge.run("any", "Go.", output_type=City)
-        assert run.output is not None
-        assert run.output.people == 5
-        assert "nobody lives there" in model.requests[1]["input"][-1]["content"][0]["text"]
-
-    with_model(['{"name": "Oslo", "people": 0}', '{"name": "Oslo", "people": 5}'], scenario)
-
-
-def test_an_answer_that_never_fits_is_an_error_with_the_run_in_it() -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        with pytest.raises(OutputInvalid) as caught:
-            await bridge.run("any", "Go.", output_type=City)
-        run = partial_result(caught.value)
-        assert run is not None
-        assert run.turns == 2
-
-    with_model(['{"name": "Oslo", "people": 0}'] * 2, scenario)
-
-
-@pytest.mark.parametrize(
-    ("output_type", "text", "expected"),
-    [
-        (list[int], '{"result": [1, 2]}', [1, 2]),
-        ({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, '{"a": 1}', {"a": 1}),
-        (str, "plain", "plain"),
-    ],
-    ids=["list", "JSON Schema", "str"],
-)
-def test_other_output_types(output_type: Any, text: str, expected: object) -> None:
-    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
-        assert (await bridge.run("any", "Go.", output_type=output_type)).output == expected
-
-    with_model([text], scenario)
 
 
 # ── the rest ───────────────────────────────────────────────────────────────────────────────────────

@@ -9,22 +9,13 @@ from pathlib import Path
 import pytest
 
 TYPING = Path(__file__).parents[1] / "typing"
+OPTIONS = ("--strict", "--warn-unused-ignores", "--config-file=", "--cache-dir", ".mypy_cache")
 
 
 @pytest.mark.parametrize("name", ["bridge_user.py", "bridge_mistakes.py"])
 def test_a_users_file_is_checked_strictly(name: str) -> None:
     checked = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--warn-unused-ignores",
-            "--config-file=",
-            "--cache-dir",
-            ".mypy_cache",
-        ]
-        + [str(TYPING / name)],
+        [sys.executable, "-m", "mypy", *OPTIONS, str(TYPING / name)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],

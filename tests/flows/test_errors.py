@@ -94,7 +94,8 @@ def test_an_upstream_that_is_not_there_is_a_502_that_names_it(special: Any) -> N
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: nobody answers, nobody else gets it
         gone = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        flow = special(store="memory", extra=f'[providers.gone]\nuses = "openai-compatible"\nbase_url = "{gone}"')
+        section = f'[providers.gone]\nuses = "openai-compatible"\nretries = 0\nbase_url = "{gone}"'
+        flow = special(store="memory", extra=section)
         for path in PATHS:
             answer = flow.post(path, _hello(path, model="gone/m"))
             assert (answer.status, answer.error["code"]) == (502, "upstream_unreachable")

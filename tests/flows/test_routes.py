@@ -11,6 +11,7 @@ import pytest
 
 from flowing import DEEPSEEK, FULL, PLAIN, Flow
 from isthmus import __version__
+from isthmus.bridge.capabilities import EFFORTS
 from isthmus.testing import chat
 
 Json = dict[str, Any]
@@ -108,14 +109,7 @@ def test_models_are_listed_in_the_shape_of_codex(flow: Flow) -> None:
     for model in body["models"]:
         assert model["apply_patch_tool_type"] == "freeform"
         assert model["context_window"] > 0
-        assert {level["effort"] for level in model["supported_reasoning_levels"]} <= {
-            "minimal",
-            "low",
-            "medium",
-            "high",
-            "xhigh",
-            "max",
-        }
+        assert {level["effort"] for level in model["supported_reasoning_levels"]} <= set(EFFORTS)
 
 
 @pytest.mark.parametrize("id", ["gpt-alias", DEEPSEEK, FULL, "plain/any/name"])

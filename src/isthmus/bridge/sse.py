@@ -43,6 +43,16 @@ class SseParser:
         self._max = max_event
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
+        if (
+            chunk.startswith(b"data: ")
+            and chunk.endswith(b"\n\n")
+            and chunk.find(b"\n", 0, -2) < 0
+            and not (self._buffer or self._data or self._event or len(chunk) > self._max)
+            and b"\r" not in chunk
+        ):
+            # One token, one event, one read: the way most streams come.
+            self._fresh = False
+            return [SseEvent(chunk[6:-2], "", self._id)]
         buffer = self._buffer + chunk if self._buffer else chunk
         if self._fresh:
             if len(buffer) < 3 and _BOM.startswith(buffer):

@@ -28,7 +28,6 @@ class Ledger:
         self.replies: list[ChatResult] = []
         self.results: list[ToolResult] = []
         self.pending: list[ToolCall] = []
-        self._calls: tuple[ToolCall, ...] = ()
         self._given = len(messages)
         self._usage = Usage()
         self._turns = 0
@@ -72,9 +71,6 @@ class Ledger:
 
     # ── calls ──────────────────────────────────────────────────────────────────────────────────────
 
-    def open_calls(self, calls: Sequence[ToolCall]) -> None:
-        self._calls = tuple(calls)
-
     def admit(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """The calls that may be carried out: within the budget, and not the same one for ever."""
         limits = self._asked.limits
@@ -98,12 +94,11 @@ class Ledger:
 
     def close_turn(self) -> None:
         """All calls of this turn are dealt with: judge them together."""
-        ids = {call.id for call in self._calls}
-        mine = [result for result in self.results if result.call_id in ids]
-        self.results = [result for result in self.results if result.call_id not in ids]
-        order = {call.id: place for place, call in enumerate(self._calls)}
-        self.results += sorted(mine, key=lambda result: order[result.call_id])
-        self._calls = ()
+        at = self._last_calls()
+        # Those of the whole message: some may have been answered before a pause.
+        order = {call.id: place for place, call in enumerate(self.messages[at].tool_calls)} if at is not None else {}
+        mine = sorted((one for one in self.results if one.call_id in order), key=lambda one: order[one.call_id])
+        self.results = [*(one for one in self.results if one.call_id not in order), *mine]
         ended = next((result for result in mine if result.ends_run), None)
         if ended is not None:
             self.output, self.stop = ended.value, "completed"

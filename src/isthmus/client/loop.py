@@ -156,7 +156,6 @@ class Run:
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> AsyncGenerator[RunEvent, None]:
         ledger = self._ledger
-        ledger.open_calls(calls)
         may = ledger.admit(calls)
         admitted = {call.id for call in may}
         for call in calls:
@@ -182,7 +181,6 @@ class Run:
         async for event in self._ask("none"):
             yield event
         reply = ledger.replies[-1]
-        ledger.open_calls(reply.tool_calls)
         for call in reply.tool_calls:
             yield ToolFinished(ledger.answer(_skip(call, ledger.stop)))
         ledger.close_turn()

@@ -293,7 +293,7 @@ class Run:
         except IsthmusError as error:
             # What was promised to be kept is not: the client must not believe otherwise.
             log.error("response.save.failed id=%s reason=%s", response["id"], error)
-            response["status"] = "failed"
+            response |= {"status": "failed", "completed_at": None, "incomplete_details": None}
             response["error"] = {"code": error.code, "message": f"the response could not be stored: {error}"}
             done.events[-1]["type"] = "response.failed"
         self.response = response

@@ -16,7 +16,7 @@ from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run
 from isthmus.ports import StoredResponse
-from isthmus.server.codex_client import belongs_in_stream, is_codex, without_retries
+from isthmus.server.codex_client import belongs_in_stream, is_codex, leave_open, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.stream import Connection, send_events
@@ -40,7 +40,8 @@ class ResponsesApi:
         if request.body.get("background"):
             await self._create_in_background(request, run, send)
             return
-        connection = Connection(receive, send, run, self._options.pulse, encode_events)
+        encode = encode_for_codex if is_codex(scope) else encode_events
+        connection = Connection(receive, send, run, self._options.pulse, encode)
         if request.body.get("stream"):
             await self._stream(scope, run, connection)
         else:
@@ -130,6 +131,10 @@ def asks_strict(scope: Scope) -> bool | None:
 
 def encode_events(events: list[Event]) -> bytes:
     return encode_event(events[0]) if len(events) == 1 else b"".join(map(encode_event, events))
+
+
+def encode_for_codex(events: list[Event]) -> bytes:
+    return encode_events(leave_open(events))
 
 
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:

@@ -191,7 +191,7 @@ def result_of(body: Json, call_id: str) -> Any:
 
 
 def tool_names(body: Json) -> list[str]:
-    return [tool["function"]["name"] for tool in body.get("tools", ())]
+    return [tool["function"]["name"] for tool in body.get("tools", ()) if tool["type"] == "function"]
 
 
 @functools.cache

@@ -39,7 +39,7 @@ def test_a_rate_limit_inside_a_stream_is_waited_for(tmp_path: Path) -> None:
     limited = chat_error("rate limit reached, try again in 1s", code="rate_limit_exceeded")
     with rig(tmp_path, stream([*HALF, limited], done=False), chat("Now.")) as it:
         outcome = it.exec("hi", provider=ONE_RETRY).worked()
-    assert outcome.said[-1] == "Now."
+    assert outcome.said == ["Now."]
     first, second = it.upstream.requests
     assert second.arrived_at - first.arrived_at >= 1
 
@@ -54,8 +54,17 @@ def test_a_server_error_is_tried_again(tmp_path: Path) -> None:
 def test_a_cut_stream_is_tried_again(tmp_path: Path, slug: str, ending: list[Any]) -> None:
     with rig(tmp_path, stream([*HALF, *ending], done=False), chat("The whole answer.")) as it:
         outcome = it.exec("hi", slug=slug, provider=ONE_RETRY).worked()
-    assert outcome.said[-1] == "The whole answer."
+    assert outcome.said == ["The whole answer."]  # the half is neither shown as an answer nor sent back
     assert len(outcome.reconnects) == 1
+    assert it.bodies[1]["messages"] == it.bodies[0]["messages"]
+
+
+def test_a_call_cut_off_by_a_broken_stream_leaves_no_trace_in_the_next_attempt(tmp_path: Path) -> None:
+    half = chat_chunks(None, calls=[("c1", "exec_command", {"cmd": "touch danger"})])[:3]
+    with rig(tmp_path, stream([*half, CUT], done=False), chat("Done.")) as it:
+        assert it.exec("hi", provider=ONE_RETRY).worked().commands == []
+        assert list(it.work.iterdir()) == []
+    assert it.bodies[1]["messages"] == it.bodies[0]["messages"]
 
 
 def test_a_failure_closes_the_stream_so_that_codex_does_not_wait_for_its_idle_timer(tmp_path: Path) -> None:

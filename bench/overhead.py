@@ -1,0 +1,194 @@
+"""What the gateway adds: CPU time per request and per streamed delta, and latency against a direct call.
+
+Run `python -m bench.overhead`. The upstream is a process of its own that answers from memory; direct calls to it and
+calls through the gateway take turns, so that both see the same weather. CPU time is the gateway's own, of all its
+threads, as the kernel counts it. With two or more cores the gateway has one to itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.fast_upstream import DELTAS
+from bench.robustness.report import percentile, table
+from bench.robustness.rig import GatewayProcess, running_gateway
+
+
+@dataclass(slots=True)
+class Kind:
+    """One kind of call, direct and through the gateway, and what was measured."""
+
+    name: str
+    path: str
+    model: str
+    stream: bool
+    calls: int = 50
+    """In each round."""
+    direct: list[float] = field(default_factory=list)
+    through: list[float] = field(default_factory=list)
+    cpu: float = 0.0
+    cpu_busy: float = 0.0
+    calls_busy: int = 0
+
+
+def kinds() -> list[Kind]:
+    return [
+        Kind("Responses, whole", "/v1/responses", "burst", False),
+        Kind(f"Responses, {DELTAS} deltas in one piece", "/v1/responses", "burst", True, calls=15),
+        Kind(f"Responses, {DELTAS} deltas, 1 ms apart", "/v1/responses", "paced", True, calls=3),
+        Kind("Chat, whole", "/v1/chat/completions", "burst", False),
+        Kind(f"Chat, {DELTAS} deltas, 1 ms apart", "/v1/chat/completions", "paced", True, calls=3),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.overhead", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--store", default="", help="`memory:`; default: SQLite in a new file")
+    arguments = parser.parse_args()
+    measured = asyncio.run(measure(arguments.rounds, arguments.store))
+    print("\n".join(show(measured)))
+
+
+async def measure(rounds: int, store: str = "") -> list[Kind]:
+    measured = kinds()
+    with tempfile.TemporaryDirectory() as folder, _upstream() as port:
+        base = f"http://127.0.0.1:{port}/v1"
+        async with running_gateway(Path(folder), base, store=store, core=0) as gateway:
+            for kind in measured:
+                await _round(kind, gateway, port, 3)
+            measured = kinds()  # what was measured so far was only to warm up
+            for _ in range(rounds):
+                for kind in measured:
+                    await _round(kind, gateway, port, kind.calls)
+            for kind in measured:
+                await _busy(kind, gateway, kind.calls)
+    return measured
+
+
+async def _round(kind: Kind, gateway: GatewayProcess, port: int, calls: int) -> None:
+    """The same number of calls both ways, one after another on a kept connection."""
+    async with _connected(port) as direct:
+        for _ in range(calls):
+            kind.direct.append(await direct.call("/v1/chat/completions", _chat(kind), stream=kind.stream))
+    async with _connected(gateway.port) as through:
+        before = gateway.cpu()
+        for _ in range(calls):
+            kind.through.append(await through.call(kind.path, _body(kind), stream=kind.stream))
+        kind.cpu += gateway.cpu() - before
+
+
+async def _busy(kind: Kind, gateway: GatewayProcess, calls: int, clients: int = 16) -> None:
+    """Many clients at once: what a request costs when the gateway has enough to do."""
+
+    async def client() -> None:
+        async with _connected(gateway.port) as connection:
+            for _ in range(calls):
+                await connection.call(kind.path, _body(kind), stream=kind.stream)
+
+    before = gateway.cpu()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    kind.cpu_busy, kind.calls_busy = gateway.cpu() - before, calls * clients
+
+
+class _Connection:
+    """A client that does next to nothing itself."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def call(self, path: str, body: bytes, *, stream: bool) -> float:
+        """Seconds from the request to the last byte of the answer."""
+        started = time.perf_counter()
+        head = (
+            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(answer.decode())
+        if stream:
+            await self._reader.readuntil(b"0\r\n\r\n")
+        else:
+            length = answer.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0]
+            await self._reader.readexactly(int(length))
+        return time.perf_counter() - started
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+@asynccontextmanager
+async def _connected(port: int) -> AsyncIterator[_Connection]:
+    connection = _Connection(*await asyncio.open_connection("127.0.0.1", port, limit=2**24))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _body(kind: Kind) -> bytes:
+    if "chat" in kind.path:
+        return _chat(kind)
+    return _encode({"model": f"up/{kind.model}", "input": "Tell me something", "stream": kind.stream})
+
+
+def _chat(kind: Kind) -> bytes:
+    messages = [{"role": "user", "content": "Tell me something"}]
+    return _encode({"model": f"up/{kind.model}", "messages": messages, "stream": kind.stream, "store": True})
+
+
+def _encode(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+class _upstream:  # used like a function
+    """The fast upstream as a process; its port."""
+
+    def __enter__(self) -> int:
+        self._process = subprocess.Popen([sys.executable, "-m", "bench.fast_upstream"], stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def show(measured: list[Kind]) -> list[str]:
+    head = ("call", "direct p50", "through p50", "added p50", "added p95", "CPU µs", "CPU µs, 16 clients", "per delta")
+    rows = []
+    for kind in measured:
+        direct, through = statistics.median(kind.direct) * 1e3, statistics.median(kind.through) * 1e3
+        late = (percentile(kind.through, 0.95) - percentile(kind.direct, 0.95)) * 1e3
+        busy = kind.cpu_busy / kind.calls_busy * 1e6
+        rows.append(
+            (
+                kind.name,
+                f"{direct:.2f} ms",
+                f"{through:.2f} ms",
+                f"{through - direct:.2f} ms",
+                f"{late:.2f} ms",
+                f"{kind.cpu / len(kind.through) * 1e6:.0f}",
+                f"{busy:.0f}",
+                f"{busy / DELTAS:.1f} µs" if kind.stream else "",
+            )
+        )
+    return table(head, rows)
+
+
+if __name__ == "__main__":
+    main()

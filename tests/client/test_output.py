@@ -1,0 +1,116 @@
+"""Answers with a type."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_validator
+
+from isthmus import (
+    Bridge,
+    partial_result,
+    tool,
+)
+from isthmus.errors import OutputInvalid
+from isthmus.testing import ScriptedModel, say
+
+Script = Callable[[Bridge, ScriptedModel], Coroutine[Any, Any, None]]
+
+
+def with_model(script: list[Any], scenario: Script, **options: Any) -> None:
+    async def main() -> None:
+        model = ScriptedModel(script)
+        async with Bridge(connect=model, **options) as bridge:
+            await scenario(bridge, model)
+        assert model.remaining == 0
+
+    asyncio.run(main())
+
+
+@tool
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@tool
+def explode() -> str:
+    """Fail."""
+    raise LookupError("no such row")
+
+
+def call(id: str, name: str = "double", **arguments: Any) -> tuple[str, str, dict[str, Any]]:
+    return id, name, arguments
+
+
+# ── structured output ──────────────────────────────────────────────────────────────────────────────
+
+
+class City(BaseModel):
+    name: str
+    people: int
+
+    @field_validator("people")
+    @classmethod
+    def some(cls, value: int) -> int:
+        if value <= 0:
+            raise ValueError("nobody lives there")
+        return value
+
+
+def test_structured_output_is_read_into_its_type_after_tools_ran() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        run = await bridge.run("any", "Go.", tools=[double], output_type=City)
+        assert run.output == City(name="Oslo", people=700_000)
+        assert model.requests[0]["text"]["format"]["strict"] is True
+
+    with_model([say(calls=[call("a", number=1)]), '{"name": "Oslo", "people": 700000}'], scenario)
+
+
+def test_an_answer_that_breaks_the_schema_is_asked_for_again() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        run = await bridge.run("any", "Go.", output_type=City)
+        assert run.output == City(name="Oslo", people=1)
+        assert [item["role"] for item in model.requests[1]["input"]] == ["user", "assistant", "user"]
+
+    with_model(["Oslo!", '{"name": "Oslo", "people": 1}'], scenario)
+
+
+def test_a_rule_that_only_the_type_knows_costs_one_more_question() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        run = await bridge.run("any", "Go.", output_type=City)
+        assert run.output is not None
+        assert run.output.people == 5
+        assert "nobody lives there" in model.requests[1]["input"][-1]["content"][0]["text"]
+
+    with_model(['{"name": "Oslo", "people": 0}', '{"name": "Oslo", "people": 5}'], scenario)
+
+
+def test_an_answer_that_never_fits_is_an_error_with_the_run_in_it() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        with pytest.raises(OutputInvalid) as caught:
+            await bridge.run("any", "Go.", output_type=City)
+        run = partial_result(caught.value)
+        assert run is not None
+        assert run.turns == 2
+
+    with_model(['{"name": "Oslo", "people": 0}'] * 2, scenario)
+
+
+@pytest.mark.parametrize(
+    ("output_type", "text", "expected"),
+    [
+        (list[int], '{"result": [1, 2]}', [1, 2]),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, '{"a": 1}', {"a": 1}),
+        (str, "plain", "plain"),
+    ],
+    ids=["list", "JSON Schema", "str"],
+)
+def test_other_output_types(output_type: Any, text: str, expected: object) -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        assert (await bridge.run("any", "Go.", output_type=output_type)).output == expected
+
+    with_model([text], scenario)
