@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,7 +94,7 @@ def read_commands(page: Path) -> Iterator[Shown]:
 def read_programs(page: Path) -> Iterator[Shown]:
     """Every `python` block of the page, with the `text` block that stands right behind it."""
     blocks = read_blocks(page)
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip_longest(blocks, blocks[1:]):
         if block.language == "python":
             told = after.text if after is not None and after.language == "text" and after.follows == 0 else ""
             yield Shown(block, block.text, told)

@@ -99,3 +99,16 @@ def running_flow(
 
 def _with_port(extra: str) -> str:
     return extra.replace("[server]", "[server]\nport = 0") if "[server]" in extra else f"[server]\nport = 0\n{extra}"
+
+
+@contextmanager
+def lent(house: Flow) -> Iterator[Flow]:
+    """A shared gateway for one test, which must leave nothing behind."""
+    mine = Flow(house.server, house.upstream, house.database)
+    try:
+        yield mine
+        mine.check()
+    finally:
+        house.upstream._script.clear()
+        house.upstream.unexpected.clear()
+        house.upstream.failures.clear()

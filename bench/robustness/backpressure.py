@@ -29,7 +29,7 @@ BURST: Final = 200
 
 async def check(readers: int = 50, stream_bytes: int = 100 * MB) -> Report:
     report = Report(f"Backpressure: {readers} stalled readers of a stream of {stream_bytes // MB} MB each")
-    limit = EACH * readers
+    limit = max(EACH * readers, 15 * MB)  # a few readers drown in the allocator's own steps
     bursts = stream_bytes // len(_burst(0))
 
     async def handle(call: Call) -> None:

@@ -7,6 +7,7 @@ stored for a turn must not grow at all.
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import statistics
 import tempfile

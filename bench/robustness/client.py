@@ -103,6 +103,7 @@ class Client:
 
     async def __aexit__(self, *_: object) -> None:
         self.leave()
+        await asyncio.sleep(0)  # the socket itself is closed in the loop's next turn
 
 
 async def fetch(port: int, method: str, path: str, body: Any = None) -> Reply:

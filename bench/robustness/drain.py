@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -72,10 +73,9 @@ async def _drain_once(report: Report, streams: int) -> None:
                 deaf = (await anext(stalled.events()))["response"]["id"]
                 expected = 2 * streams + 2 * half + 1
                 await until(lambda: len(upstream.calls) == expected or None, "all upstream calls")
-                idle = await Client.open(gateway.port)
                 started = time.monotonic()
                 gateway.terminate()
-                await _refused(report, gateway, idle)
+                await _refused(report, gateway)
                 scene.go_on.set()
                 finished = [await each for each in quick]
                 answers = [await each for each in whole]
@@ -96,14 +96,9 @@ async def _drain_once(report: Report, streams: int) -> None:
             report.add("tracebacks in the log", gateway.tracebacks(), "0", kept=not gateway.tracebacks())
 
 
-async def _refused(report: Report, gateway: GatewayProcess, client: Client) -> None:
+async def _refused(report: Report, gateway: GatewayProcess) -> None:
     """New work is refused with words that a client's retries understand; questions are still answered."""
-
-    async def refused() -> bool | None:
-        reply = await client.request("POST", "/v1/responses", {"input": "quick", "store": False, "model": "none/none"})
-        return reply.status == 503 or None
-
-    await until(refused, "the first 503")  # the signal is on its way
+    await until(_is_draining(gateway), "the drain")
     replies = [
         await fetch(gateway.port, "POST", path, {"input": "quick", "messages": [{"role": "user", "content": "quick"}]})
         for path in ("/v1/responses", "/v1/chat/completions", "/v1/responses/input_tokens")
@@ -158,7 +153,7 @@ async def _signal_twice(report: Report, streams: int) -> None:
             report.add("  streams ended by response.failed", f"{good} of {streams}", "all", kept=good == streams)
 
 
-def _is_draining(gateway: GatewayProcess):  # type: ignore[no-untyped-def]
+def _is_draining(gateway: GatewayProcess) -> Callable[[], Awaitable[bool | None]]:
     async def look() -> bool | None:
         return (await fetch(gateway.port, "GET", "/ready")).status == 503 or None
 

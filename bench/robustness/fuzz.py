@@ -57,7 +57,7 @@ class Attack:
         except (TimeoutError, http.client.HTTPException, OSError) as error:
             self.statuses["no answer"] += 1
             self.problems.append(f"no answer ({error!r}) to {about}")
-            self._connection = None
+            self.close()
             return
         self.statuses[str(answer.status)] += 1
         try:
@@ -76,9 +76,13 @@ class Attack:
         answer = self._connection.getresponse()
         data = answer.read()
         if answer.will_close:
+            self.close()
+        return answer, data
+
+    def close(self) -> None:
+        if self._connection is not None:
             self._connection.close()
             self._connection = None
-        return answer, data
 
     def _judge(self, answer: http.client.HTTPResponse, data: bytes, path: str) -> None:
         kind = answer.headers.get("content-type", "")
@@ -125,6 +129,7 @@ async def check(bodies: int = 6000, *, stride: int = 1, look: Look | None = None
                     await asyncio.to_thread(_run, report, attack, name, requests)
                 for path in ("/v1/responses", "/v1/chat/completions", "/v1/responses/input_tokens"):
                     await asyncio.to_thread(_made_up, report, attack, path, bodies // 10)
+                attack.close()
                 _conclude(report, attack, gateway)
     return report
 

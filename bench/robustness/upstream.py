@@ -69,7 +69,7 @@ class Upstream:
 
     def __init__(self, handler: Handler) -> None:
         self.calls: list[Call] = []
-        self.connections = 0
+        self.open: set[_Connection] = set()
         self.handler = handler
         self._server: asyncio.Server | None = None
 
@@ -86,6 +86,9 @@ class Upstream:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
+        for connection in list(self.open):
+            connection.abort()
+        await asyncio.sleep(0)
 
 
 class _Connection(asyncio.Protocol):
@@ -101,7 +104,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._upstream.connections += 1
+        self._upstream.open.add(self)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -119,7 +122,11 @@ class _Connection(asyncio.Protocol):
         self._is_left()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._upstream.open.discard(self)
         self._is_left()
+
+    def abort(self) -> None:
+        self._transport.abort()
 
     def pause_writing(self) -> None:
         self._writable.clear()

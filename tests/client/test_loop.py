@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
+from acting import call, double, explode, with_model
 from isthmus import (
     Bridge,
     HistoryRepaired,
@@ -29,34 +29,6 @@ from isthmus import (
 from isthmus.client.repair import find_problems
 from isthmus.errors import RequestRefused
 from isthmus.testing import ExecutionTracker, ScriptedModel, say
-
-Script = Callable[[Bridge, ScriptedModel], Coroutine[Any, Any, None]]
-
-
-def with_model(script: list[Any], scenario: Script, **options: Any) -> None:
-    async def main() -> None:
-        model = ScriptedModel(script)
-        async with Bridge(connect=model, **options) as bridge:
-            await scenario(bridge, model)
-        assert model.remaining == 0
-
-    asyncio.run(main())
-
-
-@tool
-def double(number: int) -> int:
-    """Double a number."""
-    return 2 * number
-
-
-@tool
-def explode() -> str:
-    """Fail."""
-    raise LookupError("no such row")
-
-
-def call(id: str, name: str = "double", **arguments: Any) -> tuple[str, str, dict[str, Any]]:
-    return id, name, arguments
 
 
 def test_chat_executes_nothing_and_execute_gives_results_in_call_order() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowing import Flow, running_flow
-from isthmus.testing import ScriptedUpstream
+from flowing import Flow, lent, running_flow
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +23,8 @@ def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 @pytest.fixture
 def flow(_house: Flow) -> Iterator[Flow]:
     """The shared gateway with default settings and a SQLite store."""
-    mine = Flow(_house.server, _house.upstream, _house.database)
-    try:
+    with lent(_house) as mine:
         yield mine
-        mine.check()
-    finally:
-        _clean(_house.upstream)
 
 
 @pytest.fixture
@@ -41,10 +36,3 @@ def special(tmp_path: Path) -> Iterator[Callable[..., Flow]]:
             return stack.enter_context(running_flow(tmp_path, **settings))
 
         yield make
-
-
-def _clean(upstream: ScriptedUpstream) -> None:
-    """One test's mess is not the next one's."""
-    upstream._script.clear()
-    upstream.unexpected.clear()
-    upstream.failures.clear()

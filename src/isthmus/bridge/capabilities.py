@@ -144,6 +144,8 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether `<think>…</think>` in the text is reasoning."""
     leaked_tools: Literal["", "dsml", "glm", "qwen"] = ""
     """Tool markup known to leak into text; parsed only when tools were offered."""
+    citations_tell_search: bool = False
+    """Whether web citations are all that tells of a search the provider ran: it becomes a `web_search_call`."""
     cached_tokens: list[str] = msgspec.field(
         default_factory=lambda: [
             "prompt_tokens_details.cached_tokens",

@@ -82,4 +82,6 @@ def _echo_reasoning(reasoning: Any) -> JsonObject | None:
     if not reasoning:
         return None
     effort = reasoning.get("effort")
-    return {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": reasoning.get("summary")}
+    summary = reasoning.get("summary")
+    # `none` is Codex's word for no summary; a Response says `null`.
+    return {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}

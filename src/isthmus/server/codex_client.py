@@ -1,7 +1,7 @@
 """What Codex makes of our failures differs from other clients: here they are told so that it does the right thing.
 
 Observed with the real binary: it repeats a POST up to 30 times over 25 seconds for any 5xx, six times for a 404,
-never for a 400; it understands `context_length_exceeded` (and compacts) only inside a stream, not as a status; and it
+never for a 400; it understands `context_length_exceeded` only inside a stream, not as a status; and it
 keeps every item that was closed, so that after a broken stream it would send half an answer back as a whole one.
 """
 

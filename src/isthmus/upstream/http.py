@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -68,6 +70,8 @@ class HttpBackend:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        # Found once: asking aiohttp to look (`trust_env`) costs two changes of thread for every request.
+        self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
@@ -97,7 +101,7 @@ class HttpBackend:
                     endpoint.url,
                     data=data,
                     params=endpoint.query or None,
-                    proxy=endpoint.proxy,
+                    proxy=self._proxy,
                     allow_redirects=False,
                 )
         except TimeoutError as error:
@@ -196,7 +200,6 @@ class HttpBackend:
                 ),
                 headers={"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers},
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
-                trust_env=endpoint.trust_env,
                 auto_decompress=True,
                 read_bufsize=_PIECE,
             )
@@ -207,6 +210,14 @@ def _decoder(plan: Plan) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
         return ResponsesDecoder(plan.reply)
     return ChatDecoder(plan.reply, plan.leaks)
+
+
+def environment_proxy(url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for this address."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.hostname is None or urllib.request.proxy_bypass(parts.hostname):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
@@ -224,4 +235,6 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection closed before it was whole"  # in place of the HTTP library's inner words
     return str(error) or type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,32 @@ def test_a_client_that_leaves_a_whole_answer_closes_the_upstream(house: House) -
     request = house.wait_sent()
     request.closed.wait()
     gate.open()
+
+
+def test_a_stream_whose_model_is_silent_begins_all_the_same(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isthmus.upstream.codex.backend.QUICK", 0.1)
+    gate = Gate("the refusal")
+    house.script(replace(error(429, "slow down"), before=(gate,)))
+    with house.streaming("/v1/responses", house.ask(stream=True)) as stream_:
+        stream_.until("response.created")
+        gate.open()
+        events = list(stream_)
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["response"]["error"]["code"] == "rate_limit_exceeded"
+
+
+def test_a_model_that_stays_silent_is_given_up_and_its_upstream_closed(tmp_path: Path) -> None:
+    timeouts = '[providers.codex.timeouts]\nfirst_byte = "500ms"\nidle = "500ms"\n'
+    with codex_house(tmp_path, extra=timeouts) as house:
+        house.script(says("Hi"), HANGING, stream([HANG], done=False))
+        house.create(house.ask())
+        _, response = house.stream(house.ask())
+        assert response["error"]["code"] == "upstream_timeout"
+        assert message_text(response) == "Hel"
+        reply = house.post("/v1/responses", house.ask())
+        assert (reply.status, reply.error["code"]) == (504, "upstream_timeout")
+        for request in house.upstream.requests[1:]:
+            request.closed.wait()
 
 
 def test_a_tool_may_answer_half_a_minute_later(house: House) -> None:

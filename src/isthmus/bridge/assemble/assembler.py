@@ -316,6 +316,8 @@ class Assembler:
     def _close_speech(self, status: str) -> None:
         speech, self._speech = self._speech, None
         if speech is not None:
+            if self._annotations:
+                self._attach_annotations(speech)
             sealer = self._vendor.seal_reasoning if speech.kind == "reasoning" else None
             self._output.put(speech.output_index, speech.close(status, sealer))
 
@@ -327,6 +329,9 @@ class Assembler:
         self._calls.close_all(stopped=stopped, failed=failed, spoken_since=self._speech is not None)
         self._flush_text(outcome)
         self._close_speech("incomplete" if stopped else "completed")
+        for annotation in self._annotations:
+            words = "an annotation came without a text to belong to"
+            self.note(notice("bridge.item.ignored", "output", words, annotation=annotation))
         self._vendor.flush(self._output)
         self._move("end")
         return self._terminal(outcome, now, status or outcome.status)
@@ -342,13 +347,14 @@ class Assembler:
             self._message().speak("output_text", "".join(self._held_text))
         if not self._calls and not self._has_message() and outcome.status != "failed":
             self._message().begin("output_text")
-        for annotation in self._annotations:
-            part = self._speech.part if self._speech is not None and self._speech.kind == "message" else None
-            if part is not None and part.kind == "output_text":
+
+    def _attach_annotations(self, speech: Speech) -> None:
+        """Citations that came before their text."""
+        part = speech.part if speech.kind == "message" else None
+        if part is not None and part.kind == "output_text":
+            for annotation in self._annotations:
                 part.annotate(annotation)
-            else:
-                words = "an annotation came without a text to belong to"
-                self.note(notice("bridge.item.ignored", "output", words, annotation=annotation))
+            self._annotations = []
 
     def _has_message(self) -> bool:
         if self._speech is not None and self._speech.kind == "message":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from isthmus.bridge.assemble.extras import append_fragments
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import VendorExtra
 from isthmus.bridge.envelope import Sealed
@@ -33,7 +34,7 @@ class VendorState:
             if call_id is not None:
                 self._calls[call_id] = delta.value
         elif isinstance(delta.value, list):
-            self._message[delta.key] = [*self._message.get(delta.key, ()), *delta.value]
+            self._message[delta.key] = append_fragments(self._message.get(delta.key, []), delta.value)
         else:
             self._message[delta.key] = delta.value
 

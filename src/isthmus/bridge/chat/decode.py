@@ -42,7 +42,18 @@ _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class ChatDecoder:
     """Decodes one upstream answer: either chunks one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_calls", "_fields", "_finish_reasons", "_hosted", "_leaked", "_tags", "_usage", "done")
+    __slots__ = (
+        "_calls",
+        "_cited",
+        "_fields",
+        "_finish_reasons",
+        "_hosted",
+        "_leaked",
+        "_live",
+        "_tags",
+        "_usage",
+        "done",
+    )
 
     def __init__(self, rules: ReplyRules, leaks: Mapping[str, JsonObject | None] | None = None) -> None:
         """`leaks`: the tools whose markup may stand in the text, by name, with their schemas."""
@@ -52,7 +63,9 @@ class ChatDecoder:
         self._calls = CallReader()
         self._tags = ThinkTags() if rules.think_tags else None
         self._leaked = LeakedTools(rules.leaked_tools, leaks) if rules.leaked_tools and leaks else None
+        self._cited: list[Any] | None = [] if rules.citations_tell_search else None
         self._hosted = False
+        self._live = False
         self.done = False
         """Whether the upstream said `[DONE]`."""
 
@@ -76,7 +89,10 @@ class ChatDecoder:
             delta = choice.get("delta")
             if isinstance(delta, dict):
                 self._delta(delta, choice, out)
-            elif isinstance(choice.get("message"), dict):  # a whole reply inside a stream
+                if out:
+                    self._live = True
+            elif not self._live and isinstance(choice.get("message"), dict):
+                # A whole reply inside a stream. Behind deltas it only says everything again (MiniMax).
                 self._message(choice["message"], choice, out)
             reason = choice.get("finish_reason")
         else:
@@ -84,7 +100,7 @@ class ChatDecoder:
             self._problem(chunk, out)
         if chunk.get("error") is not None and choices:
             out.append(read_error(chunk["error"]))
-        if "usage" in chunk or "x_groq" in chunk or reason:
+        if "usage" in chunk or reason or "x_groq" in chunk or "web_search" in chunk:
             self._tail(chunk, reason, out)
         return out
 
@@ -237,6 +253,8 @@ class ChatDecoder:
             if given.get("type") == "url_citation":
                 source = inner if isinstance(inner, dict) else given
                 out.append(Annotation(_citation(source)))
+                if self._cited is not None:
+                    self._cited.append(source)
             else:
                 out.append(Annotation(given))
 
@@ -256,7 +274,7 @@ class ChatDecoder:
         usage = self._usage.read(found) if found is not None else None
         if usage is not None:
             out.append(Used(usage))
-        searched = chunk.get("web_search")
+        searched = chunk.get("web_search") or (self._cited if reason else None)
         if isinstance(searched, list) and searched and not self._hosted:
             self._hosted = True
             out.append(HostedCall(_web_search_call(searched)))

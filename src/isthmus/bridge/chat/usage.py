@@ -24,8 +24,8 @@ class UsageReader:
         given_input = _count(usage.get("prompt_tokens", usage.get("input_tokens")))
         given_output = _count(usage.get("completion_tokens", usage.get("output_tokens")))
         total = _count(usage.get("total_tokens"))
-        if given_input is None and given_output is None and total is None:
-            return None
+        if not given_input and not given_output and not total:
+            return None  # none at all, or zeros that a vendor puts on every chunk (MiniMax)
         output = given_output if given_output is not None else max((total or 0) - (given_input or 0), 0)
         input_ = given_input if given_input is not None else max((total or 0) - output, 0)
         return Usage(

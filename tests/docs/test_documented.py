@@ -1,0 +1,102 @@
+"""Whatever a user can write or meet is documented: commands, options, diagnostics, config keys, providers, statuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from typer.main import get_command
+
+from doc_pages import ROOT
+from isthmus.bridge.assemble.assembler import TRANSITIONS
+from isthmus.bridge.assemble.finish import TABLE
+from isthmus.bridge.diagnostics import CODES
+from isthmus.cli.main import app
+from isthmus.config.known import known_names
+from isthmus.config.reference import config_reference
+from isthmus.server.errors import STATUSES
+
+REFERENCE = ROOT / "docs" / "reference"
+CONCEPTS = ROOT / "docs" / "concepts"
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every command as it is typed, with its long options."""
+    yield from _walk(get_command(app), "isthmus")
+
+
+def _walk(command: object, name: str) -> Iterator[tuple[str, list[str]]]:
+    below = getattr(command, "commands", {})
+    options = [option for parameter in command.params for option in parameter.opts]  # type: ignore[attr-defined]
+    if not below:
+        yield name, [option for option in options if option.startswith("--") and option != "--help"]
+    for child in below.values():
+        yield from _walk(child, f"{name} {child.name}")
+
+
+COMMANDS = dict(commands())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_and_its_options_are_documented(command: str) -> None:
+    page = (REFERENCE / "cli.md").read_text()
+    assert command in page
+    assert [option for option in COMMANDS[command] if option not in page] == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_diagnostic_is_documented_with_its_meaning(code: str) -> None:
+    page = (REFERENCE / "diagnostics.md").read_text()
+    assert f"`{code}`" in page
+    assert " ".join(CODES[code].split()) in " ".join(page.split())
+
+
+def test_every_config_key_is_documented_as_the_schema_says_it() -> None:
+    page = (REFERENCE / "config.md").read_text().splitlines()
+    rows = [line for line in config_reference().splitlines() if line.startswith(("| `", "## "))]
+    assert len(rows) > 50
+    assert [row for row in rows if row not in page] == []
+
+
+@pytest.mark.parametrize("name", known_names())
+def test_a_provider_is_on_the_page_of_providers(name: str) -> None:
+    assert name in (REFERENCE / "providers.md").read_text()
+
+
+def test_every_status_is_in_the_table_of_errors() -> None:
+    rows = re.findall(r"^\| (.*?) \| (\d{3}) \|", (CONCEPTS / "errors.md").read_text(), re.MULTILINE)
+    listed = {code: int(status) for codes, status in rows for code in re.findall(r"`(\w+)`", codes)}
+    assert listed == STATUSES
+
+
+def test_every_finish_reason_is_in_the_table_of_streams() -> None:
+    page = (CONCEPTS / "streams.md").read_text().split("## Finish reasons")[1].split("\n\n")[1]
+    rows = re.findall(r"^\| (`.*?) \| `(\w+)` \| (?:`(\w+)`)? ?", page, re.MULTILINE)
+    listed = {reason: (status, detail) for said, status, detail in rows for reason in re.findall(r"`(\w+)`", said)}
+    known = {
+        reason: (outcome.status, outcome.incomplete_reason or outcome.error_code or "")
+        for reason, outcome in TABLE.items()
+    }
+    assert listed == known
+
+
+def test_the_phases_on_the_page_are_those_of_the_assembler() -> None:
+    page = (CONCEPTS / "streams.md").read_text()
+    rows = re.findall(r"^\| (idle|running|ended) \| (\w+) \| (\w+) \| (\w+) \|$", page, re.MULTILINE)
+    told = {
+        (phase, action): following
+        for phase, *cells in rows
+        for action, following in zip(("start", "feed", "end"), cells, strict=True)
+        if following != "error"
+    }
+    assert told == TRANSITIONS
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem)
+def test_a_decision_is_numbered_dated_and_short(page) -> None:  # type: ignore[no-untyped-def]
+    lines = page.read_text().splitlines()
+    assert len(lines) <= 25
+    assert re.fullmatch(rf"# {page.stem[:4]} · .+", lines[0])
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", lines[2])
+    assert f"decisions/{page.name}" in (ROOT / "docs" / "README.md").read_text()

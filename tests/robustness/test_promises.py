@@ -1,0 +1,56 @@
+"""What the gateway promises about failures, each proved against the real process.
+
+`python -m bench.robustness` runs the same with full counts and prints the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory and CPU time are read from /proc")
+
+
+def test_a_client_that_leaves_ends_the_upstream_call_at_once_and_is_stored_as_cancelled() -> None:
+    from bench.robustness import disconnect
+
+    assert asyncio.run(disconnect.check(6)).broken == []
+
+
+def test_clients_that_do_not_read_hold_the_upstream_back_and_lose_nothing() -> None:
+    from bench.robustness import backpressure
+
+    assert asyncio.run(backpressure.check(10, 22_000_000)).broken == []
+
+
+def test_sigterm_lets_running_requests_finish_and_ends_the_rest_with_a_terminal_event() -> None:
+    from bench.robustness import drain
+
+    assert asyncio.run(drain.check(4)).broken == []
+
+
+def test_kill_9_loses_nothing_that_a_client_was_told() -> None:
+    from bench.robustness import kill
+
+    assert asyncio.run(kill.check(3)).broken == []
+
+
+def test_no_broken_request_makes_a_500_or_a_hang() -> None:
+    from bench.robustness import fuzz
+
+    assert asyncio.run(fuzz.check(400, stride=30)).broken == []
+
+
+def test_a_long_chain_costs_the_same_space_for_every_turn() -> None:
+    from bench.robustness import chain
+
+    assert asyncio.run(chain.check(60)).broken == []
+
+
+def test_the_overhead_benchmark_measures_every_kind_of_call() -> None:
+    from bench import overhead
+
+    measured = asyncio.run(overhead.measure(1))
+    assert all(kind.direct and kind.through and kind.cpu > 0 and kind.cpu_busy > 0 for kind in measured)

@@ -1,0 +1,100 @@
+"""Failures as Codex is told of them, and as everybody else is."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from isthmus.errors import UpstreamFailed
+from isthmus.server.codex_client import is_codex, leave_open, without_retries
+from isthmus.server.errors import error_headers
+from isthmus.testing import CUT, ScriptedUpstream, Step, chat_chunks, error, stream
+from serving import running_gateway_server
+
+CODEX = {"originator": "codex_exec", "user-agent": "codex_exec/0.163.0"}
+OVERFLOW = error(400, "This model's maximum context length is 8192 tokens")
+
+
+def ask(step: Step, headers: dict[str, str]) -> tuple[int, list[dict[str, Any]] | dict[str, Any]]:
+    with ScriptedUpstream.running([step]) as upstream:
+        config = (
+            f'[server]\nport = 0\n[store]\nurl = "memory:"\n[providers.deepseek]\n'
+            f'base_url = "{upstream.base_url}"\napi_key = "k"\nretries = 0\n'
+        )
+        with running_gateway_server(config) as gateway:
+            request = urllib.request.Request(
+                f"{gateway.url}/v1/responses",
+                json.dumps({"input": "hi", "stream": True}).encode(),
+                {"content-type": "application/json", **headers},
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    return answer.status, list(_events(answer.read().decode()))
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    return refused.code, json.loads(refused.read())["error"]
+
+
+def _events(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def test_codex_reads_of_a_full_window_in_the_stream_and_others_in_the_status() -> None:
+    status, events = ask(OVERFLOW, CODEX)
+    assert status == 200
+    assert isinstance(events, list)
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"
+    status, refused = ask(OVERFLOW, {})
+    assert isinstance(refused, dict)
+    assert (status, refused["code"]) == (400, "context_length_exceeded")
+
+
+@pytest.mark.parametrize(("upstream", "others"), [(401, 502), (404, 404)])
+def test_codex_gets_a_status_that_it_does_not_repeat_where_repeating_is_useless(upstream: int, others: int) -> None:
+    status, refused = ask(error(upstream, "no"), CODEX)
+    assert isinstance(refused, dict)
+    assert (status, refused["code"]) == (400, "invalid_prompt")
+    assert ask(error(upstream, "no"), {})[0] == others
+
+
+def test_codex_is_not_told_that_a_cut_item_is_done_and_others_are() -> None:
+    half = [*chat_chunks("half an answer")[:3], CUT]
+    for headers, closed in ((CODEX, False), ({}, True)):
+        _, events = ask(stream(half, done=False), headers)
+        assert isinstance(events, list)
+        kinds = [event["type"] for event in events]
+        assert kinds[-1] == "response.failed"
+        assert ("response.output_item.done" in kinds) is closed
+
+
+def test_what_may_pass_by_waiting_stays_as_it_is() -> None:
+    failure = UpstreamFailed("slow down", code="rate_limit_exceeded")
+    assert without_retries(failure) is failure
+    events = [{"type": "response.output_item.done"}, {"type": "response.completed"}]
+    assert leave_open(events) == events
+
+
+def test_a_rate_limit_always_names_a_time() -> None:
+    assert error_headers(UpstreamFailed("x", code="rate_limit_exceeded", retry_after=7.4)) == {"retry-after": "7"}
+    assert error_headers(UpstreamFailed("x", code="rate_limit_exceeded")) == {"retry-after": "5"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "codex"),
+    [
+        ([(b"originator", b"codex_cli_rs")], True),
+        ([(b"user-agent", b"codex_exec/0.163.0 (Linux)")], True),
+        ([(b"user-agent", b"OpenAI/Python 2.0")], False),
+        ([], False),
+    ],
+)
+def test_codex_is_known_by_its_headers(headers: list[tuple[bytes, bytes]], codex: bool) -> None:
+    assert is_codex({"type": "http", "headers": headers}) is codex

@@ -1,0 +1,35 @@
+"""HTTP proxies of the environment, found as every other tool finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from isthmus.upstream.http import environment_proxy
+
+PROXY = "http://proxy.local:3128"
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "expected"),
+    [
+        ({}, "https://api.example.com/v1", None),
+        ({"https_proxy": PROXY}, "https://api.example.com/v1", PROXY),
+        ({"HTTPS_PROXY": PROXY}, "https://api.example.com/v1", PROXY),
+        ({"http_proxy": PROXY}, "https://api.example.com/v1", None),
+        ({"http_proxy": PROXY}, "http://api.example.com/v1", PROXY),
+        ({"https_proxy": PROXY, "no_proxy": "example.com"}, "https://api.example.com/v1", None),
+        ({"https_proxy": PROXY, "no_proxy": "*"}, "https://api.example.com/v1", None),
+        ({"http_proxy": PROXY, "no_proxy": "127.0.0.1,localhost"}, "http://127.0.0.1:8080/v1", None),
+        ({"https_proxy": PROXY, "no_proxy": "other.org"}, "https://api.example.com/v1", PROXY),
+    ],
+    ids=["none", "https", "upper case", "another scheme", "http", "no_proxy", "no_proxy *", "loopback", "other host"],
+)
+def test_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], url: str, expected: str | None
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert environment_proxy(url) == expected
