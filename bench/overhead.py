@@ -62,19 +62,20 @@ def main() -> None:
     print("\n".join(show(measured)))
 
 
-async def measure(rounds: int, store: str = "") -> list[Kind]:
+async def measure(rounds: int, store: str = "", calls: int | None = None) -> list[Kind]:
+    """`calls` of each kind in a round, in place of as many as give steady figures."""
     measured = kinds()
     with tempfile.TemporaryDirectory() as folder, _upstream() as port:
         base = f"http://127.0.0.1:{port}/v1"
         async with running_gateway(Path(folder), base, store=store, core=0) as gateway:
             for kind in measured:
-                await _round(kind, gateway, port, 3)
+                await _round(kind, gateway, port, calls or 3)
             measured = kinds()  # what was measured so far was only to warm up
             for _ in range(rounds):
                 for kind in measured:
-                    await _round(kind, gateway, port, kind.calls)
+                    await _round(kind, gateway, port, calls or kind.calls)
             for kind in measured:
-                await _busy(kind, gateway, kind.calls)
+                await _busy(kind, gateway, calls or kind.calls)
     return measured
 
 

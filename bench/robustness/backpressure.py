@@ -55,6 +55,7 @@ async def check(readers: int = 50, stream_bytes: int = 100 * MB) -> Report:
             told = f"at most {most / MB:.1f} MB of {stream_bytes // MB} MB"
             report.add("sent by the upstream, per stream", told, "under 20 MB", kept=most < 20 * MB)
             await _read_to_the_end(report, clients[0], bursts)
+            clients[0].leave()
             report.add("growth, after its end", f"{(gateway.memory() - before) / MB:.1f} MB")
             bugs = gateway.tracebacks()
             report.add("tracebacks in the log", bugs, "0", kept=not bugs)

@@ -60,9 +60,7 @@ async def _measure(way: str, count: int, upstream: Upstream, gateway: GatewayPro
         client = await Client.open(gateway.port)
         await client.write("POST", path, {**messages, "stream": way.startswith("stream")})
         response_id, heard = await _listen(client, way)
-        call = await until(lambda before=before: _nth(upstream.calls, before), "the upstream call")
-        if not way.startswith("stream"):
-            await until(lambda call=call: call.sent or WAYS[way] == "silent" or None, "the first half")
+        call = await _called(upstream, before, WAYS[way] == "half a reply")
         left = time.monotonic()
         client.leave(reset=bool(number % 2))
         async with asyncio.timeout(10):
@@ -125,8 +123,15 @@ async def _check_stored(report: Report, gateway: GatewayProcess, expected: int) 
     report.add("tracebacks in the log", bugs, "0", kept=not bugs)
 
 
-def _nth(calls: list[Call], number: int) -> Call | None:
-    return calls[number] if len(calls) > number else None
+async def _called(upstream: Upstream, number: int, answering: bool) -> Call:
+    """The upstream's call of that number, once it is there and, if asked for, once it has sent something."""
+
+    def look() -> Call | None:
+        call = upstream.calls[number] if len(upstream.calls) > number else None
+        return call if call is not None and (call.sent or not answering) else None
+
+    call: Call = await until(look, "the upstream call")
+    return call
 
 
 async def _handle(call: Call) -> None:

@@ -296,10 +296,10 @@ def _at(body: Any, path: Path) -> Any:
 
 def _with(body: Json, path: Path, value: Any) -> Json:
     made = copy.deepcopy(body)
-    holder = _at(made, path[:-1])
+    holder: Any = _at(made, path[:-1])
     if isinstance(holder, list) and not isinstance(path[-1], int):
         holder.append({path[-1]: copy.deepcopy(value)})
-    elif isinstance(holder, dict | list):
+    elif isinstance(holder, dict) or (isinstance(holder, list) and isinstance(path[-1], int)):
         holder[path[-1]] = copy.deepcopy(value)
     return made
 

@@ -126,10 +126,12 @@ async def running_gateway(
 ) -> AsyncIterator[GatewayProcess]:
     """A started gateway; killed at the end if the check has not ended it."""
     gateway = GatewayProcess(folder, upstream, server=server, provider=provider, store=store, core=core)
+    cores = os.sched_getaffinity(0)
     try:
         await gateway.start()
         yield gateway
     finally:
+        os.sched_setaffinity(0, cores)
         if gateway.running:
             await gateway.kill()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -94,7 +95,7 @@ def test_the_phases_on_the_page_are_those_of_the_assembler() -> None:
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem)
-def test_a_decision_is_numbered_dated_and_short(page) -> None:  # type: ignore[no-untyped-def]
+def test_a_decision_is_numbered_dated_and_short(page: Path) -> None:
     lines = page.read_text().splitlines()
     assert len(lines) <= 25
     assert re.fullmatch(rf"# {page.stem[:4]} · .+", lines[0])

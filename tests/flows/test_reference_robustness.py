@@ -160,6 +160,15 @@ def test_kill_leaves_a_store_that_opens_and_says_what_was_lost(tmp_path: Path) -
             talk = Talk(again.url)
             assert talk.get(f"/v1/responses/{first['id']}").json == first
             lost = talk.get(f"/v1/responses/{running['id']}").json
+            with talk.streaming(f"/v1/responses/{running['id']}?stream=true", method="GET") as events:
+                kept = list(events)
+            last = kept[-1]["sequence_number"]
+            for after, rest in ((last - 1, kept[-1:]), (last, [])):
+                query = f"?stream=true&starting_after={after}"
+                with talk.streaming(f"/v1/responses/{running['id']}{query}", method="GET") as events:
+                    assert list(events) == rest
+    assert kept[-1] == {"type": "response.failed", "sequence_number": last, "response": lost}
+    assert [event["sequence_number"] for event in kept] == list(range(last + 1))
     assert (lost["status"], lost["error"]["code"]) == ("failed", "server_error")
     assert "stopped" in lost["error"]["message"]
 

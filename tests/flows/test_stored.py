@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,37 @@ def test_a_background_response_that_is_refused_upstream_ends_failed(flow: Flow) 
     response = finished(events)
     assert (response["status"], response["error"]["code"]) == ("failed", "rate_limit_exceeded")
     assert flow.get(f"/v1/responses/{id}").json == response
+
+
+def test_a_follower_of_a_silent_run_hears_that_we_are_there(special: Any) -> None:
+    flow = special(store="memory", extra="[server]\nping = 0.03")
+    gate = Gate()
+    flow.script(stream([gate, *chat_chunks("Done")]))
+    body = {"model": PLAIN, "input": "slow", "background": True, "stream": True}
+    with flow.streaming("/v1/responses", body) as events:
+        id = events.until("response.created")["response"]["id"]
+        path = f"/v1/responses/{id}?stream=true"
+        with flow.streaming(path, method="GET") as follower, flow.streaming(path, method="GET") as leaving:
+            assert leaving.until("response.in_progress")
+            leaving.close()
+            follower.until("response.in_progress")
+            time.sleep(0.15)  # silence itself is what is tested here
+            gate.open()
+            assert follower.until("response.completed")["response"]["id"] == id
+            assert follower.comments >= 2
+        events.until("response.completed")
+        assert events.comments >= 2
+
+
+def test_a_follower_that_has_seen_everything_gets_nothing_more(flow: Flow) -> None:
+    flow.script(chat(""))
+    body = {"model": PLAIN, "input": "hi", "background": True, "stream": True}
+    with flow.streaming("/v1/responses", body) as stream_:
+        events = list(stream_)
+    id, last = events[0]["response"]["id"], events[-1]["sequence_number"]
+    for after in (last, last + 1, last + 100):
+        with flow.streaming(f"/v1/responses/{id}?stream=true&starting_after={after}", method="GET") as again:
+            assert list(again) == []
 
 
 def test_background_and_store_false_exclude_each_other(flow: Flow) -> None:

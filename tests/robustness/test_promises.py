@@ -52,5 +52,5 @@ def test_a_long_chain_costs_the_same_space_for_every_turn() -> None:
 def test_the_overhead_benchmark_measures_every_kind_of_call() -> None:
     from bench import overhead
 
-    measured = asyncio.run(overhead.measure(1))
+    measured = asyncio.run(overhead.measure(1, calls=1))
     assert all(kind.direct and kind.through and kind.cpu > 0 and kind.cpu_busy > 0 for kind in measured)

@@ -15,7 +15,7 @@ from isthmus.bridge.sse import encode_event
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run
-from isthmus.ports import StoredResponse
+from isthmus.ports import UNFINISHED, StoredResponse
 from isthmus.server.codex_client import belongs_in_stream, is_codex, leave_open, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
@@ -23,6 +23,7 @@ from isthmus.server.stream import Connection, send_events
 from isthmus.server.tell import plan_header, tell_run
 
 _decode: Final = msgspec.json.Decoder().decode
+_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed")
 
 _PROMPT_FIELDS: Final = ("messages", "baseInstructions", "history", "input", "tools", "dynamicTools")
 """Where the dialects keep what the model reads."""
@@ -38,7 +39,7 @@ class ResponsesApi:
         run = await self._gateway.create(request, strict=asks_strict(scope))
         tell_run(run)
         if request.body.get("background"):
-            await self._create_in_background(request, run, send)
+            await self._create_in_background(request, run, receive, send)
             return
         encode = encode_for_codex if is_codex(scope) else encode_events
         connection = Connection(receive, send, run, self._options.pulse, encode)
@@ -65,7 +66,8 @@ class ResponsesApi:
             await send_bytes(send, 200, (await self._gateway.retrieve(id)).response)
             return
         after = whole_number(asked, "starting_after", default=-1, low=0)
-        await send_events(send, await self._events(id, after), {})
+        events = await self._events(id, after)
+        await send_events(receive, send, events, {}, ping=self._options.pulse.ping)
 
     async def delete(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
@@ -104,21 +106,26 @@ class ResponsesApi:
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
-    async def _create_in_background(self, request: Request, run: Run, send: Send) -> None:
+    async def _create_in_background(self, request: Request, run: Run, receive: Receive, send: Send) -> None:
         headers = plan_header(run.plan)
         response = await self._gateway.create_in_background(run, request)
         if not request.body.get("stream"):
             await send_json(send, 200, response, headers)
             return
-        await send_events(send, _as_sse(self._gateway.background.follow(run.id, -1)), headers)
+        followed = _as_sse(self._gateway.background.follow(run.id, -1))
+        await send_events(receive, send, followed, headers, ping=self._options.pulse.ping)
 
     async def _events(self, id: str, after: int) -> AsyncIterator[list[bytes]]:
         gateway = self._gateway
         found = await gateway.retrieve(id)
         if gateway.background.has(id, ""):
             return _as_sse(gateway.background.follow(id, after))
-        stored = await gateway.store.events(id, after=after)
-        return _as_sse(_once(stored or _told_again(found, after)))
+        # One more than asked for: was the last event that the client saw the terminal one?
+        kept = await gateway.store.events(id, after=max(after - 1, -1))
+        if not kept:
+            return _as_sse(_once(_told_again(found, after)))
+        ended = _with_terminal(found, kept)
+        return _as_sse(_once(ended[1:] if after >= 0 else ended))
 
 
 def asks_strict(scope: Scope) -> bool | None:
@@ -140,9 +147,18 @@ def encode_for_codex(events: list[Event]) -> bytes:
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:
     """Events of a finished response whose stream was not kept: the same items, told whole."""
     response = _decode(found.response)
-    if response["status"] in ("queued", "in_progress"):
+    if found.status in UNFINISHED:
         raise not_found(found.id)
     return [msgspec.json.encode(event) for event in replay_events(response) if event["sequence_number"] > after]
+
+
+def _with_terminal(found: StoredResponse, kept: list[bytes]) -> list[bytes]:
+    """A crash cuts the events off, and what was lost is known only afterwards: the end is told from the response."""
+    last = _decode(kept[-1])
+    if last["type"] in _TERMINAL or found.status in UNFINISHED:
+        return kept
+    terminal = replay_events(_decode(found.response))[-1]
+    return [*kept, msgspec.json.encode({**terminal, "sequence_number": last["sequence_number"] + 1})]
 
 
 async def _once(events: list[bytes]) -> AsyncIterator[list[bytes]]:

@@ -140,9 +140,36 @@ class Connection:
             await self._write(data)
 
 
-async def send_events(send: Send, batches: AsyncIterator[list[bytes]], headers: Mapping[str, str]) -> None:
-    """Stored events, told again as they are."""
+async def send_events(
+    receive: Receive, send: Send, batches: AsyncIterator[list[bytes]], headers: Mapping[str, str], *, ping: float
+) -> None:
+    """Stored events, told again as they are. While a followed run is silent, comments show that we are there.
+
+    The run belongs to nobody in particular: a follower that leaves only stops following.
+    """
     await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **headers})})
-    async for batch in batches:
-        await send({"type": "http.response.body", "body": b"".join(batch), "more_body": True})
+    leaving = asyncio.create_task(_left(receive))
+    reading = asyncio.ensure_future(anext(batches, None))
+    try:
+        while True:
+            await asyncio.wait((reading, leaving), timeout=ping or None, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                batch = reading.result()
+                if batch is None:
+                    break
+                await send({"type": "http.response.body", "body": b"".join(batch), "more_body": True})
+                reading = asyncio.ensure_future(anext(batches, None))
+            elif leaving.done():
+                raise ClientLeft
+            else:
+                await send({"type": "http.response.body", "body": PING, "more_body": True})
+    finally:
+        leaving.cancel()
+        reading.cancel()
+        await asyncio.wait((leaving, reading))
     await send({"type": "http.response.body", "body": DONE, "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-
-# Their own telemetry must be off before the libraries are imported.
-os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
-os.environ["LANGSMITH_TRACING"] = "false"
-os.environ["LANGCHAIN_TRACING_V2"] = "false"
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flowing import Flow, lent, running_flow
+
+# Their telemetry must be off before the libraries are imported.
+os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
+
+NEEDS = {
+    "test_openai_agents.py": "agents",
+    "test_langchain.py": "langchain_openai",
+    "test_openapi_validator.py": "openapi_spec_validator",
+}
+"""Libraries that not every environment has (the dependency group `real`)."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what cannot be imported, and what would be imported only to be deselected: that takes seconds."""
+    package: Any = NEEDS.get(collection_path.name)
+    if package is None:
+        return None
+    return True if config.option.markexpr == "not real" or find_spec(package) is None else None
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +39,6 @@ def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_house: Flow) -> Iterator[Flow]:
+    """The shared gateway; the test must leave nothing behind."""
     with lent(_house) as mine:
         yield mine
