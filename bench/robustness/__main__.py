@@ -29,9 +29,11 @@ CHECKS: dict[str, tuple[Check, Check]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.robustness", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[[], *CHECKS], help=f"any of {', '.join(CHECKS)}; none: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(CHECKS)}; none: all")
     parser.add_argument("--quick", action="store_true", help="smaller counts")
     arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in CHECKS]:
+        parser.error(f"there is no check `{unknown[0]}`; there are {', '.join(CHECKS)}")
     broken = 0
     for name in arguments.names or CHECKS:
         started = time.monotonic()

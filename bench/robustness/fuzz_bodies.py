@@ -299,7 +299,7 @@ def _with(body: Json, path: Path, value: Any) -> Json:
     holder: Any = _at(made, path[:-1])
     if isinstance(holder, list) and not isinstance(path[-1], int):
         holder.append({path[-1]: copy.deepcopy(value)})
-    elif isinstance(holder, dict) or (isinstance(holder, list) and isinstance(path[-1], int)):
+    elif type(holder) in (dict, list):
         holder[path[-1]] = copy.deepcopy(value)
     return made
 

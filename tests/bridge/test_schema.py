@@ -46,10 +46,6 @@ from isthmus.bridge.schema import project_schema
             ("pattern",),
             id="only places that hold schemas are walked",
         ),
-        pytest.param(
-            {"description": "x", "minimum": 1}, {"description", "minimum"}, {}, ("description", "minimum"),
-            id="without descriptions the words are lost",
-        ),
     ],
 )  # fmt: skip
 def test_refused_keywords_move_into_descriptions(

@@ -38,8 +38,6 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.attempt.failed": "The model that was asked for failed before it said anything; a fallback answered.",
     "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
-    "bridge.response.finish_reason": "An unusual finish reason; the status says how it was read.",
-    "bridge.response.usage_missing": "The provider sent no token usage.",
     "bridge.response.markup_parsed": "Reasoning or tool markup that leaked into the text was parsed out of it.",
 }
 

@@ -1,71 +1,155 @@
-"""A JSON Schema as a provider will take it: keywords it refuses move into the descriptions.
+"""A JSON Schema fitted to what a provider accepts; the client's own schema is never touched.
 
-In: the client's schema and the refused keywords. Out: a new schema, and which keywords had to go. The
-client's own schema stays what answers are checked against; the projection is only what the model is shown.
-The walk knows where schemas sit: a property that happens to be *named* `minimum` is left alone.
+In: a schema, the keywords that the provider refuses, and whether `$ref` must go. Out: the schema to send,
+and the names of the keywords that were taken out. What is taken out is not lost: it moves into the
+`description` beside it, where the model can still read it; answers are checked against the original.
+Inlining stops at recursion and at a fixed budget, so that a small schema of nested references cannot grow
+into a huge one. The walk knows where schemas sit: a property *named* `minimum` is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.protocol.json import JsonObject
 
-_OF_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords that hold schemas by name."""
-_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
-_SINGLE: Final = frozenset(
-    {
-        "items",
+DEFINITIONS: Final = frozenset({"$defs", "definitions"})
+_SCHEMA: Final = frozenset(
+    [
         "additionalItems",
         "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
         "unevaluatedItems",
         "unevaluatedProperties",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contentSchema",
-    }
+    ]
 )
-_UNSPOKEN: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "description"})
-"""Dropped without a word: they say nothing about the value."""
+_SCHEMA_LIST: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_SCHEMA_MAP: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
+"""Keywords whose loss tells the model nothing."""
+
+_MAX_NOTE: Final = 300
+_MAX_INLINED: Final = 5_000
+_MAX_DEPTH: Final = 48
 
 
-def project_schema(schema: Mapping[str, Any], refused: frozenset[str]) -> tuple[JsonObject, tuple[str, ...]]:
-    """The schema without the refused keywords, and the names of those that were really there, in order."""
-    found: dict[str, None] = {}
-    projected = _project(schema, refused, found)
-    return projected, tuple(found)
+def project_schema(
+    schema: JsonObject, refused: Set[str], inline_refs: bool = False, *, document: JsonObject | None = None
+) -> tuple[JsonObject, tuple[str, ...]]:
+    """The schema to send, and the keywords that it lost, in the order in which they were met.
+
+    `document` is what `#/…` pointers point into, where that is not the schema itself.
+    """
+    inline = inline_refs or "$ref" in refused or not refused.isdisjoint(DEFINITIONS)
+    if not refused and not inline:
+        return schema, ()
+    walk = _Walk(schema if document is None else document, refused, inline)
+    projected: JsonObject = walk.schema(schema, 0, ())
+    return projected, tuple(walk.dropped)
 
 
-def _project(schema: Mapping[str, Any], refused: frozenset[str], found: dict[str, None]) -> JsonObject:
-    kept: JsonObject = {}
-    notes: list[str] = []
-    for keyword, value in schema.items():
-        if keyword in refused:
-            found[keyword] = None
-            if keyword not in _UNSPOKEN:
-                notes.append(f"{keyword}: {msgspec.json.encode(value).decode()}")
-        elif keyword in _OF_SCHEMAS and isinstance(value, Mapping):
-            kept[keyword] = {name: _inner(inner, refused, found) for name, inner in value.items()}
-        elif keyword in _LISTS and isinstance(value, list):
-            kept[keyword] = [_inner(inner, refused, found) for inner in value]
-        elif keyword in _SINGLE:
-            kept[keyword] = _inner(value, refused, found)
+@dataclass(slots=True)
+class _Walk:
+    """One pass over one schema."""
+
+    document: JsonObject
+    """What `#/…` pointers point into."""
+    drop: Set[str]
+    inline: bool
+    dropped: dict[str, None] = field(default_factory=dict)
+    inlined: int = 0
+
+    def schema(self, value: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if open_refs:
+            self.inlined += 1
+        if self.inline:
+            reference = next((value[key] for key in ("$ref", "$dynamicRef", "$recursiveRef") if key in value), None)
+            if isinstance(reference, str):
+                return self._inline(value, reference, depth, open_refs)
+        return self._keywords(value, depth, open_refs)
+
+    def _inline(self, value: JsonObject, reference: str, depth: int, open_refs: tuple[str, ...]) -> Any:
+        beside = {key: item for key, item in value.items() if key not in _REFERENCES}
+        target = _resolve(self.document, reference)
+        name = reference.rsplit("/", 1)[-1] or "the whole schema"
+        if target is None:
+            return self._keywords(_with_note(beside, f"see {reference}"), depth, open_refs)
+        if reference in open_refs or depth > _MAX_DEPTH or self.inlined > _MAX_INLINED:
+            kind = {"type": target["type"]} if isinstance(target.get("type"), str) else {}
+            return self._keywords(_with_note({**kind, **beside}, f"same shape as {name}"), depth, open_refs)
+        return self.schema({**target, **beside}, depth + 1, (*open_refs, reference))
+
+    def _keywords(self, value: JsonObject, depth: int, open_refs: tuple[str, ...]) -> JsonObject:
+        out: JsonObject = {}
+        notes: list[str] = []
+        for key, item in value.items():
+            if self.inline and key in DEFINITIONS:
+                continue
+            if key in self.drop and key != "description":
+                self.dropped.setdefault(key)
+                substitute = self._substitute(key, value)
+                if substitute:
+                    out[substitute] = [item] if key == "const" else self._children(key, item, depth, open_refs)
+                elif key not in _SILENT:
+                    notes.append(_note(key, self._children(key, item, depth, open_refs)))
+            else:
+                out[key] = self._children(key, item, depth, open_refs)
+        return _with_note(out, "; ".join(notes)) if notes else out
+
+    def _substitute(self, key: str, value: JsonObject) -> str | None:
+        """A keyword the provider takes that says (nearly) the same."""
+        near = {"oneOf": "anyOf", "const": "enum"}.get(key)
+        return near if near and near not in self.drop and near not in value else None
+
+    def _children(self, key: str, item: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
+        if isinstance(item, list):
+            if key in _SCHEMA_LIST:
+                return [self.schema(child, depth + 1, open_refs) for child in item]
+        elif isinstance(item, dict):
+            if key in _SCHEMA_MAP:
+                return {name: self.schema(child, depth + 1, open_refs) for name, child in item.items()}
+            if key in _SCHEMA:
+                return self.schema(item, depth + 1, open_refs)
+        return item
+
+
+def _resolve(document: JsonObject, reference: str) -> Mapping[str, Any] | None:
+    """The subschema that a local pointer names; `None` for anchors, remote documents and dead ends."""
+    if reference == "#":
+        return document
+    if not reference.startswith("#/"):
+        return None
+    node: Any = document
+    for step in reference[2:].split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
         else:
-            kept[keyword] = value
-    if notes and "description" not in refused:
-        told = schema.get("description")
-        words = f"({'; '.join(notes)})"
-        kept["description"] = f"{told} {words}" if isinstance(told, str) and told else words
-    return kept
+            return None
+    return node if isinstance(node, dict) else None
 
 
-def _inner(value: Any, refused: frozenset[str], found: dict[str, None]) -> Any:
-    return _project(value, refused, found) if isinstance(value, Mapping) else value
+def _note(key: str, value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return f"{key}: {text}" if len(text) <= _MAX_NOTE else f"{key}: {text[:_MAX_NOTE]}…"
+
+
+def _with_note(schema: JsonObject, note: str) -> JsonObject:
+    own = schema.get("description")
+    return {**schema, "description": f"{own} ({note})" if own else f"({note})"}

@@ -16,7 +16,6 @@ STATUSES: Final[Mapping[str, int]] = {
     "method_not_allowed": 405,
     "previous_response_not_finished": 409,
     "payload_too_large": 413,
-    "unsupported_media_type": 415,
     "upgrade_required": 426,
     # the provider's turn
     "context_length_exceeded": 400,

@@ -35,7 +35,7 @@ async def serve(
     started: Callable[[str, Gateway], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until told to stop: by a signal, or by `stop` where the caller has its own way; signals are then its own."""
+    """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone)."""
     async with running_gateway(config) as gateway:
         listener = _listen(config.server.host, config.server.port)
         server = _Server(_uvicorn_config(gateway, config))

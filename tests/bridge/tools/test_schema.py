@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.tools import project_schema
+from isthmus.bridge.tools import project_parameters
 from isthmus.bridge.tools.schema import ROOT_WRAPPED
 
 NONE: frozenset[str] = frozenset()
@@ -32,11 +32,11 @@ NONE: frozenset[str] = frozenset()
     ],
 )
 def test_the_root_is_always_an_object(schema: Any, expected: dict[str, Any]) -> None:
-    assert project_schema(schema, NONE, False) == (expected, ())
+    assert project_parameters(schema, NONE, False) == (expected, ())
 
 
 def test_another_root_is_wrapped_and_reported() -> None:
-    projected, dropped = project_schema({"type": "string", "minLength": 1}, NONE, False)
+    projected, dropped = project_parameters({"type": "string", "minLength": 1}, NONE, False)
     assert projected == {
         "type": "object",
         "properties": {"value": {"type": "string", "minLength": 1}},
@@ -47,7 +47,7 @@ def test_another_root_is_wrapped_and_reported() -> None:
 
 def test_an_acceptable_schema_is_passed_through_untouched() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}
-    assert project_schema(schema, NONE, False)[0] is schema
+    assert project_parameters(schema, NONE, False)[0] is schema
 
 
 def test_refused_keywords_move_into_the_description() -> None:
@@ -58,7 +58,7 @@ def test_refused_keywords_move_into_the_description() -> None:
             "s": {"type": "string", "pattern": "^a"},
         },
     }
-    projected, dropped = project_schema(schema, frozenset({"minimum", "maximum", "pattern"}), False)
+    projected, dropped = project_parameters(schema, frozenset({"minimum", "maximum", "pattern"}), False)
     assert projected["properties"] == {
         "n": {"type": "integer", "description": "How many. (minimum: 3; maximum: 9)"},
         "s": {"type": "string", "description": '(pattern: "^a")'},
@@ -68,21 +68,21 @@ def test_refused_keywords_move_into_the_description() -> None:
 
 def test_a_property_that_is_named_like_a_keyword_stays() -> None:
     schema = {"type": "object", "properties": {"format": {"type": "string"}, "pattern": {"enum": ["format"]}}}
-    projected, dropped = project_schema(schema, frozenset({"format", "pattern"}), False)
+    projected, dropped = project_parameters(schema, frozenset({"format", "pattern"}), False)
     assert projected == schema
     assert dropped == ()
 
 
 def test_near_synonyms_are_used_where_the_provider_takes_them() -> None:
     schema = {"type": "object", "properties": {"a": {"oneOf": [{"const": 1}, {"type": "string"}]}}}
-    projected, dropped = project_schema(schema, frozenset({"oneOf", "const"}), False)
+    projected, dropped = project_parameters(schema, frozenset({"oneOf", "const"}), False)
     assert projected["properties"]["a"] == {"anyOf": [{"enum": [1]}, {"type": "string"}]}
     assert dropped == ("oneOf", "const")
 
 
 def test_keywords_without_meaning_for_the_model_leave_no_words() -> None:
     schema = {"$schema": "x", "type": "object", "properties": {}, "additionalProperties": False}
-    projected, dropped = project_schema(schema, frozenset({"$schema", "additionalProperties"}), False)
+    projected, dropped = project_parameters(schema, frozenset({"$schema", "additionalProperties"}), False)
     assert projected == {"type": "object", "properties": {}}
     assert dropped == ("$schema", "additionalProperties")
 
@@ -96,7 +96,7 @@ def test_references_are_written_out_and_definitions_disappear() -> None:
         },
         "$defs": {"Point": {"type": "object", "properties": {"x": {"$ref": "#/$defs/N"}}}, "N": {"type": "number"}},
     }
-    projected, _ = project_schema(schema, NONE, True)
+    projected, _ = project_parameters(schema, NONE, True)
     assert projected == {
         "type": "object",
         "properties": {
@@ -112,7 +112,7 @@ def test_recursion_is_cut_with_words() -> None:
         "properties": {"root": {"$ref": "#/$defs/Node"}},
         "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "all": {"$ref": "#"}}}},
     }
-    projected, _ = project_schema(schema, NONE, True)
+    projected, _ = project_parameters(schema, NONE, True)
     node = projected["properties"]["root"]["properties"]
     assert node["next"] == {"type": "object", "description": "(same shape as Node)"}
     assert "$ref" not in str(projected)
@@ -121,7 +121,7 @@ def test_recursion_is_cut_with_words() -> None:
 @pytest.mark.parametrize("reference", ["https://example.com/s.json", "#anchor", "#/$defs/missing", "#/type"])
 def test_a_reference_that_leads_nowhere_becomes_words(reference: str) -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": reference}}}
-    projected, _ = project_schema(schema, NONE, True)
+    projected, _ = project_parameters(schema, NONE, True)
     assert projected["properties"]["a"] == {"description": f"(see {reference})"}
 
 
@@ -132,7 +132,7 @@ def test_nested_references_cannot_explode() -> None:
         defs[f"D{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
     schema = {"type": "object", "properties": {"top": {"$ref": "#/$defs/D39"}}, "$defs": defs}
     started = time.process_time()
-    projected, _ = project_schema(schema, NONE, True)
+    projected, _ = project_parameters(schema, NONE, True)
     assert time.process_time() - started < 1
     assert len(str(projected)) < 1_000_000
 
@@ -157,8 +157,8 @@ json_schemas = st.recursive(
 def test_projection_never_mutates_is_deterministic_and_stays_a_schema(body: Any, other: Any, drop: set[str]) -> None:
     schema = {"type": "object", "properties": {"x": body}, "$defs": {"A": other}}
     original = copy.deepcopy(schema)
-    first = project_schema(schema, frozenset(drop), True)
+    first = project_parameters(schema, frozenset(drop), True)
     assert schema == original
-    assert project_schema(schema, frozenset(drop), True) == first
+    assert project_parameters(schema, frozenset(drop), True) == first
     assert "$ref" not in str(first[0])
     jsonschema_rs.meta.validate(first[0])

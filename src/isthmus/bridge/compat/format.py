@@ -65,7 +65,7 @@ def _is_closed(schema: Any) -> bool:
 
 def _as_asked(asked: Mapping[str, Any], kind: str, formats: ResponseFormatSupport) -> CompatibilityDecision:
     schema = asked.get("schema")
-    if kind == "json_schema" and formats.drop_keywords and isinstance(schema, Mapping):
+    if kind == "json_schema" and formats.drop_keywords and isinstance(schema, dict):
         _, moved = project_schema(schema, formats.drop_keywords)
         if moved:
             names = ", ".join(f"`{name}`" for name in moved)

@@ -9,7 +9,7 @@ from isthmus.bridge.tools.names import create_provider_name_allocator, default_t
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.repair import repair_input
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call
-from isthmus.bridge.tools.schema import project_schema
+from isthmus.bridge.tools.schema import project_parameters
 from isthmus.bridge.tools.types import (
     CatalogTool,
     ProviderCall,
@@ -43,7 +43,7 @@ __all__ = [
     "plan_provider_tool_choice",
     "plan_tool_declaration",
     "plan_tools",
-    "project_schema",
+    "project_parameters",
     "read_custom_input",
     "render_provider_tool_choice",
     "render_provider_tool_declarations",

@@ -15,7 +15,7 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.tools.builtin import describe_as_function
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.names import NameAllocator, flat_name
-from isthmus.bridge.tools.schema import ROOT_WRAPPED, project_schema
+from isthmus.bridge.tools.schema import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.types import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
@@ -63,7 +63,7 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
 
 def _plan_function(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity) -> ToolDeclarationPlan:
     description, wanted = describe_as_function(tool)
-    parameters, dropped = project_schema(wanted, support.drop_keywords, support.inline_refs)
+    parameters, dropped = project_parameters(wanted, support.drop_keywords, support.inline_refs)
     # A synthesised schema is ours: what the projection takes out of it is no loss to the client.
     lost = dropped if wanted is not None and wanted is tool.tool.get("parameters") else ()
     strict = tool.tool.get("strict") if tool.type == "function" else None

@@ -1,62 +1,23 @@
-"""A JSON Schema fitted to what the provider accepts; the client's own schema is never touched.
-
-In: a schema, the keywords that the provider refuses, and whether `$ref` must go. Out: the schema to send,
-and the names of the keywords that were taken out. What is taken out is not lost: it moves into the
-`description` beside it, where the model can still read it. Inlining stops at recursion and at a fixed
-budget, so that a small schema of nested references cannot grow into a huge one.
-"""
+"""A tool's parameters as a provider will take them: an object at the root, fitted by `project_schema`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Set
 from typing import Any, Final
 
-import msgspec
-
+from isthmus.bridge.schema import DEFINITIONS, project_schema
 from isthmus.protocol.json import JsonObject
 
 ROOT_WRAPPED: Final = "(root)"
 """Stands in the list of dropped keywords for a root that had to be wrapped into an object."""
 
-_SCHEMA: Final = frozenset(
-    [
-        "additionalItems",
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    ]
-)
-_SCHEMA_LIST: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
-_SCHEMA_MAP: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-_DEFINITIONS: Final = frozenset({"$defs", "definitions"})
-_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
-_SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *_DEFINITIONS})
-"""Keywords whose loss tells the model nothing."""
 
-_MAX_NOTE: Final = 300
-_MAX_INLINED: Final = 5_000
-_MAX_DEPTH: Final = 48
-
-
-def project_schema(schema: Any, drop_keywords: Set[str], inline_refs: bool) -> tuple[JsonObject, tuple[str, ...]]:
+def project_parameters(schema: Any, drop_keywords: Set[str], inline_refs: bool) -> tuple[JsonObject, tuple[str, ...]]:
     """The schema to send, and the keywords that it lost, in the order in which they were met."""
     root, wrapped = _as_object(schema)
-    inline = inline_refs or "$ref" in drop_keywords or not drop_keywords.isdisjoint(_DEFINITIONS)
-    if not drop_keywords and not inline:
-        return root, (ROOT_WRAPPED,) if wrapped else ()
-    walk = _Walk(schema if isinstance(schema, dict) else root, drop_keywords, inline)
-    if wrapped:
-        walk.dropped[ROOT_WRAPPED] = None
-    return walk.schema(root, 0, ()), tuple(walk.dropped)
+    document = schema if isinstance(schema, dict) else root
+    projected, dropped = project_schema(root, drop_keywords, inline_refs, document=document)
+    return projected, (ROOT_WRAPPED, *dropped) if wrapped else dropped
 
 
 def _as_object(schema: Any) -> tuple[JsonObject, bool]:
@@ -69,105 +30,10 @@ def _as_object(schema: Any) -> tuple[JsonObject, bool]:
     if kind is None or (isinstance(kind, list) and "object" in kind):
         root = {**schema, "type": "object"}
         return (root if _says_more(schema) else {**root, "properties": {}}), False
-    definitions = {key: schema[key] for key in schema if key in _DEFINITIONS}
-    inner = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    definitions = {key: schema[key] for key in schema if key in DEFINITIONS}
+    inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
     return {"type": "object", "properties": {"value": inner}, "required": ["value"], **definitions}, True
 
 
 def _says_more(schema: JsonObject) -> bool:
     return any(key in schema for key in ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties"))
-
-
-@dataclass(slots=True)
-class _Walk:
-    """One pass over one schema."""
-
-    document: JsonObject
-    """What `#/…` pointers point into."""
-    drop: Set[str]
-    inline: bool
-    dropped: dict[str, None] = field(default_factory=dict)
-    inlined: int = 0
-
-    def schema(self, value: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
-        if not isinstance(value, dict):
-            return value
-        if open_refs:
-            self.inlined += 1
-        if self.inline:
-            reference = next((value[key] for key in ("$ref", "$dynamicRef", "$recursiveRef") if key in value), None)
-            if isinstance(reference, str):
-                return self._inline(value, reference, depth, open_refs)
-        return self._keywords(value, depth, open_refs)
-
-    def _inline(self, value: JsonObject, reference: str, depth: int, open_refs: tuple[str, ...]) -> Any:
-        beside = {key: item for key, item in value.items() if key not in _REFERENCES}
-        target = _resolve(self.document, reference)
-        name = reference.rsplit("/", 1)[-1] or "the whole schema"
-        if target is None:
-            return self._keywords(_with_note(beside, f"see {reference}"), depth, open_refs)
-        if reference in open_refs or depth > _MAX_DEPTH or self.inlined > _MAX_INLINED:
-            kind = {"type": target["type"]} if isinstance(target.get("type"), str) else {}
-            return self._keywords(_with_note({**kind, **beside}, f"same shape as {name}"), depth, open_refs)
-        return self.schema({**target, **beside}, depth + 1, (*open_refs, reference))
-
-    def _keywords(self, value: JsonObject, depth: int, open_refs: tuple[str, ...]) -> JsonObject:
-        out: JsonObject = {}
-        notes: list[str] = []
-        for key, item in value.items():
-            if self.inline and key in _DEFINITIONS:
-                continue
-            if key in self.drop and key != "description":
-                self.dropped.setdefault(key)
-                substitute = self._substitute(key, value)
-                if substitute:
-                    out[substitute] = [item] if key == "const" else self._children(key, item, depth, open_refs)
-                elif key not in _SILENT:
-                    notes.append(_note(key, self._children(key, item, depth, open_refs)))
-            else:
-                out[key] = self._children(key, item, depth, open_refs)
-        return _with_note(out, "; ".join(notes)) if notes else out
-
-    def _substitute(self, key: str, value: JsonObject) -> str | None:
-        """A keyword the provider takes that says (nearly) the same."""
-        near = {"oneOf": "anyOf", "const": "enum"}.get(key)
-        return near if near and near not in self.drop and near not in value else None
-
-    def _children(self, key: str, item: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
-        if isinstance(item, list):
-            if key in _SCHEMA_LIST:
-                return [self.schema(child, depth + 1, open_refs) for child in item]
-        elif isinstance(item, dict):
-            if key in _SCHEMA_MAP:
-                return {name: self.schema(child, depth + 1, open_refs) for name, child in item.items()}
-            if key in _SCHEMA:
-                return self.schema(item, depth + 1, open_refs)
-        return item
-
-
-def _resolve(document: JsonObject, reference: str) -> Mapping[str, Any] | None:
-    """The subschema that a local pointer names; `None` for anchors, remote documents and dead ends."""
-    if reference == "#":
-        return document
-    if not reference.startswith("#/"):
-        return None
-    node: Any = document
-    for step in reference[2:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
-    return node if isinstance(node, dict) else None
-
-
-def _note(key: str, value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return f"{key}: {text}" if len(text) <= _MAX_NOTE else f"{key}: {text[:_MAX_NOTE]}…"
-
-
-def _with_note(schema: JsonObject, note: str) -> JsonObject:
-    own = schema.get("description")
-    return {**schema, "description": f"{own} ({note})" if own else f"({note})"}
