@@ -24,6 +24,7 @@ from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.gateway import HONOURED
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
+from isthmus.providers.responses import capabilities_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def choose_model(asked: Asked, provider: Provider, model: str = "") -> str:
 
 def explain(asked: Asked, provider: Provider, model: str, *, strict: bool = False) -> Explained:
     """Plan the request; a refusal is part of the answer."""
-    target = Target(provider.name, model, provider.capabilities(model))
+    target = Target(provider.name, model, capabilities_for(provider, model))
     host = Host(HONOURED, strict)
     try:
         plan = plan_request(asked.request, target, host)

@@ -13,12 +13,14 @@ import msgspec
 
 from isthmus.bridge.capabilities import (
     EFFORTS,
+    Dialect,
     ParameterRule,
     ProviderCapabilities,
     ReasoningSupport,
     ResponseFormatSupport,
     ToolChoiceSupport,
 )
+from isthmus.providers.load import Provider
 from isthmus.providers.schema import ResponsesFacts
 
 _RESTORED: Final = frozenset({"namespace", "shell", "local_shell", "apply_patch", "tool_search"})
@@ -44,6 +46,14 @@ def serves(facts: ResponsesFacts | None, model: str) -> bool:
     if facts is None:
         return False
     return not facts.models or any(fnmatchcase(model.lower(), pattern.lower()) for pattern in facts.models)
+
+
+def capabilities_for(provider: Provider, model: str, dialect: Dialect | None = None) -> ProviderCapabilities:
+    """A model's facts in the dialect that is asked for, or in the one that the vendor prefers."""
+    chat = provider.capabilities(model)
+    facts = provider.responses
+    native = dialect == "responses" or (dialect is None and facts is not None and facts.preferred)
+    return responses_capabilities(chat, facts) if native and facts is not None and serves(facts, model) else chat
 
 
 def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) -> ProviderCapabilities:

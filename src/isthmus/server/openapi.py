@@ -98,7 +98,7 @@ def _operation(
 ) -> JsonObject:
     content: JsonObject = {"application/json": {"schema": {"type": "object"}}}
     if stream:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {}  # events, not one value: OpenAPI 3.1 has no words for them
     error = {
         "description": "An error",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
