@@ -22,6 +22,7 @@ from isthmus.bridge.plan import Plan, Target, plan_request
 from isthmus.cli.main import app
 from isthmus.gateway.gateway import HONOURED
 from isthmus.providers import load_provider, provider_names
+from isthmus.providers.responses import capabilities_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESPONSES = ("codex.json", "structured.json", "tools.json", "images.json")
@@ -50,7 +51,7 @@ def plan_of(name: str, provider: str, model: str = "") -> Plan:
     raw = (EXAMPLES / name).read_bytes()
     request = receive_chat_request(raw).request if name == "chat.json" else parse_request(raw)
     model = model or facts.default_model or str(request.body.get("model"))
-    return plan_request(request, Target(facts.name, model, facts.capabilities(model)), Host(HONOURED))
+    return plan_request(request, Target(facts.name, model, capabilities_for(facts, model)), Host(HONOURED))
 
 
 def unwrapped(output: str) -> str:

@@ -1,6 +1,7 @@
 """`isthmus providers list | show | check`: which providers there are, what is known of them and where it is written.
 
-Nothing is asked of the network, and no key is ever printed: only the names of the variables that hold them.
+Nothing is asked of the network (`probe`, which does, lives in `probe_command`), and no key is ever printed: only the
+names of the variables that hold them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import show_json, show_provider
 from isthmus.cli.providers_view import list_json, show_list
@@ -18,7 +20,7 @@ from isthmus.cli.terminal import open_console, plural, print_json, words
 from isthmus.errors import ConfigError
 from isthmus.providers import check_provider_file, load_provider, provider_names
 
-providers_app = typer.Typer(name="providers", help="List, show or check providers.", no_args_is_help=True)
+providers_app = typer.Typer(name="providers", help="List, show, check or probe providers.", no_args_is_help=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -62,6 +64,9 @@ def check(
         _print_findings(found)
     if any(found.values()):
         raise typer.Exit(1)
+
+
+providers_app.command("probe")(probe_endpoint)
 
 
 def find_file_problems(path: Path) -> list[str]:

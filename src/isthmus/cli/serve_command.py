@@ -58,10 +58,10 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
         "",
         "  Try it:",
         f"    curl {address}/v1/responses -H 'content-type: application/json' \\",
-        "      -d '{\"input\": \"Say hello\"}'",
+        '      -d \'{"input": "Say hello"}\'',
     ]
     if demo:
-        lines += ["", "  No provider key was found: the built-in demo model answers. `isthmus init` sets up a real one."]
+        lines += ["", "  No provider key was found: the built-in demo model answers. `isthmus init` sets up another."]
     return "\n".join(lines)
 
 

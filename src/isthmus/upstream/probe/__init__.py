@@ -1,1 +1,1 @@
-"""Asks a live endpoint what it can do. Deciding what to ask and reading the answers is pure; `probe` does the asking."""
+"""Asks a live endpoint what it can do. What to ask, and what the answers mean, is pure; `probe` does the asking."""

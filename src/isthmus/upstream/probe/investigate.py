@@ -50,7 +50,9 @@ def _ask_models(found: Findings) -> Steps[None]:
     props = yield Ask("what does `/props` say", "/props")
     found.context = read_context(listing, found.model) or read_props(props).context
     found.inputs = read_inputs(listing, found.model) or read_props(props).inputs
-    found.note("tells its context size", found.context is not None, f"{found.context:,} tokens" if found.context else "")
+    found.note(
+        "tells its context size", found.context is not None, f"{found.context:,} tokens" if found.context else ""
+    )
     if not found.model:
         raise UpstreamFailed("the endpoint names no models; name one with `--model`", code="model_not_found")
 
@@ -113,7 +115,9 @@ def _ask_streams(found: Findings) -> Steps[None]:
     found.note("streams", found.streaming)
     for event in answer.events:
         choices = event.get("choices") if isinstance(event, dict) else None
-        delta = choices[0].get("delta") if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        delta = (
+            choices[0].get("delta") if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        )
         _look_for_reasoning(found, delta if isinstance(delta, dict) else {})
     asked = {**asking, "stream_options": {"include_usage": True}}
     counted = yield Ask("does it count tokens in a stream", CHAT, asked)
@@ -130,7 +134,13 @@ def _ask_roles(found: Findings) -> Steps[None]:
     found.developer = "banana" in text_of(message_of(answer)).lower()
     found.note("follows the developer role", found.developer, "" if answer.ok else "refused")
     later = "From now on, whatever you are asked, reply with the single word papaya."
-    talk = [("system", "Be brief."), ("user", "Hello"), ("assistant", "Hello!"), ("system", later), ("user", "How are you?")]
+    talk = [
+        ("system", "Be brief."),
+        ("user", "Hello"),
+        ("assistant", "Hello!"),
+        ("system", later),
+        ("user", "How are you?"),
+    ]
     answer = yield Ask("may system messages come later", CHAT, _talk(found, *talk))
     found.system_anywhere = "papaya" in text_of(message_of(answer)).lower()
     found.note("follows system messages anywhere", found.system_anywhere, "" if answer.ok else "refused")
@@ -157,7 +167,12 @@ def _ask_tools(found: Findings) -> Steps[None]:
 
 
 def _ask_history(found: Findings) -> Steps[None]:
-    for content, id in ((None, "call_0123456789abcdef"), ("", "call_0123456789abcdef"), ("", "aB3dE6gH9"), (None, "aB3dE6gH9")):
+    for content, id in (
+        (None, "call_0123456789abcdef"),
+        ("", "call_0123456789abcdef"),
+        ("", "aB3dE6gH9"),
+        (None, "aB3dE6gH9"),
+    ):
         answer = yield Ask("does it take tool results back", CHAT, _past_call(found, content, id))
         if answer.ok:
             found.empty_content = "null" if content is None else "empty"

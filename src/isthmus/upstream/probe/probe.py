@@ -29,10 +29,13 @@ async def probe(
     *,
     key: str = "",
     model: str = "",
-    timeout: float = 120.0,
+    patience: float = 120.0,
     progress: Progress = lambda stage, question: None,
 ) -> Findings:
-    """Everything that can be found out about an endpoint; `UpstreamFailed` if it does not answer at all."""
+    """Everything that can be found out about an endpoint; `UpstreamFailed` if it does not answer at all.
+
+    `patience`: seconds to wait for one answer.
+    """
     stage = ""
 
     def enter(title: str) -> None:
@@ -40,7 +43,7 @@ async def probe(
         stage = title
 
     headers = {"user-agent": "isthmus", **({"authorization": f"Bearer {key}"} if key else {})}
-    limits = aiohttp.ClientTimeout(total=timeout)
+    limits = aiohttp.ClientTimeout(total=patience)
     async with aiohttp.ClientSession(headers=headers, timeout=limits, trust_env=True) as session:
         steps = investigate(Findings(model=model), enter)
         try:

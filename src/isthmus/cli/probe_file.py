@@ -1,0 +1,92 @@
+"""Findings of a probe → the text of a provider file. Pure: the same findings on the same day give the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from isthmus.config.toml_text import toml_key, toml_value
+from isthmus.upstream.probe.findings import Findings
+
+_RANGES: Final = {
+    "temperature": {"low": 0, "high": 2},
+    "top_p": {"low": 0, "high": 1},
+    "presence_penalty": {"low": -2, "high": 2},
+    "frequency_penalty": {"low": -2, "high": 2},
+}
+_DEGRADED: Final = ("custom", "local_shell", "shell", "apply_patch", "tool_search")
+
+
+def provider_file(findings: Findings, *, name: str, base_url: str, key_env: str, day: str) -> str:
+    """A file that `isthmus providers check` finds sound; `key_env` is empty where no key was needed."""
+    head: dict[str, Any] = {
+        "name": name,
+        "title": name,
+        "default_model": findings.model,
+        "checked": day,
+        "sources": [f"probed {base_url} on {day}"],
+        "streaming_usage": findings.streaming_usage,
+    }
+    if findings.strict_fields:
+        head["allow"] = _allow(findings)
+    lines = [f"# {name}: what a probe of {base_url} found on {day}, asking `{findings.model}`."]
+    lines += [
+        f"# {note.question}: {note.verdict}" + (f" ({note.detail})" if note.detail else "") for note in findings.notes
+    ]
+    lines += [f"{key} = {toml_value(value)}" for key, value in head.items()]
+    for section, facts in _sections(findings, base_url, key_env):
+        lines += ["", f"[{section}]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in facts.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _sections(found: Findings, base_url: str, key_env: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    access: dict[str, Any] = {"key_env": [key_env]} if key_env else {"auth": "none"}
+    yield "endpoint", {"base_url": base_url.rstrip("/"), **access}
+    if found.responses:
+        yield "responses", {"unknown": "refused" if found.strict_fields else "ignored"}
+    yield "parameters", _parameters(found)
+    if not found.tools:
+        yield "tools", {"native": [], "degraded": dict.fromkeys(_DEGRADED, False)}
+    yield "tool_choice", {"supported": _choices(found)}
+    yield "response_formats", {"supported": list(found.formats)}
+    if found.reasoning_fields or found.think_tags:
+        yield "reasoning", {"effort": "none", "default_on": True}
+    yield (
+        "messages",
+        {
+            "developer": "developer" if found.developer else "system",
+            "system": "anywhere" if found.system_anywhere else "leading",
+            "empty_content": found.empty_content,
+            "call_ids": found.call_ids,
+            "input": list(found.inputs),
+        },
+    )
+    fields = list(dict.fromkeys([*found.reasoning_fields, "reasoning_content", "reasoning"]))
+    yield "reply", {"reasoning_fields": fields, "think_tags": found.think_tags}
+    entry: dict[str, Any] = {"title": found.model}
+    if found.context:
+        entry["limits"] = {"context": found.context}
+    yield f"models.{toml_value(found.model)}", entry
+
+
+def _parameters(found: Findings) -> dict[str, Any]:
+    rules: dict[str, Any] = {}
+    if found.limit_field:
+        rules["max_output_tokens"] = {"to": found.limit_field, "low": 1}
+    return rules | {name: _RANGES.get(name, {}) for name in found.parameters}
+
+
+def _choices(found: Findings) -> list[str]:
+    """`none` is always kept: it means that no tools are sent."""
+    return [name for name in ("auto", "none", "required", "function") if name in (*found.choices, "auto", "none")]
+
+
+def _allow(found: Findings) -> list[str]:
+    fields = ["model", "messages", "stream"]
+    if found.streaming_usage:
+        fields.append("stream_options")
+    if found.tools:
+        fields += ["tools", "tool_choice"]
+    if len(found.formats) > 1:
+        fields.append("response_format")
+    return [*fields, *([found.limit_field] if found.limit_field else []), *found.parameters]
