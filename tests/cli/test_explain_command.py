@@ -293,7 +293,8 @@ def test_all_compares_every_provider_with_its_own_plan() -> None:
             tool = decision.metadata.get("tool")
             if tool is None and decision.path in rows:
                 assert rows[decision.path][name]["action"] == decision.action
-        assert rows["tool custom apply_patch"][name]["action"] == "degraded"
+        native = "custom" in plan.target.capabilities.tools.native
+        assert rows["tool custom apply_patch"][name]["action"] == ("supported" if native else "degraded")
         assert sum(column["counts"].values()) == len(plan.decisions)
 
 
