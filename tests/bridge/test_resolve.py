@@ -42,9 +42,8 @@ DEFAULT = "zhipu/glm-5"
         pytest.param("glm-4", {}, "fast", ModelRef("openrouter", "glm-4"), id="default provider through an alias"),
         pytest.param("v4", {}, None, ModelRef("deepseek", "v4"), id="no default: the first provider"),
         pytest.param(None, ALIASES, DEFAULT, ModelRef("zhipu", "glm-5"), id="nothing: the default"),
-        pytest.param("  ", ALIASES, DEFAULT, ModelRef("zhipu", "glm-5"), id="blank: the default"),
         pytest.param(
-            "", ALIASES, "gpt-5.5", ModelRef("deepseek", "deepseek-v4-pro", "gpt-5.5"), id="the default is an alias"
+            None, ALIASES, "gpt-5.5", ModelRef("deepseek", "deepseek-v4-pro", "gpt-5.5"), id="the default is an alias"
         ),
     ],
 )
@@ -58,7 +57,9 @@ def test_a_name_resolves(name: str | None, aliases: dict[str, str], default: str
     ("name", "aliases", "default", "providers", "code", "says"),
     [
         pytest.param(None, {}, None, PROVIDERS, "missing_model", "`models.default`", id="no model, no default"),
-        pytest.param("", {"*": "zhipu/x"}, " ", PROVIDERS, "missing_model", "`model`", id="star is not a default"),
+        pytest.param(None, {"*": "zhipu/x"}, " ", PROVIDERS, "missing_model", "`model`", id="star is not a default"),
+        pytest.param("", {}, DEFAULT, PROVIDERS, "missing_model", "is empty", id="no name"),
+        pytest.param("  ", {}, DEFAULT, PROVIDERS, "missing_model", "is empty", id="a blank name"),
         pytest.param("deepseek/", {}, DEFAULT, PROVIDERS, "invalid_model", "provider/model", id="empty model"),
         pytest.param("/v4", {}, DEFAULT, PROVIDERS, "invalid_model", "provider/model", id="empty provider"),
         pytest.param("/", {}, DEFAULT, PROVIDERS, "invalid_model", "provider/model", id="both empty"),
@@ -74,7 +75,7 @@ def test_a_name_resolves(name: str | None, aliases: dict[str, str], default: str
         pytest.param(
             "fast", {"fast": "gone/x"}, DEFAULT, PROVIDERS, "unknown_provider", "the alias `fast`", id="bad alias"
         ),
-        pytest.param("", {}, "bare", PROVIDERS, "invalid_model", "`bare`", id="default is neither"),
+        pytest.param(None, {}, "bare", PROVIDERS, "invalid_model", "`bare`", id="default is neither"),
         pytest.param("v4", {}, None, (), "unknown_provider", "no provider", id="no providers at all"),
     ],
 )

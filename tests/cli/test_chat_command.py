@@ -137,9 +137,9 @@ def test_a_conversation_on_a_terminal(folder: Path) -> None:
         terminal.type("y\n")
         terminal.expect("deleted /x")
         terminal.expect("› ")
-        terminal.type("[[demo: slow 60]] hello\n")
+        terminal.type("[[demo: pace 5]] say alpha beta gamma delta epsilon zeta eta theta iota kappa 9 times\n")
         terminal.expect("\n")
-        time.sleep(0.3)  # nothing on the screen tells that the question is on its way
+        terminal.expect("alpha")
         terminal.type("\x03")
         terminal.expect("cancelled")
         terminal.expect("› ")

@@ -97,7 +97,7 @@ def test_9_a_changed_list_is_read_again() -> None:
         async with Bridge(connect=ScriptedModel()) as bridge:
             server = await bridge.add_mcp(STDIO, name="s")
             assert server is not None
-            await asyncio.sleep(0.2)  # the subscription has no event of its own to wait for
+            await server.listening.wait()
             (grow,) = [one for one in bridge.tools if one.name == "s_grow"]
             await bridge.execute([{"id": "c", "name": grow.name, "arguments": {}}])
             for _ in range(500):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from isthmus import Limits, TextDelta, ToolContext, partial_result, tool
 from isthmus.client.repair import find_problems
@@ -95,22 +98,57 @@ def test_2_text_and_calls_in_one_reply_both_count(wire: str) -> None:
 # ── 3 ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 16, 61, 100_000])
-def test_3_any_split_of_the_byte_stream_gives_the_same_message(size: int) -> None:
-    answer: dict[str, Any] = {
-        "reasoning": "Ich überlege… 🤔",
-        "calls": [("a", "double", '{"number": 2}'), ("b", "shout", {"text": "çà 🌍"})],
-    }
-    whole = sse_bytes(chat_chunks("Grüße, 世界!", pieces=4, **answer))
-    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+ANSWER: dict[str, Any] = {
+    "reasoning": "Ich überlege… 🤔",
+    "calls": [("a", "double", '{"number": 2}'), ("b", "shout", {"text": "çà 🌍"})],
+}
+BYTES = sse_bytes(chat_chunks("Grüße, 世界!", pieces=4, **ANSWER))
 
-    async def ask(step: Any) -> Any:
+
+def _message(step: Any) -> Any:
+    async def main() -> Any:
         async with reach("chat", [same(step)]) as (bridge, _):
             return (await bridge.chat(MODEL, "Go.", tools=[double, shout])).message
 
-    expected = asyncio.run(ask(stream(chat_chunks("Grüße, 世界!", pieces=4, **answer))))
-    assert asyncio.run(ask(stream(pieces, done=False))) == expected
+    return asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def expected() -> Any:
+    return _message(stream(chat_chunks("Grüße, 世界!", pieces=4, **ANSWER)))
+
+
+@pytest.mark.parametrize("size", [1, 7, len(BYTES)])
+def test_3_pieces_of_any_size_give_the_same_message(size: int, expected: Any) -> None:
+    pieces = [BYTES[start : start + size] for start in range(0, len(BYTES), size)]
+    assert _message(stream(pieces, done=False)) == expected
     assert [call.name for call in expected.tool_calls] == ["double", "shout"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.sets(st.integers(1, len(BYTES) - 1), max_size=12))
+def test_3_any_split_of_the_byte_stream_gives_the_same_message(cuts: set[int]) -> None:
+    edges = [0, *sorted(cuts), len(BYTES)]
+    pieces = [BYTES[start:end] for start, end in pairwise(edges)]
+    # One write each: a pause in between keeps the kernel from joining them.
+    slow = [part for piece in pieces for part in (piece, 0.0)]
+    message = _message(stream(slow, done=False))
+    assert (message.text, len(message.tool_calls)) == ("Grüße, 世界!", 2)
+    assert [call.arguments for call in message.tool_calls] == [{"number": 2}, {"text": "çà 🌍"}]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_4_a_call_id_that_comes_twice_is_made_unique_and_both_calls_run(wire: str) -> None:
+    async def main() -> None:
+        script = [scene(calls=[("x", "double", {"number": 1}), ("x", "double", {"number": 2})]), scene("ok")]
+        async with reach(wire, script) as (bridge, upstream):
+            run = await bridge.run(MODEL, "Go.", tools=[double])
+            assert [one.value for one in run.tool_results] == [2, 4]
+            assert len({one.call_id for one in run.tool_results}) == 2
+            assert sorted(results_sent(upstream.requests[1].json).values()) == ["2", "4"]
+            assert find_problems(run.messages) == []
+
+    asyncio.run(main())
 
 
 # ── 4 ──────────────────────────────────────────────────────────────────────────────────────────────

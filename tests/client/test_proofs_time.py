@@ -118,6 +118,35 @@ def test_5_leaving_the_stream_early_closes_the_socket() -> None:
     asyncio.run(main())
 
 
+def test_5_a_timeout_while_tools_run_answers_every_call_and_keeps_the_history_valid() -> None:
+    @tool
+    async def stuck() -> str:
+        """Never end."""
+        await asyncio.Event().wait()
+        return "never"
+
+    async def main() -> None:
+        async with reach("chat", [scene(calls=[("a", "stuck", {})])]) as (bridge, _):
+            began = time.monotonic()
+            run = await bridge.run(MODEL, "Go.", tools=[stuck], limits=Limits(timeout=0.3))
+            assert time.monotonic() - began < 0.8
+            assert (run.stop_reason, [one.status for one in run.tool_results]) == ("timeout", ["cancelled"])
+            assert find_problems(run.messages) == []
+
+    asyncio.run(main())
+
+
+def test_5_a_budget_in_dollars_ends_the_run() -> None:
+    async def main() -> None:
+        answer = scene(calls=[("a", "double", {"number": 1})])
+        async with reach("chat", [answer]) as (bridge, _):
+            run = await bridge.run("openai/gpt-5", "Go.", tools=[double], limits=Limits(max_cost=0.00001))
+            assert run.stop_reason == "budget"
+            assert run.usage.cost == pytest.approx((10 * 1.25 + 5 * 10.0) / 1_000_000)
+
+    asyncio.run(main())
+
+
 # ── 8 ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -41,9 +41,15 @@ def resolve_model(
     `default` is a `provider/model` or the name of an alias; it answers a request that names no model, and its
     provider gets the bare names. Without a default, bare names go to the first of `providers`.
     """
-    asked = (name or "").strip()
-    if not asked:
+    if name is None:
         return _resolve_default(aliases, default, providers)
+    asked = name.strip()
+    if not asked:
+        raise RequestRefused(
+            "`model` is empty; name a model, or leave the field out to get the default",
+            code="missing_model",
+            param="model",
+        )
     if "/" in asked:
         return _split(asked, providers)
     for alias in (asked, ANY_NAME):

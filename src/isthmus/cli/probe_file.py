@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from isthmus.cli.terminal import clean
 from isthmus.config.toml_text import toml_key, toml_value
 from isthmus.upstream.probe.findings import Findings
 
@@ -29,14 +30,18 @@ def provider_file(findings: Findings, *, name: str, base_url: str, key_env: str,
     }
     if findings.strict_fields:
         head["allow"] = _allow(findings)
-    lines = [f"# {name}: what a probe of {base_url} found on {day}, asking `{findings.model}`."]
-    lines += [
-        f"# {note.question}: {note.verdict}" + (f" ({note.detail})" if note.detail else "") for note in findings.notes
-    ]
+    lines = [_comment(f"{name}: what a probe of {base_url} found on {day}, asking `{findings.model}`.")]
+    details = [(note, f" ({note.detail})" if note.detail else "") for note in findings.notes]
+    lines += [_comment(f"{note.question}: {note.verdict}{detail}") for note, detail in details]
     lines += [f"{key} = {toml_value(value)}" for key, value in head.items()]
     for section, facts in _sections(findings, base_url, key_env):
         lines += ["", f"[{section}]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in facts.items())]
     return "\n".join(lines) + "\n"
+
+
+def _comment(words: str) -> str:
+    """One line, whatever a server called its models."""
+    return f"# {clean(' '.join(words.split()))}"
 
 
 def _sections(found: Findings, base_url: str, key_env: str) -> Iterator[tuple[str, dict[str, Any]]]:

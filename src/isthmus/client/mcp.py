@@ -91,6 +91,8 @@ class McpServer:
         self._life: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
+        self.listening = asyncio.Event()
+        """Set once it is known how changes of the list will be heard of."""
         self.refreshed = 0
         """How often the list of tools was read."""
 
@@ -175,10 +177,13 @@ class McpServer:
         """Newer servers tell of changes only to those who subscribed; older ones tell everybody."""
         try:
             async with client.listen(tools_list_changed=True) as news:
+                self.listening.set()
                 async for _ in news:
                     self._changed.set()
         except Exception as error:
             log.debug("mcp.listen.unavailable name=%s reason=%r", self.name, error)
+        finally:
+            self.listening.set()
 
     async def _refresh(self, client: Client) -> None:
         found: list[Any] = []

@@ -41,7 +41,7 @@ class ChatApi:
 
         connection = Connection(receive, send, run, pulse, encode)
         if streaming:
-            await connection.stream()
+            await connection.stream(done_after_failure=False)
             return
         response = await connection.whole()
         if response["status"] in ("failed", "cancelled"):

@@ -58,8 +58,11 @@ class Connection:
         self._last = asyncio.get_running_loop().time()
         self.left = False
 
-    async def stream(self, *, done: bytes = DONE) -> None:
-        """Send the run as a stream. A refusal before the first event is raised: it still has a status."""
+    async def stream(self, *, done_after_failure: bool = True) -> None:
+        """Send the run as a stream. A refusal before the first event is raised: it still has a status.
+
+        A Responses stream always ends with `[DONE]`; a chat stream that failed ends with its error.
+        """
         assert self._encode is not None
         companion = asyncio.create_task(self._accompany())
         try:
@@ -79,13 +82,14 @@ class Connection:
             companion.cancel()
         if not self.left:
             failed = self._run.response is None or self._run.response["status"] in ("failed", "cancelled")
-            await self._send({"type": "http.response.body", "body": b"" if failed else done, "more_body": False})
+            done = b"" if failed and not done_after_failure else DONE
+            await self._send({"type": "http.response.body", "body": done, "more_body": False})
 
     async def tell(self, events: list[Event]) -> None:
         """A whole stream at once: for a client that reads its failures there and not in a status."""
         assert self._encode is not None
         await self._start()
-        await self._send({"type": "http.response.body", "body": self._encode(events), "more_body": False})
+        await self._send({"type": "http.response.body", "body": self._encode(events) + DONE, "more_body": False})
 
     async def whole(self) -> JsonObject:
         """The whole answer; raises `ClientLeft` when nobody is there to get it."""

@@ -59,6 +59,14 @@ def finish_of(answer: Answer) -> str:
     return str(choice.get("finish_reason") or "")
 
 
+def delta_of(event: Any) -> JsonObject:
+    """What one event of a stream adds; empty where it adds nothing."""
+    choices = event.get("choices") if isinstance(event, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    delta = choice.get("delta")
+    return delta if isinstance(delta, dict) else {}
+
+
 def text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):

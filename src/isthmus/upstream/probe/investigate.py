@@ -17,6 +17,7 @@ from isthmus.upstream.probe.answers import (
     Answer,
     Ask,
     call_names,
+    delta_of,
     finish_of,
     json_of,
     message_of,
@@ -114,11 +115,7 @@ def _ask_streams(found: Findings) -> Steps[None]:
     found.streaming = bool(answer.events)
     found.note("streams", found.streaming)
     for event in answer.events:
-        choices = event.get("choices") if isinstance(event, dict) else None
-        delta = (
-            choices[0].get("delta") if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        )
-        _look_for_reasoning(found, delta if isinstance(delta, dict) else {})
+        _look_for_reasoning(found, delta_of(event))
     asked = {**asking, "stream_options": {"include_usage": True}}
     counted = yield Ask("does it count tokens in a stream", CHAT, asked)
     found.streaming_usage = counted.ok
@@ -167,12 +164,8 @@ def _ask_tools(found: Findings) -> Steps[None]:
 
 
 def _ask_history(found: Findings) -> Steps[None]:
-    for content, id in (
-        (None, "call_0123456789abcdef"),
-        ("", "call_0123456789abcdef"),
-        ("", "aB3dE6gH9"),
-        (None, "aB3dE6gH9"),
-    ):
+    long, short = "call_0123456789abcdef", "aB3dE6gH9"
+    for content, id in ((None, long), ("", long), ("", short), (None, short)):
         answer = yield Ask("does it take tool results back", CHAT, _past_call(found, content, id))
         if answer.ok:
             found.empty_content = "null" if content is None else "empty"
