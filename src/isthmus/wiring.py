@@ -36,7 +36,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await _serve_provider(name, settings, config, stack)
+            served[name] = await serve_provider(name, settings, config, stack)
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
@@ -100,7 +100,7 @@ def envelope_key(store_url: str) -> bytes:
     return key
 
 
-async def _serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
+async def serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
     provider = load_provider(
         settings.uses or name,
         [Path(folder) for folder in config.provider_folders],

@@ -31,7 +31,7 @@ from isthmus.config.known import find_known, known_names
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.upstream.remote import GatewayAddress, GatewayWire
-from isthmus.wiring import _serve_provider as serve_provider
+from isthmus.wiring import serve_provider as serve_provider
 
 Profiles = Mapping[str, Mapping[str, Mapping[str, Any] | ProviderConfig]]
 """Provider → profile → settings, spelled as in the configuration: `{"openai": {"prod": {"api_key": "…"}}}`."""
@@ -191,6 +191,7 @@ class LocalConnect:
             served.provider,
             served.backend,
             capabilities=served.capabilities,
+            list_models=served.models,
             credential=_digest("\0".join([settings.api_key, *settings.api_keys])),
             strict=self._config.plan.strict,
             repair_budget=self._config.plan.repair_budget,

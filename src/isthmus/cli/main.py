@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus import __version__
+from isthmus.cli.chat_command import chat
 from isthmus.cli.codex_commands import codex_app
 from isthmus.cli.config_commands import config_app
 from isthmus.cli.explain_command import explain
@@ -66,6 +67,7 @@ def start(
 app.command()(serve)
 app.command()(init)
 app.command()(explain)
+app.command()(chat)
 app.add_typer(providers_app)
 app.add_typer(config_app)
 app.add_typer(store_app)

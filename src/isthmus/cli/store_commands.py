@@ -42,9 +42,7 @@ def prune(
     config: ConfigOption = None,
     store: StoreOption = None,
     days: Annotated[float | None, typer.Option(help="Forget what was not continued for so many days.")] = None,
-    max_size: Annotated[
-        str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')
-    ] = None,
+    max_size: Annotated[str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')] = None,
 ) -> None:
     """Forget old responses: by the config's limits, or by those given here."""
     from isthmus.config import load_config

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +40,7 @@ class LocalLine:
         backend: Backend,
         *,
         capabilities: Callable[[str], ProviderCapabilities] | None = None,
+        list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None,
         credential: str = "",
         strict: bool = False,
         repair_budget: int = 1,
@@ -48,6 +49,7 @@ class LocalLine:
         self._provider = provider
         self._backend = backend
         self._capabilities = capabilities or provider.capabilities
+        self._list_models = list_models
         self._credential = credential
         self._host = Host(frozenset({"store"}), strict, repair_budget)
 
@@ -91,7 +93,8 @@ class LocalLine:
         return self._provider.capabilities(model).cost
 
     async def models(self) -> list[ModelInfo]:
-        return [_info(self._name, known, True) for known in known_models([self._provider])]
+        listed = await self._list_models() if self._list_models is not None else known_models([self._provider])
+        return [_info(self._name, known, True) for known in listed]
 
     async def aclose(self) -> None:
         await self._backend.aclose()

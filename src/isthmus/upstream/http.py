@@ -178,12 +178,16 @@ class HttpBackend:
                 pieces += piece
         except UpstreamFailed:
             pass  # the status says enough
-        return upstream_failure(
+        failure = upstream_failure(
             response.status,
             pieces[:_MAX_ERROR],
             provider=self._endpoint.provider,
             retry_after=parse_retry_after(response.headers.get("retry-after"), time.time()),
         )
+        request_id = response.headers.get("x-request-id")
+        if request_id:
+            failure.metadata = {**failure.metadata, "request_id": request_id}
+        return failure
 
     def _timed_out(self, words: str) -> UpstreamFailed:
         provider = self._endpoint.provider

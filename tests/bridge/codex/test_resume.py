@@ -78,9 +78,7 @@ def test_a_second_round_of_tools_is_a_turn_of_its_own() -> None:
         pytest.param(body([user("Hi"), call("a"), output("a")], "And?"), id="a question behind the output"),
         pytest.param(body([user("Hi"), call("a"), output("a"), user("And?")]), id="a message behind the output"),
         pytest.param(body([user("Hi"), call("a"), call("b"), output("a")]), id="one of two"),
-        pytest.param(
-            body([user("Hi"), call("a"), call("b"), output("a"), output("b", NO_OUTPUT)]), id="one made up"
-        ),
+        pytest.param(body([user("Hi"), call("a"), call("b"), output("a"), output("b", NO_OUTPUT)]), id="one made up"),
         pytest.param(body([]), id="nothing at all"),
     ],
 )

@@ -1,0 +1,8 @@
+"""`python -m isthmus` is the `isthmus` command."""
+
+from __future__ import annotations
+
+from isthmus.cli.main import main
+
+if __name__ == "__main__":
+    main()
