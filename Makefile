@@ -36,7 +36,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 	@$(BIN)/lint-imports > $(VENV)/imports.log 2>&1 && echo "imports: ok" || { cat $(VENV)/imports.log; exit 1; }
 
 unit: $(STAMP) ## pytest, without the suites that need outside components
-	@$(BIN)/pytest -m "not real"
+	@$(BIN)/pytest -m "not real" -n auto
 
 test-real: test-clients test-codex test-codex-backend ## all suites with real outside components
 

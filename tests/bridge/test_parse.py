@@ -85,7 +85,7 @@ def test_what_is_not_json_is_refused_as_such(raw: bytes) -> None:
 
 def test_absurd_nesting_is_refused() -> None:
     with pytest.raises(RequestRefused, match="levels deep"):
-        parse_request(b'{"input": "x", "metadata": ' + b'{"a":' * 200 + b"1" + b"}" * 201)
+        parse_request(b'{"input": "x", "future": ' + b'{"a":' * 200 + b"1" + b"}" * 201)
 
 
 def test_text_input_is_a_user_message() -> None:

@@ -59,7 +59,7 @@ def _echo_choice(choice: Any) -> Any:
     if choice is None:
         return "auto"
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        return {"mode": "auto", **choice}
+        return {**choice, "mode": choice.get("mode") or "auto"}
     return choice
 
 

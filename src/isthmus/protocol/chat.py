@@ -6,7 +6,7 @@ gets a decision of its own.
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict
+from typing import Required, TypedDict
 
 from isthmus.protocol.json import JsonObject
 
@@ -39,4 +39,4 @@ class CreateChatCompletion(TypedDict, total=False):
     top_logprobs: int | None
     web_search_options: JsonObject | None
     store: bool | None
-    metadata: dict[str, Any] | None
+    metadata: dict[str, str] | None

@@ -32,7 +32,7 @@ class TextFormat(TypedDict, total=False):
 
 class TextOptions(TypedDict, total=False):
     format: TextFormat | None
-    verbosity: str | None
+    verbosity: Literal["low", "medium", "high"] | None
 
 
 class StreamOptions(TypedDict, total=False):
@@ -60,7 +60,7 @@ class CreateResponse(TypedDict, total=False):
     logit_bias: dict[str, float] | None
     reasoning: ReasoningOptions | None
     text: TextOptions | None
-    truncation: str | None
+    truncation: Literal["auto", "disabled"] | None
     include: list[str] | None
     stream: bool | None
     stream_options: StreamOptions | None
@@ -68,7 +68,7 @@ class CreateResponse(TypedDict, total=False):
     background: bool | None
     previous_response_id: str | None
     conversation: str | JsonObject | None
-    metadata: dict[str, Any] | None
+    metadata: dict[str, str] | None
     user: str | None
     safety_identifier: str | None
     prompt_cache_key: str | None

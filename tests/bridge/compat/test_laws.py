@@ -84,7 +84,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "background": st.booleans(),
     "previous_response_id": WORDS,
     "conversation": WORDS,
-    "metadata": OBJECTS,
+    "metadata": st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2),
     "user": WORDS,
     "safety_identifier": WORDS,
     "prompt_cache_key": WORDS,
