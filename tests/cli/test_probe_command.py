@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from isthmus.cli.main import app
+from isthmus.cli.probe_command import progress_display
 from isthmus.providers import check_provider_file, load_provider
 from isthmus.testing import ScriptedUpstream, error
 from probed_servers import SERVERS, Server, routes
@@ -93,6 +96,14 @@ def test_a_wrong_key_is_one_line_without_the_key(locked: ScriptedUpstream) -> No
     assert done.exit_code == 1
     assert "refuses the key" in done.stderr
     assert "sk-wrong-one" not in done.output
+
+
+def test_a_terminal_gets_a_bar_that_names_the_question() -> None:
+    screen = io.StringIO()
+    with progress_display(Console(file=screen, force_terminal=True, width=100)) as tell:
+        tell("tools", "does it call tools")
+    assert "1 asked" in screen.getvalue()
+    assert "tools: does it call tools" in screen.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def probe_endpoint(
         _check_file(write, force=force)
     secret = key or (_read_variable(key_env) if key_env else "")
     talk = open_console(stderr=True)
-    with _progress(talk) as told:
+    with progress_display(talk) as told:
         findings = asyncio.run(probe(address, key=secret, model=model, patience=timeout, progress=told))
     show_findings(open_console(), findings, address)
     name = write.stem if write is not None else _name_of(address)
@@ -76,7 +76,8 @@ def show_findings(console: Console, findings: Findings, address: str) -> None:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[_Told]:
+def progress_display(console: Console) -> Iterator[_Told]:
+    """Something to tell the questions to: a bar on a terminal, a line for each stage elsewhere."""
     if not console.is_terminal:
         yield _Lines(console).tell
         return

@@ -14,7 +14,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +34,8 @@ MAX_REPLY: Final = 64 * 1024 * 1024
 _PIECE: Final = 16 * 1024
 """Most bytes that are turned into deltas at once; in Python objects they take many times as much."""
 _MAX_ERROR: Final = 64 * 1024
+_LINGER: Final = 0.1
+"""Seconds that the end of a stream may lag behind its `[DONE]` before its connection is given up."""
 _SSE: Final = "text/event-stream"
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -81,9 +83,12 @@ class HttpBackend:
             if response.status // 100 != 2:
                 raise await self._refusal(response)
             self._check_kind(response.content_type)
-            yield self._answer(response, _decoder(plan))
+            decoder = _decoder(plan)
+            yield self._answer(response, decoder)
+            if decoder.done:
+                await _let_end(response)
         finally:
-            response.close()  # not released: an answer that was left early must not go on arriving
+            response.close()  # an answer that was left early must not go on arriving; one that ended is free already
 
     async def ready(self) -> str | None:
         return None
@@ -214,6 +219,14 @@ def _decoder(plan: Plan) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
         return ResponsesDecoder(plan.reply)
     return ChatDecoder(plan.reply, plan.leaks)
+
+
+async def _let_end(response: aiohttp.ClientResponse) -> None:
+    """The answer is told, its last bytes may be on their way: with them the connection can be used again."""
+    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(_LINGER):
+            while not response.content.at_eof():
+                await response.content.readany()
 
 
 def environment_proxy(url: str) -> str | None:
