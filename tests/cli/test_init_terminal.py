@@ -45,6 +45,16 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._side, f"{text}\n".encode())
 
+    def interrupt(self, text: str) -> None:
+        """Press ^C until it is heard: one that comes just before `input()` begins to read waits for the next key."""
+        for _ in range(30):
+            os.write(self._side, b"\x03")
+            try:
+                return self.expect(text, within=1.0)
+            except AssertionError:
+                continue
+        raise AssertionError(f"^C was not heard:\n{self.screen}")
+
     def end(self) -> int:
         while self._read(30.0):
             pass
@@ -116,7 +126,6 @@ def test_leaving_with_control_c_writes_nothing(terminal: Terminal, tmp_path: Pat
     terminal.expect("1, 2 or a path (1):")
     terminal.type("2")
     terminal.expect("Which ones?")
-    os.write(terminal._side, b"\x03")
-    terminal.expect("nothing was written")
+    terminal.interrupt("nothing was written")
     assert terminal.end() == 1
     assert not (tmp_path / "isthmus.toml").exists()
