@@ -104,6 +104,7 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         log_config=None,
         log_level="error",  # it warns of every WebSocket upgrade, which we answer ourselves
         access_log=False,
+        proxy_headers=False,  # nothing here believes what a client says about its address
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,
