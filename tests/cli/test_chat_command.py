@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from isthmus.cli.chat_command import load_tool
 from isthmus.errors import ConfigError
+from on_terminal import Terminal
 
 PROGRAM = "import typer; from isthmus.cli.chat_command import chat; typer.run(chat)"
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TOOLS = '''
 from isthmus import tool
 
@@ -80,79 +78,40 @@ def test_a_tool_that_cannot_be_loaded_is_named(name: str) -> None:
         load_tool(name)
 
 
-class Terminal:
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        pty = pytest.importorskip("pty", reason="pseudo-terminals are a thing of POSIX")
-        self.screen = ""
-        self._seen = 0
-        self._side, child_side = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            preexec_fn=lambda: os.login_tty(child_side),
-            pass_fds=[child_side],
-            cwd=folder,
-            env=environment(folder),
-        )
-        os.close(child_side)
-
-    def expect(self, text: str, within: float = 30.0) -> None:
-        deadline = time.monotonic() + within
-        while text not in self.screen[self._seen :]:
-            if not self._read(deadline - time.monotonic()):
-                raise AssertionError(f"{text!r} did not appear:\n{self.screen}")
-        self._seen = self.screen.index(text, self._seen) + len(text)
-
-    def type(self, text: str) -> None:
-        os.write(self._side, text.encode())
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self._side)
-
-    def _read(self, seconds: float) -> bool:
-        ready, _, _ = select.select([self._side], [], [], max(seconds, 0))
-        if not ready:
-            return False
-        try:
-            data = os.read(self._side, 65536)
-        except OSError:
-            return False
-        self.screen += ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
-        return bool(data)
-
-
 def test_a_conversation_on_a_terminal(folder: Path) -> None:
-    terminal = Terminal(folder, "-t", "my_tools:get_weather", "-t", "my_tools:delete_file")
+    terminal = Terminal(
+        PROGRAM,
+        ["-t", "my_tools:get_weather", "-t", "my_tools:delete_file"],
+        folder=folder,
+        environment=environment(folder),
+    )
     try:
         terminal.expect("demo/demo   tools: get_weather, delete_file")
         terminal.expect("› ")
-        terminal.type("What is the weather in Oslo?\n")
+        terminal.type("What is the weather in Oslo?")
         terminal.expect("answered: Sunny in Oslo")
         terminal.expect("2 turns")
         terminal.expect("› ")
-        terminal.type('[[demo: call delete_file {"path": "/x"}]] go\n')
+        terminal.type('[[demo: call delete_file {"path": "/x"}]] go')
         terminal.expect("[y/N]")
-        terminal.type("y\n")
+        terminal.type("y")
         terminal.expect("deleted /x")
         terminal.expect("› ")
-        terminal.type("[[demo: pace 5]] say alpha beta gamma delta epsilon zeta eta theta iota kappa 9 times\n")
+        terminal.type("[[demo: pace 5]] say alpha beta gamma delta epsilon zeta eta theta iota kappa 9 times")
         terminal.expect("\n")
         terminal.expect("alpha")
-        terminal.type("\x03")
-        terminal.expect("cancelled")
+        terminal.interrupt("cancelled")
         terminal.expect("› ")
-        terminal.type("[[demo: error 400]] hello\n")
+        terminal.type("[[demo: error 400]] hello")
         terminal.expect("error:")
         terminal.expect("› ")
-        terminal.type("/help\n")
+        terminal.type("/help")
         terminal.expect("/reset")
         terminal.expect("› ")
-        terminal.type("what is 12*7?\n")
+        terminal.type("what is 12*7?")
         terminal.expect("84")
         terminal.expect("› ")
-        terminal.type("/quit\n")
+        terminal.type("/quit")
         assert terminal.process.wait(10) == 0
     finally:
         terminal.close()

@@ -3,84 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-pty = pytest.importorskip("pty", reason="pseudo-terminals are a thing of POSIX")
+from on_terminal import Terminal
 
 PROGRAM = "import typer; from isthmus.cli.init_command import init; typer.run(init)"
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-class Terminal:
-    """A program on a pseudo-terminal: wait for a text on the screen, type an answer."""
-
-    def __init__(self, home: Path, variables: dict[str, str]) -> None:
-        self.screen = ""
-        self._seen = 0
-        self._side, child_side = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            preexec_fn=lambda: os.login_tty(child_side),  # a controlling terminal, so that ^C is a signal
-            pass_fds=[child_side],
-            cwd=home,
-            env={"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "120", **variables},
-        )
-        os.close(child_side)
-
-    def expect(self, text: str, within: float = 30.0) -> None:
-        deadline = time.monotonic() + within
-        while text not in self.screen[self._seen :]:
-            if not self._read(deadline - time.monotonic()):
-                raise AssertionError(f"{text!r} did not appear:\n{self.screen}")
-        self._seen = self.screen.index(text, self._seen) + len(text)
-
-    def type(self, text: str) -> None:
-        os.write(self._side, f"{text}\n".encode())
-
-    def interrupt(self, text: str) -> None:
-        """Press ^C until it is heard: one that comes just before `input()` begins to read waits for the next key."""
-        for _ in range(30):
-            os.write(self._side, b"\x03")
-            try:
-                return self.expect(text, within=1.0)
-            except AssertionError:
-                continue
-        raise AssertionError(f"^C was not heard:\n{self.screen}")
-
-    def end(self) -> int:
-        while self._read(30.0):
-            pass
-        return self.process.wait(30)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self._side)
-
-    def _read(self, seconds: float) -> bool:
-        ready, _, _ = select.select([self._side], [], [], max(seconds, 0))
-        if not ready:
-            return False
-        try:
-            data = os.read(self._side, 65536)
-        except OSError:  # Linux says so when the program has closed its side
-            return False
-        self.screen += ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
-        return bool(data)
 
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    opened = Terminal(tmp_path, {"DEEPSEEK_API_KEY": "sk-from-the-environment"})
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "120"}
+    variables["DEEPSEEK_API_KEY"] = "sk-from-the-environment"
+    opened = Terminal(PROGRAM, folder=tmp_path, environment=variables)
     yield opened
     opened.close()
 
