@@ -1,11 +1,19 @@
-"""Coroutine tests run in a loop of their own, without a plugin."""
+"""Coroutine tests run in a loop of their own, without a plugin. Property tests repeat the same examples in every run;
+`HYPOTHESIS_PROFILE=explore` looks for new ones.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("house", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
 @pytest.hookimpl(tryfirst=True)
