@@ -57,6 +57,25 @@ def test_a_valid_answer_passes_and_is_held_until_it_is_known_to_be() -> None:
     assert done.response["output_text"] == '{"a": 1}'
 
 
+TOKENS = [{"token": token, "bytes": [], "logprob": -0.5, "top_logprobs": []} for token in ('{"a"', ": 1}")]
+
+
+def test_log_probabilities_of_held_text_are_kept() -> None:
+    said = [Text(token["token"], [token]) for token in TOKENS]
+    _, done = answer(turn_of(plan()), *said, Finished("stop"))
+    assert isinstance(done, Done)
+    assert done.response["output"][0]["content"][0]["logprobs"] == TOKENS
+
+
+def test_log_probabilities_of_text_that_was_cleaned_or_asked_for_again_are_not() -> None:
+    turn = turn_of(plan())
+    _, again = answer(turn, Text("no", TOKENS[:1]), Finished("stop"))
+    assert isinstance(again, Send)
+    _, done = answer(turn, Text('Sure! {"a": 1}', TOKENS), Finished("stop"))
+    assert isinstance(done, Done)
+    assert done.response["output"][0]["content"][0]["logprobs"] == []
+
+
 def test_fences_and_prose_are_removed_and_reported() -> None:
     _, done = answer(turn_of(plan()), Text('Sure!\n```json\n{"a": 1}\n```\nDone.'), Finished("stop"))
     assert isinstance(done, Done)

@@ -74,7 +74,7 @@ def test_without_a_terminal_nothing_is_approved_unless_told_so(folder: Path) -> 
 
 @pytest.mark.parametrize("name", ["my_tools", "my_tools:", "nowhere:x", "json:nothing"])
 def test_a_tool_that_cannot_be_loaded_is_named(name: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"`--tools {name}`")):
+    with pytest.raises(ConfigError, match=re.escape(f"`--tools {name}`") + ".*; write `module:function`"):
         load_tool(name)
 
 

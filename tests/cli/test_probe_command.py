@@ -122,3 +122,18 @@ def test_mistakes_are_explained(arguments: list[str], words: str) -> None:
     assert done.exit_code == 1
     assert words.replace("`", "") in " ".join(done.stderr.replace("`", "").split())
     assert "secret@" not in done.output
+
+
+@pytest.mark.parametrize("model", [[], ["--model", "m"]], ids=["no model named", "model named"])
+def test_an_endpoint_that_is_not_there_is_said_to_be_out_of_reach(model: list[str]) -> None:
+    done = run("http://127.0.0.1:1/v1", *model)
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stderr
+    assert "start the server, or correct the address" in " ".join(done.stderr.split())
+    assert "names no models" not in done.stderr
+
+
+def test_a_refused_key_is_named_even_when_no_model_is(locked: ScriptedUpstream) -> None:
+    done = run(locked.base_url)
+    assert done.exit_code == 1
+    assert "refuses the key" in done.stderr

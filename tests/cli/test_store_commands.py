@@ -60,3 +60,9 @@ def test_a_memory_store_cannot_be_looked_at_from_outside() -> None:
     result = CliRunner().invoke(app, ["store", "stats", "--store", "memory:"])
     assert result.exit_code == 1
     assert "lives and dies with its gateway" in result.output
+
+
+def test_a_provider_without_its_key_does_not_keep_anybody_from_the_store(url: str, tmp_path: Path) -> None:
+    config = tmp_path / "isthmus.toml"
+    config.write_text(f'[providers.deepseek]\napi_key = "${{NO_SUCH_KEY}}"\n[store]\nurl = "{url}"\n')
+    assert "responses   2" in run("stats", "--config", str(config))

@@ -170,6 +170,7 @@ def load_tool(name: str) -> ToolLike:
         for step in attribute.split("."):
             found = getattr(found, step)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"`--tools {name}` cannot be loaded: {error}", code="invalid_tool") from error
+        hint = "write `module:function`, of a module in this folder or an installed one"
+        raise ConfigError(f"`--tools {name}` cannot be loaded: {error}; {hint}", code="invalid_tool") from error
     loaded: ToolLike = found
     return loaded

@@ -72,11 +72,18 @@ def set_up_logging(level: str, format: str) -> None:
 
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S"))
+        handler.setFormatter(_OneLine("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S"))
     root = logging.getLogger("isthmus")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+
+
+class _OneLine(logging.Formatter):
+    """One line for each event: what a client put into a path or a model's name cannot pose as another line."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in super().formatMessage(record))
 
 
 def _run(main: object) -> None:

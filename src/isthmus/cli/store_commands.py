@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
 
 store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
@@ -45,11 +46,10 @@ def prune(
     max_size: Annotated[str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')] = None,
 ) -> None:
     """Forget old responses: by the config's limits, or by those given here."""
-    from isthmus.config import load_config
     from isthmus.config.quantities import parse_size
     from isthmus.gateway.retention import Retention, prune_once
 
-    settings = load_config(config, overrides={"store.url": store}).config.store
+    settings = _settings(config, store)
     rule = Retention(
         keep_days=settings.keep_days if days is None else days,
         max_bytes=settings.max_bytes if max_size is None else parse_size(max_size),
@@ -89,11 +89,10 @@ def export(
 
 
 def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
-    from isthmus.config import load_config
     from isthmus.errors import ConfigError
     from isthmus.store.open import open_store
 
-    settings = load_config(config, overrides={"store.url": url}).config.store
+    settings = _settings(config, url)
     if settings.url.startswith("memory"):
         raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
 
@@ -105,6 +104,18 @@ def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awa
             await opened.aclose()
 
     return asyncio.run(main())
+
+
+def _settings(config: Path | None, url: str | None) -> StoreSettings:
+    """The store's own section: a provider without its key is no reason to keep a person from the stored responses."""
+    from isthmus.config import read_config
+    from isthmus.config.problems import as_error
+
+    reading = read_config(config, overrides={"store.url": url})
+    troubles = [problem for problem in reading.errors if problem.key[:1] == ("store",)]
+    if troubles:
+        raise as_error(troubles)
+    return reading.config.store
 
 
 def _describe(found: StoreStats) -> str:

@@ -95,17 +95,21 @@ class Background:
             except UpstreamFailed as failure:
                 progress.add(await run.refused(failure))
             await self._keep(run.id, progress)
-        except IsthmusError as error:
-            log.error("background.failed id=%s reason=%s", run.id, error)
         finally:
             progress.end()
             self._logs.pop(run.id, None)
             self._tasks.pop(run.id, None)
 
     async def _keep(self, id: str, progress: _Log) -> None:
+        """What the store does not take now it is offered again with the next ones: the run itself goes on."""
         batch = tuple(progress.events[progress.first :])
-        if batch:
+        if not batch:
+            return
+        try:
             await self._store.append_events(id, EventBatch(progress.first, batch), owner=progress.owner)
+        except IsthmusError as error:
+            log.error("background.events.not_kept id=%s reason=%s", id, error)
+        else:
             progress.first += len(batch)
 
 

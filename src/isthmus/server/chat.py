@@ -26,7 +26,9 @@ class ChatApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        chat = receive_chat_request(await read_body(scope, receive, self._options.max_body))
+        chat = receive_chat_request(
+            await read_body(scope, receive, self._options.max_body, self._options.body_patience)
+        )
         try:
             run = await self._gateway.create(chat.request, strict=asks_strict(scope))
         except RequestRefused as error:

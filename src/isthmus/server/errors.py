@@ -14,6 +14,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "previous_response_not_found": 404,
     "not_found": 404,
     "method_not_allowed": 405,
+    "request_timeout": 408,
     "previous_response_not_finished": 409,
     "payload_too_large": 413,
     "upgrade_required": 426,
@@ -61,6 +62,8 @@ def error_body(error: IsthmusError) -> JsonObject:
 
 
 def error_headers(error: IsthmusError) -> dict[str, str]:
+    if error.code == "request_timeout":
+        return {"connection": "close"}  # the rest of the body may still come: it must not be read as a request
     if isinstance(error, UpstreamFailed) and error.retry_after is not None:
         return {"retry-after": f"{max(round(error.retry_after), 1)}"}
     if error.code in ("draining", "server_is_overloaded"):

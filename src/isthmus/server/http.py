@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,6 +14,8 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.server.errors import error_body, error_headers, status_of
 
 JSON: Final = "application/json"
+SLOWEST_BODY: Final = 10_000
+"""Bytes a second of the slowest client that is waited for."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -20,24 +23,38 @@ class ClientLeft(Exception):
     """The client closed the connection before its request was whole."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body, never more than `limit` bytes of it."""
+async def read_body(scope: Scope, receive: Receive, limit: int, patience: float) -> bytes:
+    """The whole body, never more than `limit` bytes of it.
+
+    It has `patience` seconds, and more as it comes, at the pace of a slow line: neither silence nor a trickle holds
+    a place here for ever.
+    """
     declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
     pieces: list[bytes] = []
     size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > limit:
-            raise too_large(limit)
-        pieces.append(piece)
-        if not message.get("more_body"):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    try:
+        async with asyncio.timeout(patience) as clock:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientLeft
+                piece = message.get("body", b"")
+                size += len(piece)
+                if size > limit:
+                    raise too_large(limit)
+                pieces.append(piece)
+                if not message.get("more_body"):
+                    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                deadline = clock.when()
+                assert deadline is not None
+                clock.reschedule(deadline + len(piece) / SLOWEST_BODY)
+    except TimeoutError as error:
+        raise RequestRefused(
+            f"the request body stopped after {size} bytes; send it whole, at {SLOWEST_BODY} bytes a second or faster",
+            code="request_timeout",
+        ) from error
 
 
 def too_large(limit: int) -> RequestRefused:

@@ -16,6 +16,8 @@ from isthmus.server.stream import Pulse
 class ServerOptions:
     max_body: int = 50_000_000
     max_concurrent: int = 1000
+    body_patience: float = 60.0
+    """Seconds that a request body may take to come, and more for a large one (see `read_body`)."""
     pulse: Pulse = field(default_factory=Pulse)
 
 

@@ -35,7 +35,7 @@ class ResponsesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = parse_request(await read_body(scope, receive, self._options.max_body))
+        request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
         run = await self._gateway.create(request, strict=asks_strict(scope))
         tell_run(run)
         if request.body.get("background"):
@@ -100,7 +100,7 @@ class ResponsesApi:
 
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
-        request = parse_request(await read_body(scope, receive, self._options.max_body))
+        request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
         plan = await self._gateway.plan_only(request)
         size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import math
 import time
 import urllib.parse
 import urllib.request
@@ -59,8 +60,8 @@ class Endpoint:
     provider: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    query: Mapping[str, str] = field(default_factory=dict)
-    proxy: str | None = None
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    proxy: str | None = field(default=None, repr=False)
     trust_env: bool = True
     verify_tls: bool = True
     max_connections: int = 100
@@ -242,16 +243,22 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
     if not value:
         return None
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        return max(email.utils.parsedate_to_datetime(value).timestamp() - now, 0.0)
-    except (ValueError, TypeError):
-        return None
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection closed before it was whole"  # in place of the HTTP library's inner words
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy answered HTTP {error.status}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "its answer is not HTTP"  # the library's words hold the address, and that may hold a key or a password
+    if isinstance(error, aiohttp.InvalidURL):
+        return "its address is not one"
     return str(error) or type(error).__name__

@@ -142,6 +142,14 @@ def test_a_function_call_streams_its_arguments() -> None:
     }
 
 
+@pytest.mark.parametrize("finish", ["tool_calls", "length"])
+def test_arguments_nested_beyond_reason_do_not_break_the_turn(finish: str) -> None:
+    deep = '{"a":' * 20_000
+    calls = (CallOpened(0, "a", "f"), CallArguments(0, deep), CallOpened(1, "b", "f"), CallArguments(1, "{}"))
+    _, response = run(*calls, Finished(finish))
+    assert [item["arguments"] for item in response["output"]] == [deep, "{}"]
+
+
 def test_interleaved_parallel_calls_stay_apart() -> None:
     _, response = run(
         CallOpened(0, "a", "f"),

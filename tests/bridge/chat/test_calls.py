@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,6 +88,10 @@ CASES: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str | None, str, s
         [[f(0, "a", "x", '{"k"')], [f(0, "a", "x", ":1")], [f(0, "a", "x", "}")]],
         [("a", "x", '{"k":1}')],
     ),
+    "an id of its own on each fragment, the name on the first": (
+        [[f(0, "a", "x")], [f(0, "b", args='{"k"')], [f(0, "c", None, ":1}")], [f(1, "d", "y", "{}")]],
+        [("a", "x", '{"k":1}'), ("d", "y", "{}")],
+    ),
     "arguments told cumulatively": (
         [[f(0, "a", "x", '{"k"')], [f(0, "a", "x", '{"k":1')], [f(0, "a", "x", '{"k":1}')]],
         [("a", "x", '{"k":1}')],
@@ -119,6 +124,20 @@ def test_fragments_become_calls(
     chunks: list[list[dict[str, Any]]], expected: list[tuple[str | None, str, str]]
 ) -> None:
     assert read(*chunks) == expected
+
+
+def test_arguments_nested_beyond_reason_are_still_a_call() -> None:
+    deep = '{"k":' * 20_000
+    assert read([f(0, "a", "x", deep)], [f(0, "a", "x", "}")]) == [("a", "x", deep + "}")]
+
+
+def test_id_and_name_on_every_fragment_do_not_read_the_whole_text_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_so_far: list[int] = []
+    decode = msgspec.json.decode
+    monkeypatch.setattr(msgspec.json, "decode", lambda text: (read_so_far.append(len(text)), decode(text))[1])
+    pieces = ['{"k":"', *["word "] * 500, '"}']
+    assert read(*([f(0, "a", "x", piece)] for piece in pieces)) == [("a", "x", "".join(pieces))]
+    assert sum(read_so_far) <= 2 * len("".join(pieces))
 
 
 def test_fragments_that_are_no_list_are_ignored() -> None:

@@ -174,6 +174,7 @@ UNTOUCHED: dict[str, tuple[str, str]] = {
     "a tool that was not offered": ("qwen", '<tool_call>{"name": "other", "arguments": {}}</tool_call>'),
     "never closed": ("qwen", '<tool_call>{"name": "run", "arguments": {}}'),
     "arguments that are no object": ("qwen", '<tool_call>{"name": "run", "arguments": [1]}</tool_call>'),
+    "nested beyond reason": ("qwen", f'<tool_call>{{"name": "run", "arguments": {"[" * 20_000}</tool_call>'),
     "a closing tag alone": ("qwen", "so </tool_call> it ends"),
     "an unknown coder function": ("qwen", "<function=other><parameter=a>1</parameter></function>"),
     "glm, another tool": ("glm", "<tool_call>other<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>"),
@@ -191,7 +192,16 @@ def test_everything_else_stays_the_text_it_was(family: str, text: str) -> None:
     assert read(family, text) == (text, [])
 
 
-ALL = [*((family, text) for family, text, _, _ in FORMS.values()), *UNTOUCHED.values()]
+def test_a_value_nested_beyond_reason_is_taken_as_text() -> None:
+    deep = "[" * 20_000
+    text = f"<tool_call>run<arg_key>other</arg_key><arg_value>{deep}</arg_value></tool_call>"
+    assert read("glm", text) == ("", [("run", {"other": deep})])
+
+
+ALL = [
+    *((family, text) for family, text, _, _ in FORMS.values()),
+    *(case for name, case in UNTOUCHED.items() if name != "nested beyond reason"),
+]
 
 
 @given(st.data(), st.lists(st.sampled_from(range(len(ALL))), min_size=1, max_size=3), st.text("<> \nab", max_size=6))
@@ -271,6 +281,16 @@ def test_held_text_comes_before_a_real_call() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "run", "arguments": "{}"}}
     found = decode(chunk({"content": "a <tool"}), chunk({"tool_calls": [call]}))
     assert found == [Text("a"), Text(" <tool"), CallOpened(0, "c", "run"), CallArguments(0, "{}")]
+
+
+@pytest.mark.parametrize("leaked", ["", "qwen"])
+def test_what_may_begin_a_think_tag_comes_before_a_real_call_too(leaked: str) -> None:
+    call = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "run", "arguments": "{}"}}]}
+    rules = ReplyRules(think_tags=True, leaked_tools=leaked)
+    out = decode(chunk({"content": "a <"}), chunk(call, "tool_calls"), rules=rules)
+    assert words(out) == "a <"
+    assert [type(delta) for delta in out if not isinstance(delta, Text)] == [CallOpened, CallArguments, Finished]
+    assert all(isinstance(delta, Text) for delta in out[:-3])
 
 
 def test_log_probabilities_keep_the_text_as_it_is() -> None:

@@ -117,10 +117,11 @@ def test_past_custom_calls_are_functions_where_custom_tools_are_refused() -> Non
     assert [tool["type"] for tool in found.body["tools"]] == ["function", "function"]
 
 
-def test_a_custom_call_without_its_object_keeps_its_text() -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "note", "arguments": "not json"}}
+@pytest.mark.parametrize("text", ["not json", "[" * 20_000], ids=["not JSON", "nested beyond reason"])
+def test_a_custom_call_without_its_object_keeps_its_text(text: str) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "note", "arguments": text}}
     items = spell_items([{"role": "assistant", "tool_calls": [call]}], {"note"})
-    assert items == [{"type": "custom_tool_call", "call_id": "c", "name": "note", "input": "not json"}]
+    assert items == [{"type": "custom_tool_call", "call_id": "c", "name": "note", "input": text}]
 
 
 def test_tools_are_flat_custom_ones_whole_and_namespaces_opened() -> None:

@@ -82,6 +82,7 @@ class Assembler:
         "_finish",
         "_frame",
         "_held",
+        "_held_logprobs",
         "_held_text",
         "_output",
         "_phase",
@@ -120,6 +121,7 @@ class Assembler:
         self._vendor = VendorState(frame.provider, seal, text_too=seals_text)
         self._speech: Speech | None = None
         self._held_text: list[str] = []
+        self._held_logprobs: list[JsonObject] = []
         self._annotations: list[JsonObject] = []
         self._reply_notices = self._calls.notices
         self._usage: Usage | None = None
@@ -213,6 +215,7 @@ class Assembler:
         """The contract is not kept and the model is asked once more: its held text is dropped."""
         self._close_speech("completed")
         self._held_text.clear()
+        self._held_logprobs.clear()
         self._finish = None
         self._usage_before = add_usage(self._usage_before, self._usage)
         self._usage = None
@@ -223,6 +226,7 @@ class Assembler:
         outcome = self.outcome
         if text is not None:
             self._held_text = [text]
+            self._held_logprobs = []  # they belong to the tokens as they were said
         return self._end(outcome, now)
 
     def fail(self, message: str, code: str, now: int) -> Ending:
@@ -238,6 +242,7 @@ class Assembler:
     def _text(self, delta: Text) -> None:
         if self._held:
             self._held_text.append(delta.text)
+            self._held_logprobs += delta.logprobs or ()
             return
         speech = self._speech
         if speech is not None and speech.kind == "message" and speech.part is not None:
@@ -344,7 +349,7 @@ class Assembler:
     def _flush_text(self, outcome: Outcome) -> None:
         if self._held and self._held_text:
             self._held = False
-            self._message().speak("output_text", "".join(self._held_text))
+            self._message().speak("output_text", "".join(self._held_text), self._held_logprobs)
         if not self._calls and not self._has_message() and outcome.status != "failed":
             self._message().begin("output_text")
 

@@ -109,7 +109,7 @@ class CallBlock:
         """Whether the arguments so far are one complete JSON value (or, for free text, may be)."""
         try:
             msgspec.json.decode(self.text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return False
         return True
 

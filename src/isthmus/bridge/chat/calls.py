@@ -6,6 +6,7 @@ that come after the first arguments, arguments that start over. A fragment is ma
 name) in that order of trust:
 
     new id on a known index ............ a new call
+    the same, but unnamed, mid-call .... the call goes on (vLLM: an id of its own for each fragment)
     new name, no id, known index ....... a new call
     a name again, arguments complete ... a new call (no id) or the same call told anew (same id)
     id and name again, longer text ..... the same call told anew, cumulatively: replaced
@@ -124,6 +125,8 @@ class CallReader:
             earlier = self._by_id.get(id)
             if earlier is not None and (not name or name == earlier.name):
                 return self._resume(earlier, index, id, name, arguments)
+            if arguments and not name and known.name and not _is_whole(known.text):
+                return self._resume(known, index, id, name, arguments)
             return self._new(index, id, name), False
         return self._resume(known, index, id, name, arguments)
 
@@ -180,8 +183,10 @@ def _arguments(value: Any) -> str:
 
 
 def _is_whole(text: str) -> bool:
+    if text.lstrip()[:1] == "{" and text.rstrip()[-1] != "}":
+        return False  # Some vendors make us ask at every fragment: reading the whole text each time would not scale.
     try:
         msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True

@@ -232,8 +232,7 @@ class ChatDecoder:
             out.append(VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
         if calls:
-            if self._leaked is not None:
-                self._leaked.end(out)
+            self._end_text(out)
             self._calls.read(calls, out)
         legacy = delta.get("function_call")
         if isinstance(legacy, dict):

@@ -79,13 +79,13 @@ def _read_qwen(opening: str, block: str, schemas: Schemas) -> Calls | None:
         return _read_coder(block, schemas) if "</function>" in block else MORE
     try:
         call = msgspec.json.decode(block)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return MORE
     name, arguments = call.get("name"), call.get("arguments", call.get("parameters", {}))
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
     if not isinstance(name, str) or name not in schemas or not isinstance(arguments, dict):
         return None
@@ -235,7 +235,7 @@ def _value(text: str, key: str, schema: JsonObject | None) -> Any:
         return text
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
 
 

@@ -99,7 +99,7 @@ def _free_text(arguments: str) -> str:
     """The input of a custom call, freed from the object that it travels in inside the house."""
     try:
         given = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return arguments
     text = given.get("input") if isinstance(given, dict) else None
     return text if isinstance(text, str) else arguments

@@ -62,7 +62,7 @@ class ResponsesDecoder:
             return []
         try:
             event = _decode_json(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if data.strip() == b"[DONE]":
                 self.done = True
                 return []
@@ -86,7 +86,7 @@ class ResponsesDecoder:
         """The deltas of one whole Response object."""
         try:
             response = data if isinstance(data, dict) else _decode_json(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return [Failed("the upstream's reply is not JSON")]
         out: list[Delta] = []
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):

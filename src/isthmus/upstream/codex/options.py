@@ -46,7 +46,7 @@ class ProcessOptions:
     cwd: Path | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     """`config.toml` keys for the whole process, on top of the quiet ones."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables the operator hands over by name (a custom provider's `env_key`)."""
     approvals: ApprovalPolicy = "decline"
     client_name: str = "isthmus"

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.pattern_sample import matches, sample_pattern
+from isthmus.upstream.demo.pattern_sample import LONGEST, matches, sample_pattern
 from isthmus.upstream.demo.supply import Supply
 
 _FORMATS: Final[dict[str, tuple[str, str]]] = {
@@ -36,19 +36,19 @@ _FORMATS: Final[dict[str, tuple[str, str]]] = {
 
 def sample_string(schema: JsonObject, supply: Supply | None, name: str, nth: int) -> str:
     """`nth` tells the items of a list apart."""
-    least, most = _count(schema.get("minLength"), 0), _count(schema.get("maxLength"), None)
+    least, most = min(_count(schema.get("minLength"), 0) or 0, LONGEST), _count(schema.get("maxLength"), None)
     wanted = supply.string(name) if supply else ""
     if isinstance(given := schema.get("format"), str) and given in _FORMATS:
         return _formatted(given, supply, wanted)
     if isinstance(pattern := schema.get("pattern"), str):
-        if _fits(wanted, pattern, least or 0, most):
+        if _fits(wanted, pattern, least, most):
             return wanted
-        if (made := sample_pattern(pattern, least or 0)) is not None:
+        if (made := sample_pattern(pattern, least)) is not None:
             return made
     text = wanted or name or "demo"
     if nth:
         text = f"{text} {nth + 1}"
-    return _sized(text, least or 0, most, nth)
+    return _sized(text, least, most, nth)
 
 
 def sample_number(schema: JsonObject, supply: Supply | None, nth: int, *, whole: bool) -> int | float:

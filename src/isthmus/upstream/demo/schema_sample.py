@@ -20,6 +20,8 @@ from isthmus.upstream.demo.supply import Supply
 _LEAN: Final = 4
 """From this depth on only what must be there is made, so that recursive schemas end."""
 _DEEPEST: Final = 40
+_MOST_VALUES: Final = 5_000
+"""Values in one sample: a schema of a few lines can ask for more than the memory holds."""
 
 
 def sample(schema: Any, supply: Callable[[], Supply] | None = None, *, full: bool = True) -> Any:
@@ -38,13 +40,16 @@ class _Sampler:
         self._root = root
         self._supply = supply
         self._full = full
+        self._room = _MOST_VALUES
 
     def make(self, schema: Any, name: str, depth: int, nth: int) -> Any:
         """A value for the field `name`; `nth` tells the items of one list apart."""
         if not isinstance(schema, Mapping):
+            self._room -= 1
             return self._anything(name, nth) if schema is not False else None
-        if depth > _DEEPEST:
+        if depth > _DEEPEST or self._room <= 0:
             return None
+        self._room -= 1
         schema = resolve(schema, self._root)
         for keyword in ("anyOf", "oneOf"):
             if isinstance(schema.get(keyword), list) and schema[keyword]:
@@ -100,7 +105,7 @@ class _Sampler:
             for name in names
         }
         others = [name for name in properties if name not in made and self._possible(properties[name])]
-        while len(made) < int(schema.get("minProperties") or 0):
+        while len(made) < int(schema.get("minProperties") or 0) and self._room > 0:
             name = others.pop(0) if others else f"field_{len(made) + 1}"
             made[name] = self.make(properties.get(name, rest), name, depth + 1, nth)
         return made
@@ -139,7 +144,7 @@ class _Sampler:
         made: list[Any] = []
         for at in range(count):
             inner = first[at] if at < len(first) else rest
-            if inner is False:
+            if inner is False or self._room <= 0:
                 break
             if wanted is not None and at >= len(first):
                 inner = merged(resolve(inner, self._root), wanted) if isinstance(inner, Mapping) else wanted

@@ -55,6 +55,8 @@ def _ask_models(found: Findings) -> Steps[None]:
         "tells its context size", found.context is not None, f"{found.context:,} tokens" if found.context else ""
     )
     if not found.model:
+        if listing.status in (0, 401, 403):
+            raise UpstreamFailed(_trouble(listing, found.model), status=listing.status or None)
         raise UpstreamFailed("the endpoint names no models; name one with `--model`", code="model_not_found")
 
 
@@ -276,5 +278,5 @@ def _trouble(answer: Answer, model: str) -> str:
     if answer.status in (401, 403):
         return f"the endpoint refuses the key (HTTP {answer.status}); give one with `--key` or `--key-env`"
     if not answer.status:
-        return f"the endpoint cannot be reached: {answer.text}"
+        return f"the endpoint cannot be reached: {answer.text}; start the server, or correct the address"
     return f"the endpoint does not answer for `{model}` (HTTP {answer.status}): {answer.text}"

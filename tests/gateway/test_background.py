@@ -1,0 +1,44 @@
+"""A store that fails for a moment does not end what is made in the background."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flowing import PLAIN, running_flow
+from isthmus.errors import ConfigError
+from isthmus.ports import EventBatch
+from isthmus.store.memory import MemoryStore
+from isthmus.testing import Gate, chat_chunks, stream
+from talking import finished
+
+
+@pytest.mark.parametrize("failing", [1, 3])
+def test_events_that_the_store_does_not_take_are_kept_with_the_next_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: int
+) -> None:
+    append, tries = MemoryStore.append_events, []
+
+    async def append_at_last(self: MemoryStore, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+        tries.append(batch.first)
+        if len(tries) <= failing:
+            raise ConfigError("the disk is full", code="store_unavailable")
+        return await append(self, id, batch, owner=owner)
+
+    monkeypatch.setattr(MemoryStore, "append_events", append_at_last)
+    chunks = chat_chunks("Hello there", pieces=4)
+    gate = Gate()
+    with running_flow(tmp_path, store="memory") as flow:
+        flow.script(stream([*chunks[:3], gate, *chunks[3:]]))
+        body = {"model": PLAIN, "input": "slow", "background": True, "stream": True}
+        with flow.streaming("/v1/responses", body) as following:
+            gate.reached.wait()
+            gate.open()
+            events = list(following)
+        response = finished(events)
+        assert (response["status"], response["output_text"]) == ("completed", "Hello there")
+        assert flow.get(f"/v1/responses/{response['id']}").json["status"] == "completed"
+        with flow.streaming(f"/v1/responses/{response['id']}?stream=true", method="GET") as again:
+            assert list(again) == events
+    assert len(tries) > failing
