@@ -54,6 +54,9 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Silence in a stream after which a `response.in_progress` event is sent again; 0: never."""
     ping: Seconds = 15.0
     """Silence in a stream after which a comment line is sent; 0: never."""
+    allow_origins: list[str] = []
+    """Web pages that may call a gateway on the loopback, as `https://example.org`; `*`: any. Others are refused: a page
+    in your browser cannot spend your keys."""
     max_concurrent: Count = 1000
     """Requests served at the same time; more are answered with 503."""
 

@@ -18,6 +18,7 @@ from isthmus.server.http import ClientLeft, header, new_request_id, send_error, 
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
+from isthmus.server.origin import check_origin
 from isthmus.server.responses import ResponsesApi
 from isthmus.server.status import StatusApi
 
@@ -106,6 +107,7 @@ class App:
             error = RequestRefused("there are no WebSockets here; use HTTP", code="upgrade_required")
             await send_error(send, error, {"upgrade": "HTTP/1.1"})
             return
+        check_origin(scope, self._options)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"

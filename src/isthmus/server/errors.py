@@ -10,6 +10,7 @@ from isthmus.protocol.json import JsonObject
 
 STATUSES: Final[Mapping[str, int]] = {
     # the caller's turn
+    "foreign_origin": 403,
     "response_not_found": 404,
     "previous_response_not_found": 404,
     "not_found": 404,

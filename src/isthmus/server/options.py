@@ -19,6 +19,9 @@ class ServerOptions:
     body_patience: float = 60.0
     """Seconds that a request body may take to come, and more for a large one (see `read_body`)."""
     pulse: Pulse = field(default_factory=Pulse)
+    local_only: bool = False
+    """Whether we listen on the loopback: then web pages and foreign host names are kept out."""
+    allow_origins: frozenset[str] = frozenset()
 
 
 def query(scope: Scope) -> dict[str, str]:

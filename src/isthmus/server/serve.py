@@ -94,6 +94,8 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         max_body=config.server.max_body,
         max_concurrent=config.server.max_concurrent,
         pulse=Pulse(config.server.heartbeat, config.server.ping),
+        local_only=config.server.host in ("127.0.0.1", "localhost", "::1"),
+        allow_origins=frozenset(config.server.allow_origins),
     )
     return uvicorn.Config(
         create_app(gateway, options),
