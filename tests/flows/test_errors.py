@@ -160,6 +160,6 @@ def _chunked(url: str, path: str, size: int) -> bytes:
     """A body whose length is not told beforehand; gives the answer's first bytes."""
     where = urlsplit(url)
     with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
-        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         connection.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (size, b" " * size))
         return connection.recv(100)

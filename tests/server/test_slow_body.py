@@ -41,7 +41,7 @@ def test_a_body_that_never_ends_is_a_408_and_the_connection_is_closed(
 ) -> None:
     where = urlsplit(impatient.url)
     with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
-        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n".encode() + begun)
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode() + begun)
         told = b"".join(iter(lambda: connection.recv(65536), b""))
     head, _, body = told.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
