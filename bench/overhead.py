@@ -115,7 +115,7 @@ class _Connection:
         """Seconds from the request to the last byte of the answer."""
         started = time.perf_counter()
         head = (
-            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         self._writer.write(head.encode() + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")

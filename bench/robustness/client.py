@@ -50,7 +50,7 @@ class Client:
 
     async def write(self, method: str, path: str, body: Any = None) -> None:
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {len(data)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(data)}\r\n"
         self._writer.write(f"{head}content-type: application/json\r\n\r\n".encode() + data)
         await self._writer.drain()
 
