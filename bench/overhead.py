@@ -114,9 +114,8 @@ class _Connection:
     async def call(self, path: str, body: bytes, *, stream: bool) -> float:
         """Seconds from the request to the last byte of the answer."""
         started = time.perf_counter()
-        head = (
-            f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
+        kind = "content-type: application/json"
+        head = f"POST {path} HTTP/1.1\r\nhost: [::1]\r\n{kind}\r\ncontent-length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 200"):

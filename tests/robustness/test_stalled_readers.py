@@ -32,7 +32,7 @@ def ask_and_stall(gateway: GatewayThread) -> tuple[socket.socket, str]:
     parts = urlsplit(gateway.url)
     client = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)
     body = json.dumps({"input": "go", "stream": True}).encode()
-    client.sendall(b"POST /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+    client.sendall(b"POST /v1/responses HTTP/1.1\r\nhost: [::1]\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
     seen = b""
     while b'"id":"resp_' not in seen:
         seen += client.recv(4096)
