@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import aiohttp
 
-from isthmus.bridge.codex.schema import text_input
 from isthmus.bridge.deltas import Text
+from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from isthmus.bridge.chat.decode import ChatDecoder
+from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.parse import parse_request
-from isthmus.bridge.plan import Target, plan_request
+from isthmus.bridge.plan import plan_request
 from isthmus.bridge.sse import SseParser, encode_event
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.plan import Target
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
 

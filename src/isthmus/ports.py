@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
-    from isthmus.bridge.plan import Plan
+    from isthmus.bridge.types.plan import Plan
     from isthmus.protocol.json import JsonObject
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.chat.decode import ChatDecoder
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.sse import SseParser
+from isthmus.bridge.types.plan import Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 

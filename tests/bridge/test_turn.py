@@ -10,8 +10,8 @@ import pytest
 from isthmus.bridge.capabilities import ResponseFormatSupport
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Refusal, Text, Usage, Used
 from isthmus.bridge.host import Host
-from isthmus.bridge.plan import Plan
 from isthmus.bridge.turn import Done, Send, Turn, reconstruct_response_object
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid
 from isthmus.testing.fold import plan_for
 from wire.oracle import check_response, check_stream

@@ -66,7 +66,7 @@ def test_the_place_exists_and_can_be_imported(place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "names"),
     [
-        ("isthmus.bridge.tools.types.ToolIdentity", "requested_name provider_name requested_type provider_type"),
+        ("isthmus.bridge.types.tools.ToolIdentity", "requested_name provider_name requested_type provider_type"),
         ("isthmus.bridge.capabilities.ToolSupport", "native degraded max"),
         ("isthmus.bridge.capabilities.ProviderCapabilities", "parameters tools tool_choice streaming_usage"),
         ("isthmus.bridge.contract.planner.OutputContract", "requires_valid_json"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.deltas import Delta, Text
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
 from isthmus.upstream.pool import PooledBackend

@@ -7,72 +7,28 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
-from isthmus.bridge.chat.build import ask_again_chat, build_chat_request
-from isthmus.bridge.chat.messages import build_messages
-from isthmus.bridge.codex.build import ask_again_codex, build_codex_request
+from isthmus.bridge.capabilities import MessageRules, ReplyRules
 from isthmus.bridge.compat import apply_allow_list, apply_strict, plan_bridge_compatibility
-from isthmus.bridge.contract import OutputContract, plan_output_contract
+from isthmus.bridge.contract import plan_output_contract
 from isthmus.bridge.diagnostics import (
     CompatibilityDecision,
-    CompatibilityDiagnostic,
     CompatibilityPlan,
     refuse_rejected,
 )
-from isthmus.bridge.echo import echo_request
+from isthmus.bridge.dialects.chat.messages import build_messages
+from isthmus.bridge.dialects.chat.write import ask_again_chat, build_chat_request
+from isthmus.bridge.dialects.codex.write import ask_again_codex, build_codex_request
+from isthmus.bridge.dialects.responses.write import ask_again_responses, build_responses_request
+from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history import normalise_history
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
-from isthmus.bridge.responses.build import ask_again_responses, build_responses_request
-from isthmus.bridge.tools import ToolPlan, plan_tools
+from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a request goes: the resolved model, with its capabilities."""
-
-    provider: str
-    model: str
-    capabilities: ProviderCapabilities
-    alias: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything decided about one request, for one target."""
-
-    target: Target
-    compatibility: CompatibilityPlan
-    tools: ToolPlan
-    contract: OutputContract
-    body: JsonObject
-    """The exact upstream body."""
-    reply: ReplyRules
-    echo: Mapping[str, Any] = field(default_factory=dict)
-    """What the Response says about the request."""
-    stream: bool = False
-    repair_budget: int = 0
-    taken_call_ids: frozenset[str] = frozenset()
-    """Call ids that the conversation already uses: some vendors count from `call_0` in every turn."""
-    seals_reasoning: bool = False
-    """Whether reasoning items carry our envelope: for clients that store nothing here, and for vendor state."""
-    reasoning_as: Literal["text", "summary"] = "text"
-    """Where the model's thinking is shown: a client that asks for summaries (Codex) looks nowhere else."""
-
-    leaks: Mapping[str, JsonObject | None] | None = None
-    """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
-
-    @property
-    def decisions(self) -> tuple[CompatibilityDecision, ...]:
-        return self.compatibility.decisions
-
-    @property
-    def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
-        return self.compatibility.diagnostics
 
 
 def plan_request(

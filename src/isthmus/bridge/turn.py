@@ -19,15 +19,11 @@ from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.vendor import Seal
-from isthmus.bridge.contract import (
-    applies_to,
-    contract_failure,
-    repair_request,
-    validate_output_contract,
-)
+from isthmus.bridge.contract import applies_to, contract_failure, repair_request, validate_output_contract
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.plan import Plan, ask_again
+from isthmus.bridge.plan import ask_again
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import OutputInvalid, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 

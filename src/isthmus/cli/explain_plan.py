@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isthmus.bridge.chat.receive import ChatRequest, receive_chat_request
 from isthmus.bridge.compat import apply_strict, plan_bridge_compatibility
-from isthmus.bridge.contract import OutputContract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
+from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request, parse_request
-from isthmus.bridge.plan import Plan, Target, plan_request
+from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
-from isthmus.bridge.tools import build_tool_catalog, plan_tools
-from isthmus.bridge.tools.types import CatalogTool, ToolIdentity
+from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.gateway import HONOURED
 from isthmus.protocol.json import JsonObject

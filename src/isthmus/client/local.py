@@ -17,8 +17,9 @@ from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
-from isthmus.bridge.plan import Target, plan_request
+from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Send, Turn
+from isthmus.bridge.types.plan import Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject

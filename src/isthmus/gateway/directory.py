@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isthmus.bridge.capabilities import ProviderCapabilities
-from isthmus.bridge.plan import Target
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
+from isthmus.bridge.types.plan import Target
 from isthmus.ports import Backend
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, known_models

@@ -18,8 +18,9 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request
-from isthmus.bridge.plan import Plan, plan_request
+from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory

@@ -20,8 +20,8 @@ from typing import Final, Literal, TypeVar
 
 from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.diagnostics import notice
-from isthmus.bridge.plan import Plan
 from isthmus.bridge.turn import Done, Send, Turn
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject

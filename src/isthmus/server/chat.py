@@ -7,8 +7,8 @@ from dataclasses import replace
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.assemble.emitter import Event
-from isthmus.bridge.chat.receive import ChatRequest, receive_chat_request
-from isthmus.bridge.chat.render import ChatRenderer, render_chat_completion
+from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
+from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
 from isthmus.bridge.sse import encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway

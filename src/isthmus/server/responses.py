@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.assemble.emitter import Event
-from isthmus.bridge.assemble.replay import replay_events
+from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
 from isthmus.errors import RequestRefused, UpstreamFailed

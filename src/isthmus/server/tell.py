@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.types.plan import Plan
 from isthmus.gateway.run import Run
 
 log = logging.getLogger("isthmus.plan")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Reasoning, Refusal, Text, Usage, Used
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.types.plan import Plan
 from isthmus.client.line import Batch, Line, Route
 from isthmus.client.local import LocalLine
 from isthmus.protocol.json import JsonObject

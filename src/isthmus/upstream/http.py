@@ -22,12 +22,12 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from isthmus.bridge.chat.decode import ChatDecoder
-from isthmus.bridge.chat.failures import upstream_failure
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.plan import Plan
-from isthmus.bridge.responses.decode import ResponsesDecoder
+from isthmus.bridge.dialects.chat.decode import ChatDecoder
+from isthmus.bridge.dialects.chat.failures import upstream_failure
+from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
 from isthmus.bridge.sse import SseParser
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 

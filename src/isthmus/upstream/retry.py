@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject

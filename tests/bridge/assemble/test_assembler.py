@@ -9,7 +9,7 @@ import pytest
 
 from isthmus.bridge.assemble.assembler import Assembler
 from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.replay import replay_events
+from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.deltas import (
     Annotation,
     CallArguments,
@@ -26,9 +26,9 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.envelope import seal, unseal
-from isthmus.bridge.plan import Plan
-from isthmus.bridge.tools import ToolPlan
 from isthmus.bridge.turn import Done, Turn
+from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_response, check_stream

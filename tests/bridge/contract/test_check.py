@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.bridge.contract import (
-    NO_CONTRACT,
     ContractCheck,
-    OutputContract,
     applies_to,
     contract_failure,
     repair_request,
     validate_output_contract,
 )
+from isthmus.bridge.types.contract import NO_CONTRACT, OutputContract
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, UpstreamFailed
 
 CITY: dict[str, Any] = {

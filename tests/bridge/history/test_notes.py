@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.history import Acted, Said, normalise_history
+from isthmus.bridge.history import normalise_history
 from isthmus.bridge.history.parts import words_of
-from isthmus.bridge.history.turns import Image
+from isthmus.bridge.types.history import Acted, Image, Said
 
 BASE64 = "QUJD" * 100
 

@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.parts import read_parts
-from isthmus.bridge.history.turns import Audio, File, Image, Part, Words, join_texts
+from isthmus.bridge.types.history import Audio, File, Image, Part, Words, join_texts
 
 SHAPES: dict[str, tuple[dict[str, Any], Part | None]] = {
     "input text": ({"type": "input_text", "text": "a"}, Words("a")),

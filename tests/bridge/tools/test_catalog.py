@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.tools import build_tool_catalog
+from isthmus.bridge.tools.catalog import build_tool_catalog
 
 
 def function(name: str, **more: Any) -> dict[str, Any]:

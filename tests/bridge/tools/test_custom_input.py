@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.tools import CustomInput, CustomInputStream, read_custom_input
+from isthmus.bridge.tools.custom_input import CustomInput, CustomInputStream, read_custom_input
 
 TWICE = json.dumps(json.dumps({"input": "ls"}))
 

@@ -8,14 +8,11 @@ import jsonschema_rs
 import pytest
 
 from isthmus.bridge.capabilities import ToolSupport
-from isthmus.bridge.tools import (
-    ToolDeclarationPlan,
-    build_tool_catalog,
-    create_provider_name_allocator,
-    plan_tool_declaration,
-    render_provider_tool_declarations,
-)
 from isthmus.bridge.tools.builtin import expects_patch
+from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.declare import plan_tool_declaration, render_provider_tool_declarations
+from isthmus.bridge.tools.names import create_provider_name_allocator
+from isthmus.bridge.types.tools import ToolDeclarationPlan
 
 PLAIN = ToolSupport()
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

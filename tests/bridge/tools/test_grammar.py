@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.tools import check_grammar, examine_input, repair_input
-from isthmus.bridge.tools.grammar import MAX_EARLEY
+from isthmus.bridge.tools.grammar import MAX_EARLEY, check_grammar, examine_input
+from isthmus.bridge.tools.repair import repair_input
 
 PATCH = r"""
 start: begin hunk+ end

@@ -9,13 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
-from isthmus.bridge.tools import (
-    create_provider_name_allocator,
-    default_tool_name_codec,
-    find_identity,
-    name_past_call,
-    plan_tools,
-)
+from isthmus.bridge.tools.names import create_provider_name_allocator, default_tool_name_codec, name_past_call
+from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.restore import find_identity
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UNLIMITED = ProviderCapabilities(tools=ToolSupport(max=None))

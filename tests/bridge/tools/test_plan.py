@@ -10,14 +10,10 @@ import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.diagnostics import refuse_rejected
-from isthmus.bridge.tools import (
-    ToolIdentity,
-    ToolIdentityMap,
-    ToolPlan,
-    plan_tools,
-    render_provider_tool_choice,
-    render_provider_tool_declarations,
-)
+from isthmus.bridge.tools.choice import render_provider_tool_choice
+from isthmus.bridge.tools.declare import render_provider_tool_declarations
+from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 
 CAPABILITIES = ProviderCapabilities(

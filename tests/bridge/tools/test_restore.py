@@ -12,15 +12,10 @@ from openai.types.responses import ResponseOutputItem
 from pydantic import TypeAdapter
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
-from isthmus.bridge.tools import (
-    CustomInputStream,
-    ProviderCall,
-    RestoredCall,
-    ToolIdentityMap,
-    find_identity,
-    plan_tools,
-    restore_tool_call,
-)
+from isthmus.bridge.tools.custom_input import CustomInputStream
+from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.restore import find_identity, restore_tool_call
+from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentityMap
 
 PATCH = r"""
 start: "*** Begin Patch" LF hunk+ "*** End Patch" LF?

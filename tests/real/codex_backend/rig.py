@@ -12,10 +12,10 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from isthmus.bridge.codex.approvals import ApprovalPolicy
-from isthmus.bridge.codex.dynamic_tools import plan_dynamic_tools
-from isthmus.bridge.codex.schema import text_input
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Text
+from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
+from isthmus.bridge.dialects.codex.dynamic_tools import plan_dynamic_tools
+from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.errors import ConfigError
 from isthmus.testing import Answer, ScriptedUpstream, Step, stream
 from isthmus.upstream.codex.methods import ThreadSpec, TurnSpec

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.codex.errors import LOGIN_MESSAGE
 from isthmus.bridge.deltas import Failed, Finished, Text
+from isthmus.bridge.dialects.codex.errors import LOGIN_MESSAGE
 from isthmus.errors import UpstreamFailed
 from isthmus.testing import HANG, error, stream
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused

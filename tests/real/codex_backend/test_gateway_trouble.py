@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.codex.errors import LOGIN_MESSAGE
+from isthmus.bridge.dialects.codex.errors import LOGIN_MESSAGE
 from isthmus.testing import HANG, Gate, ScriptedUpstream, error, stream
 from real.codex_backend.house import (
     CHAT_WEATHER,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.bridge.codex.dynamic_tools import DynamicTools
 from isthmus.bridge.deltas import Failed, Finished, Text
+from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
 from isthmus.testing import Gate, error, stream
 from isthmus.upstream.codex.failures import RpcRefused
 from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.bridge.codex.schema import image_input
 from isthmus.bridge.deltas import Finished, Reasoning, Text, Usage, Used
+from isthmus.bridge.dialects.codex.wire import image_input
 from isthmus.errors import RequestRefused
 from isthmus.testing import Answer, Gate, RecordedRequest, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.codex.dynamic_tools import plan_dynamic_tools
-from isthmus.bridge.codex.schema import text_input
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text, Used
+from isthmus.bridge.dialects.codex.dynamic_tools import plan_dynamic_tools
+from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.errors import UpstreamFailed
 from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput, TurnSpec
 from isthmus.upstream.codex.options import ProcessOptions

@@ -53,7 +53,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.tools.types import ToolPlan
+from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
 
 Phase = Literal["idle", "running", "ended"]

@@ -11,7 +11,7 @@ from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.restore import find_identity
-from isthmus.bridge.tools.types import ToolIdentity, ToolPlan
+from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
 
 
 class Calls:

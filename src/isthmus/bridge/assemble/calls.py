@@ -21,11 +21,11 @@ from typing import Final
 import msgspec
 
 from isthmus.bridge.assemble.emitter import Emitter
-from isthmus.bridge.assemble.replay import tell_commands
+from isthmus.bridge.assemble.retell import tell_commands
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.custom_input import CustomInputStream
 from isthmus.bridge.tools.restore import restore_tool_call
-from isthmus.bridge.tools.types import ProviderCall, ToolIdentity, ToolIdentityMap
+from isthmus.bridge.types.tools import ProviderCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
 _PREFIXES: Final = {

@@ -14,7 +14,7 @@ from isthmus.bridge.compat.choice import sends_tools
 from isthmus.bridge.compat.rules import rejected, supported
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.parse import Request
-from isthmus.bridge.schema import project_schema
+from isthmus.bridge.projection import project_schema
 from isthmus.protocol.json import JsonObject
 
 _PATH: Final = "text.format"

@@ -13,12 +13,10 @@ from isthmus.bridge.contract.check import (
     repair_request,
     validate_output_contract,
 )
-from isthmus.bridge.contract.planner import NO_CONTRACT, OutputContract, plan_output_contract
+from isthmus.bridge.contract.planner import plan_output_contract
 
 __all__ = [
-    "NO_CONTRACT",
     "ContractCheck",
-    "OutputContract",
     "applies_to",
     "contract_failure",
     "plan_output_contract",

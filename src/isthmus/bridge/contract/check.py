@@ -15,8 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.bridge.contract.extract import Candidate, find_json
-from isthmus.bridge.contract.planner import OutputContract
 from isthmus.bridge.contract.validators import validator_for
+from isthmus.bridge.types.contract import OutputContract
 from isthmus.errors import OutputInvalid
 
 if TYPE_CHECKING:

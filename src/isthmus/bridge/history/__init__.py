@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.turns import Acted, History, PastCall, PastResult, Said, Thought, Turn
 
-__all__ = ["Acted", "History", "PastCall", "PastResult", "Said", "Thought", "Turn", "normalise_history"]
+__all__ = ["normalise_history"]

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.bridge.history.calls import read_call
 from isthmus.bridge.history.notes import write_note
 from isthmus.bridge.history.outputs import read_output
 from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, is_unnamed, pair_outputs
 from isthmus.bridge.history.parts import read_parts
+from isthmus.bridge.history.past_calls import read_call
 from isthmus.bridge.history.thoughts import read_compaction, read_thought
-from isthmus.bridge.history.turns import (
+from isthmus.bridge.types.history import (
     Acted,
     Audio,
     File,

@@ -15,7 +15,7 @@ import msgspec
 
 from isthmus.bridge.diagnostics import Action
 from isthmus.bridge.history.parts import read_image, text_of, texts_of
-from isthmus.bridge.history.turns import Image
+from isthmus.bridge.types.history import Image
 from isthmus.protocol.json import JsonObject
 
 

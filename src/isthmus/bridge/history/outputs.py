@@ -9,7 +9,7 @@ import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.parts import read_parts, text_of
-from isthmus.bridge.history.turns import FoundTool, FoundTools, Part, Words
+from isthmus.bridge.types.history import FoundTool, FoundTools, Part, Words
 from isthmus.protocol.json import JsonObject
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.history.turns import Audio, File, Image, Part, Words
+from isthmus.bridge.types.history import Audio, File, Image, Part, Words
 from isthmus.protocol.json import JsonObject
 
 _TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text", "reasoning_text", "summary_text"})

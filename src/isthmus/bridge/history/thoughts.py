@@ -12,7 +12,7 @@ from typing import Any, Final
 from isthmus.bridge.diagnostics import EMPTY, CompatibilityDecision
 from isthmus.bridge.envelope import Sealed, unseal
 from isthmus.bridge.history.parts import text_of, texts_of
-from isthmus.bridge.history.turns import Said, Thought, Words, join_texts
+from isthmus.bridge.types.history import Said, Thought, Words, join_texts
 from isthmus.protocol.json import JsonObject
 
 SUMMARY_NOTE: Final = "[summary of the conversation so far]"

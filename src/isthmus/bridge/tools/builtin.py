@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from isthmus.bridge.tools.types import CatalogTool
+from isthmus.bridge.types.tools import CatalogTool
 from isthmus.protocol.json import JsonObject
 
 PATCH_BEGIN: Final = "*** Begin Patch"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isthmus.bridge.tools.types import CatalogTool
+from isthmus.bridge.types.tools import CatalogTool
 from isthmus.protocol.json import JsonObject
 
 NAMED_TYPES: Final = ("function", "custom")

@@ -16,7 +16,7 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.tools.catalog import NAMED_TYPES
 from isthmus.bridge.tools.declare import TOOL_CODE
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
-from isthmus.bridge.tools.types import ToolChoicePlan, ToolDeclarationPlan, ToolIdentity
+from isthmus.bridge.types.tools import ToolChoicePlan, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
 PATH: Final = "tool_choice"

@@ -15,8 +15,8 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.tools.builtin import describe_as_function
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.names import NameAllocator, flat_name
-from isthmus.bridge.tools.schema import ROOT_WRAPPED, project_parameters
-from isthmus.bridge.tools.types import CatalogTool, ToolDeclarationPlan, ToolIdentity
+from isthmus.bridge.tools.parameters import ROOT_WRAPPED, project_parameters
+from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
 TOOL_CODE: Final = "bridge.tool.compatibility"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from isthmus.bridge.tools.types import ToolIdentityMap
+from isthmus.bridge.types.tools import ToolIdentityMap
 
 MAX_NAME: Final = 64
 DEFAULT_NAMESPACE: Final = "functions"

@@ -15,7 +15,7 @@ from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.choice import plan_provider_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, plan_tool_declaration
 from isthmus.bridge.tools.names import create_provider_name_allocator
-from isthmus.bridge.tools.types import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
+from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 

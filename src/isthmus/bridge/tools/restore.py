@@ -18,7 +18,7 @@ from isthmus.bridge.tools.custom_input import read_custom_input
 from isthmus.bridge.tools.grammar import examine_input
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.tools.repair import repair_input
-from isthmus.bridge.tools.types import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
+from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
 

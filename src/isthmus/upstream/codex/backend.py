@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from isthmus.bridge.codex import resume
-from isthmus.bridge.codex.dynamic_tools import DynamicTools
-from isthmus.bridge.codex.schema import Sandbox, merge_config
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.plan import Plan
+from isthmus.bridge.dialects.codex import resume
+from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
+from isthmus.bridge.dialects.codex.wire import Sandbox, merge_config
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.bridge.codex.errors import map_rpc_error
+from isthmus.bridge.dialects.codex.errors import map_rpc_error
 from isthmus.errors import UpstreamFailed
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-from isthmus.bridge.codex.errors import failure_of
 from isthmus.bridge.deltas import Delta, Failed, Text
+from isthmus.bridge.dialects.codex.errors import failure_of
 from isthmus.errors import UpstreamTimedOut
 from isthmus.upstream.codex.thread import CodexThread
 

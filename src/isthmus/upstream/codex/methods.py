@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from isthmus.bridge.codex import schema
-from isthmus.bridge.codex.dynamic_tools import DynamicTools, build_older_tool_reply, build_tool_reply
+from isthmus.bridge.dialects.codex import wire
+from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_older_tool_reply, build_tool_reply
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import RpcRefused
@@ -29,9 +29,9 @@ class ThreadSpec:
     model_only: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     cwd: str | None = None
-    approval_policy: schema.Approval = "never"
+    approval_policy: wire.Approval = "never"
     """When Codex may ask before it acts with tools of its own; the process's policy answers."""
-    sandbox: schema.Sandbox = "read-only"
+    sandbox: wire.Sandbox = "read-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ThreadMethods:
     tool_call = "item/tool/call"
 
     async def start(self, process: Caller, spec: ThreadSpec) -> str:
-        params = schema.build_thread_start_params(
+        params = wire.build_thread_start_params(
             model=spec.model,
             model_provider=spec.model_provider,
             base_instructions=spec.base_instructions,
@@ -106,20 +106,20 @@ class ThreadMethods:
         return _identity((result.get("thread") or {}).get("id"), "thread/start")
 
     async def inject(self, process: Caller, thread_id: str, items: Sequence[JsonObject]) -> None:
-        await process.request("thread/inject_items", schema.build_inject_items_params(thread_id, items))
+        await process.request("thread/inject_items", wire.build_inject_items_params(thread_id, items))
 
     async def start_turn(self, process: Caller, thread_id: str, spec: ThreadSpec, turn: TurnSpec) -> str:
-        params = schema.build_turn_start_params(
+        params = wire.build_turn_start_params(
             thread_id, turn.items, effort=turn.effort, summary=turn.summary, output_schema=turn.output_schema
         )
         result = await process.request("turn/start", params)
         return _identity((result.get("turn") or {}).get("id"), "turn/start")
 
     async def interrupt(self, process: Caller, thread_id: str, turn_id: str) -> None:
-        await process.request("turn/interrupt", schema.build_turn_interrupt_params(thread_id, turn_id), within=5)
+        await process.request("turn/interrupt", wire.build_turn_interrupt_params(thread_id, turn_id), within=5)
 
     async def close(self, process: Caller, thread_id: str) -> None:
-        await process.request("thread/unsubscribe", schema.build_unsubscribe_params(thread_id), within=5)
+        await process.request("thread/unsubscribe", wire.build_unsubscribe_params(thread_id), within=5)
 
     def tool_reply(self, output: ToolOutput) -> JsonObject:
         return build_tool_reply(output.output, success=output.success)
@@ -133,8 +133,8 @@ class ConversationMethods:
         self._subscription = ""
 
     async def start(self, process: Caller, spec: ThreadSpec) -> str:
-        config = schema.merge_config(schema.MODEL_ONLY_CONFIG, spec.config) if spec.model_only else dict(spec.config)
-        params = schema.build_new_conversation_params(
+        config = wire.merge_config(wire.MODEL_ONLY_CONFIG, spec.config) if spec.model_only else dict(spec.config)
+        params = wire.build_new_conversation_params(
             model=spec.model,
             model_provider=spec.model_provider,
             cwd=spec.cwd,
@@ -143,7 +143,7 @@ class ConversationMethods:
             config=config,
             base_instructions=spec.base_instructions,
             developer_instructions=spec.developer_instructions,
-            dynamic_tools=[schema.complete_tool(tool) for tool in spec.tools.tools] or None,
+            dynamic_tools=[wire.complete_tool(tool) for tool in spec.tools.tools] or None,
         )
         result = await process.request("newConversation", params)
         thread_id = _identity(result.get("conversationId"), "newConversation")
@@ -156,7 +156,7 @@ class ConversationMethods:
         raise UpstreamFailed("this codex binary is too old to take over a history; upgrade it", status=501)
 
     async def start_turn(self, process: Caller, thread_id: str, spec: ThreadSpec, turn: TurnSpec) -> str:
-        params = schema.build_send_user_turn_params(
+        params = wire.build_send_user_turn_params(
             thread_id,
             turn.items,
             cwd=spec.cwd or "/",

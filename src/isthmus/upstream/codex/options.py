@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isthmus.bridge.codex.approvals import ApprovalPolicy
-from isthmus.bridge.codex.schema import PROCESS_CONFIG, merge_config
+from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
+from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, merge_config
 from isthmus.errors import ConfigError
 
 ENVIRONMENT: Final = (

@@ -14,8 +14,8 @@ import re
 import signal
 from typing import Any
 
-from isthmus.bridge.codex.approvals import Answer, answer_server_request
-from isthmus.bridge.codex.schema import build_initialize_params
+from isthmus.bridge.dialects.codex.approvals import Answer, answer_server_request
+from isthmus.bridge.dialects.codex.wire import build_initialize_params
 from isthmus.errors import ConfigError, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex import rpc

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from time import monotonic
 from typing import Literal
 
-from isthmus.bridge.codex.events import LegDecoder
 from isthmus.bridge.deltas import Delta, Failed
+from isthmus.bridge.dialects.codex.decode import LegDecoder
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone

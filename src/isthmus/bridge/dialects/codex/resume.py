@@ -1,0 +1,112 @@
+"""Where a conversation stands, as a fingerprint: how a request finds the thread that already knows its past.
+
+In: bodies as `build` makes them, and what was answered. Out: short keys. A thread is only ever continued by a
+request whose visible past is exactly what that thread has seen, so a thread can be neither mixed up nor reached
+by somebody who does not already hold the whole conversation. Anything else (an edited message, other tools, a
+branch) begins a new thread with the history it brings along: dearer, never wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.bridge.dialects.codex.write import user_item
+from isthmus.bridge.history.normalise import NO_OUTPUT
+from isthmus.protocol.json import JsonObject
+
+_THREAD_FIELDS: Final = ("model", "baseInstructions", "dynamicTools", "toolNames", "config")
+"""What a thread is born with."""
+_TURN_FIELDS: Final = ("effort", "summary", "outputSchema")
+"""What a turn is begun with, and keeps while it waits for tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """A request that only answers tool calls: the key of the turn that waits for them, and the answers."""
+
+    key: str
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A request that goes on after the assistant's last words: their key, and what is new before the input."""
+
+    key: str
+    news: tuple[JsonObject, ...]
+
+
+def read_outputs(body: JsonObject) -> Outputs | None:
+    """The answers at the very end of the history, if nothing else is new and each call has its own."""
+    history = body.get("history", ())
+    if body["input"] or not history:
+        return None
+    end = _skip_back(history, len(history), "function_call_output")
+    begin = _skip_back(history, end, "function_call")
+    outputs = {item["call_id"]: item["output"] for item in history[end:]}
+    if not outputs or set(outputs) != {item["call_id"] for item in history[begin:end]}:
+        return None
+    if NO_OUTPUT in outputs.values():
+        return None
+    if begin and _is_speech(history[begin - 1]):
+        begin -= 1
+    return Outputs(waiting_key(history[:begin], list(outputs)), outputs)
+
+
+def read_continuation(body: JsonObject) -> Continuation | None:
+    """What follows the assistant's last words; `None` where it last called tools, or never spoke."""
+    history = body.get("history", ())
+    for index in range(len(history) - 1, -1, -1):
+        if _is_speech(history[index]):
+            return Continuation(_digest("said", history[: index + 1]), tuple(history[index + 1 :]))
+        if history[index]["type"] != "message":
+            return None
+    return None
+
+
+def waiting_key(past: Sequence[JsonObject], call_ids: Sequence[str]) -> str:
+    """A turn that saw `past` and waits for the outputs of these calls."""
+    return _digest("waits", past, sorted(call_ids))
+
+
+def past_of(body: JsonObject) -> list[JsonObject]:
+    """Everything that the model sees before it answers this body."""
+    past = list(body.get("history", ()))
+    if body["input"]:
+        past.append(user_item(body["input"]))
+    return past
+
+
+def said_key(body: JsonObject, text: str) -> str:
+    """A thread that saw this body's past and answered it with `text`."""
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return _digest("said", [*past_of(body), answer])
+
+
+def thread_head(body: JsonObject) -> str:
+    """Two bodies with the same head can share a thread."""
+    return _digest(*(body.get(name) for name in _THREAD_FIELDS))
+
+
+def turn_head(body: JsonObject) -> str:
+    """Two bodies with the same head can share a turn."""
+    return _digest(*(body.get(name) for name in (*_THREAD_FIELDS, *_TURN_FIELDS)))
+
+
+def _skip_back(items: Sequence[JsonObject], end: int, kind: str) -> int:
+    while end and items[end - 1]["type"] == kind:
+        end -= 1
+    return end
+
+
+def _is_speech(item: JsonObject) -> bool:
+    return item["type"] == "message" and item.get("role") == "assistant"
+
+
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()

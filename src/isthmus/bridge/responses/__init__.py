@@ -1,1 +1,0 @@
-"""Dialect of providers that speak Responses themselves: same plan, same tools, same assembler."""
