@@ -19,6 +19,7 @@ from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
+from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import RequestRefused
@@ -100,7 +101,7 @@ class Gateway:
             StoredResponse(
                 id=run.id,
                 response=_encode(response),
-                input=tuple(_encode(item) for item in request.items),
+                input=tuple(_encode(showable_item(item)) for item in request.items),
                 previous_response_id=request.body.get("previous_response_id"),
                 created_at=response["created_at"],
                 status="queued",
@@ -228,7 +229,7 @@ class Gateway:
                     log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
 
         stored = request.body.get("store") is not False
-        inputs = tuple(_encode(item) for item in request.items) if stored else ()
+        inputs = tuple(_encode(showable_item(item)) for item in request.items) if stored else ()
 
         async def save(response: JsonObject, plan: Plan) -> None:
             if stored:
