@@ -116,7 +116,9 @@ async def serve_provider(name: str, settings: ProviderConfig, config: Config, st
         demo = await stack.enter_async_context(DemoServer())
         base_url = demo.base_url
     native = speaks_responses(name, provider, settings)
-    places = [HttpBackend(http_endpoint(name, provider, place, base_url, native=native)) for place in _places(settings)]
+    endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
+    secrets = [secret for endpoint in endpoints for secret in endpoint.secrets()]
+    places = [HttpBackend(endpoint, secrets) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         # With several keys or places, each may be tried once before anybody waits.

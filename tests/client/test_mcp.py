@@ -20,6 +20,7 @@ from isthmus import Bridge, http, stdio
 from isthmus.client.mcp import McpServer, McpTarget, _adopt, scoped_name
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.testing import ScriptedModel, say
+from leaking import assert_silent, everything_of, listening
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 STDIO = stdio(sys.executable, SERVER, "stdio")
@@ -153,3 +154,29 @@ def test_9_scoped_names_stay_within_what_providers_accept() -> None:
     one, two = scoped_name("server", "x" * 90 + "1"), scoped_name("server", "x" * 90 + "2")
     assert len(one) == len(two) == 64
     assert one != two
+
+
+SECRET = "mcp-oauth-5c0b7e91d2f84a36"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        http(f"http://joe:{SECRET}@127.0.0.1:1/mcp?key={SECRET}", headers={"Authorization": f"Bearer {SECRET}"}),
+        http(f"http:// {SECRET}/mcp?key={SECRET}"),
+        stdio(sys.executable, "-c", f"import sys; sys.exit('{SECRET}')", env={"KEY": SECRET}),
+    ],
+    ids=["nobody there", "no address", "a program that ends"],
+)
+def test_a_server_that_cannot_be_reached_is_told_without_its_secrets(where: McpTarget) -> None:
+    async def main() -> str:
+        async with Bridge(connect=ScriptedModel([])) as bridge:
+            await bridge.add_mcp(where, name="gone", required=False)
+            with pytest.raises(ConfigError) as refused:
+                await bridge.add_mcp(where, name="gone")
+        return everything_of(refused.value)
+
+    with listening() as said:
+        told = asyncio.run(main())
+    ours = "\n".join(line for line in said.text.splitlines() if "mcp." in line)
+    assert_silent([SECRET], error=told, log=ours, target=repr(where))

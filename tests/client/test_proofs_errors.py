@@ -24,6 +24,7 @@ from isthmus.errors import (
 )
 from isthmus.testing import ScriptedUpstream, chat, error, stream
 from isthmus.testing.replies import chat_chunks, event
+from leaking import everything_of, listening
 from reaching import MODEL, WIRES, reach, same, scene
 
 
@@ -193,3 +194,27 @@ def test_7_a_failure_in_the_second_turn_keeps_the_first() -> None:
             assert find_problems(run.messages) == []
 
     asyncio.run(main())
+
+
+# ── secrets ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_no_exception_of_a_bridge_holds_a_key(wire: str) -> None:
+    """In its words, its facts, or in what it was caused by; nor does any log say it."""
+    key = "sk-test"  # the key that every wire uses here: short, so it is hidden where it stands as one
+    said = f"api_key={key} is wrong, Bearer {key}"
+    steps = (
+        error(400, said),
+        error(500, said),
+        error(429, said),
+        stream([{"error": {"message": said}}], done=False),
+        error(500, said, code=said),
+    )
+    for step in steps:
+        with listening() as heard:
+            async with reach(wire, [same(step)], retry=Retry(attempts=1)) as (bridge, _):
+                with pytest.raises(IsthmusError) as failed:
+                    await bridge.run(MODEL, "Hi")
+        assert key not in everything_of(failed.value)
+        assert key not in heard.text

@@ -27,11 +27,12 @@ from isthmus.bridge.deltas import (
     Used,
     VendorExtra,
 )
-from isthmus.bridge.dialects.chat.failures import read_error
+from isthmus.bridge.dialects.chat.failures import excerpt, read_error
 from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 from isthmus.bridge.dialects.chat.usage import UsageReader
 from isthmus.bridge.dialects.responses.told import Told, annotations_of, encode_inside, text_of, texts_of
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrubber
 
 _decode_json: Final = msgspec.json.Decoder().decode
 
@@ -40,14 +41,17 @@ _TERMINAL: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 )
 _HOSTED: Final = frozenset({"mcp_list_tools", "mcp_approval_request"})
+_NO_SECRETS: Final = Scrubber()
 
 
 class ResponsesDecoder:
     """Decodes one upstream answer: either events one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_by_id", "_by_index", "_items", "_slots", "_usage", "done")
+    __slots__ = ("_by_id", "_by_index", "_items", "_scrubber", "_slots", "_usage", "done")
 
-    def __init__(self, rules: ReplyRules) -> None:
+    def __init__(self, rules: ReplyRules, scrubber: Scrubber = _NO_SECRETS) -> None:
+        """`scrubber` is for the words of errors and of MCP servers; what the model says is not looked at."""
+        self._scrubber = scrubber
         self._usage = UsageReader(_usage_rules(rules))
         self._items: list[Told] = []
         self._by_index: dict[int, Told] = {}
@@ -66,9 +70,9 @@ class ResponsesDecoder:
             if data.strip() == b"[DONE]":
                 self.done = True
                 return []
-            return [Failed(f"the upstream sent an event that is not JSON: {data[:120]!r}")]
+            return [Failed(f"the upstream sent an event that is not JSON: {excerpt(data, self._scrubber.text)}")]
         if not isinstance(event, dict):
-            return [Failed(f"the upstream sent an event that is not an object: {data[:120]!r}")]
+            return [Failed(f"the upstream sent an event that is not an object: {excerpt(data, self._scrubber.text)}")]
         out: list[Delta] = []
         kind = event.get("type")
         tell = _EVENTS.get(kind) if isinstance(kind, str) else None
@@ -91,7 +95,9 @@ class ResponsesDecoder:
         out: list[Delta] = []
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             error = response.get("error") if isinstance(response, dict) else None
-            return [read_error(error) if error is not None else Failed("the upstream's reply has no output")]
+            if error is None:
+                return [Failed("the upstream's reply has no output")]
+            return [read_error(error, self._scrubber.text)]
         self._finish(response, "completed", out)
         return out
 
@@ -153,7 +159,8 @@ class ResponsesDecoder:
             self._close(self._place(event, item), item, out)
 
     def _fail(self, event: JsonObject, out: list[Delta]) -> None:
-        out.append(read_error(event["error"] if isinstance(event.get("error"), dict | str) else event))
+        error = event["error"] if isinstance(event.get("error"), dict | str) else event
+        out.append(read_error(error, self._scrubber.text))
         self.done = True
 
     # ── items ──────────────────────────────────────────────────────────────────────────────────────
@@ -216,7 +223,8 @@ class ResponsesDecoder:
             case "reasoning":
                 _close_reasoning(told, item, out)
             case str() as kind if kind.endswith("_call") or kind in _HOSTED:
-                out.append(HostedCall({name: value for name, value in item.items() if name not in ("id", "status")}))
+                hosted = {name: value for name, value in item.items() if name not in ("id", "status")}
+                out.append(HostedCall(self._scrubber.json(hosted) if kind.startswith("mcp_") else hosted))
 
     def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         self._open(told, item, out)
@@ -253,7 +261,9 @@ class ResponsesDecoder:
                 reason = details.get("reason") if isinstance(details, dict) else None
                 out.append(Finished("content_filter" if reason == "content_filter" else "length"))
             case _:
-                out.append(read_error(error) if error else Failed("the upstream's response failed"))
+                out.append(
+                    read_error(error, self._scrubber.text) if error else Failed("the upstream's response failed")
+                )
 
     def _same(self, index: int, item: JsonObject, left: list[Told]) -> Told:
         """The streamed item that an item of the final object is: ids may change on the way, and items go missing."""
