@@ -25,7 +25,7 @@ _QUOTA: Final = re.compile(
     r"insufficient.{0,3}(quota|balance|credit)|quota.{0,12}exceeded|out of credit", re.IGNORECASE
 )
 _RATE: Final = re.compile(r"rate.?limit|too many requests|throttl", re.IGNORECASE)
-_READ: Final = 64 * 1024
+_READ: Final = 8 * 1024
 """So much of an error's text is looked at; what is cut off here is never shown."""
 _SHOWN: Final = 2000
 _EXCERPT: Final = 120
