@@ -112,6 +112,6 @@ def test_a_conversation_on_a_terminal(folder: Path) -> None:
         terminal.expect("84")
         terminal.expect("› ")
         terminal.type("/quit")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

@@ -46,7 +46,7 @@ async def target(transport: str) -> AsyncIterator[McpTarget]:
 
 
 async def _listening(port: int) -> None:
-    for _ in range(1000):
+    for _ in range(6000):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
@@ -101,7 +101,7 @@ def test_9_a_changed_list_is_read_again() -> None:
             await server.listening.wait()
             (grow,) = [one for one in bridge.tools if one.name == "s_grow"]
             await bridge.execute([{"id": "c", "name": grow.name, "arguments": {}}])
-            for _ in range(500):
+            for _ in range(6000):
                 if any(one.name == "s_extra" for one in bridge.tools):
                     break
                 await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ from isthmus.bridge.capabilities import Cost
 from isthmus.client.limiter import Limiter
 from isthmus.client.usage import price
 from isthmus.errors import RateLimited, UpstreamFailed, UpstreamTimedOut, specify
+from own_time import clock, run_in_own_time, turns
 
 
 def test_usage_and_cost_are_summed_and_listed() -> None:
@@ -34,17 +35,21 @@ def test_cached_input_has_its_own_price() -> None:
 
 def test_one_who_gives_up_waiting_takes_nothing_along() -> None:
     async def main() -> None:
-        limiter = Limiter(RateLimit(20.0))
+        clock().stop_clock()
+        limiter = Limiter(RateLimit(16.0))
         await limiter.take()
         waiting = asyncio.create_task(limiter.take())
-        await asyncio.sleep(0)
+        await turns()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        began = asyncio.get_running_loop().time()
-        await limiter.take()
-        assert asyncio.get_running_loop().time() - began < 0.08
+        next_one = asyncio.create_task(limiter.take())
+        await turns()
+        assert not next_one.done()
+        clock().skip(1 / 16)
+        await turns()
+        assert next_one.done()
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 @pytest.mark.parametrize(
