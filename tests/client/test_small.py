@@ -71,18 +71,23 @@ def test_when_to_try_again(failure: UpstreamFailed, attempt: int, left: float | 
 
 IMPORT = """
 import resource, sys
+def used():
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    return now.ru_utime + now.ru_stime
+started = used()
 import isthmus
-used = resource.getrusage(resource.RUSAGE_SELF)
+imported = used() - started
 heavy = [name for name in ("aiohttp", "pydantic", "mcp", "starlette", "uvicorn", "asyncio") if name in sys.modules]
-print(used.ru_utime + used.ru_stime, heavy)
+print(imported / started, heavy)
 """
 
 
 def test_importing_the_package_is_quick_and_pulls_in_nothing_heavy() -> None:
-    out = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout
-    seconds, _, heavy = out.partition(" ")
-    assert heavy.strip() == "[]"
-    assert float(seconds) < 0.3
+    """Quick: about as much work as starting Python itself, 15 ms; pydantic alone would be ten times that."""
+    runs = [subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True) for _ in "123"]
+    shares, heavy = zip(*(run.stdout.strip().split(" ", 1) for run in runs), strict=True)
+    assert set(heavy) == {"[]"}
+    assert min(map(float, shares)) < 6
 
 
 def test_the_client_itself_loads_neither_pydantic_nor_mcp_before_they_are_needed() -> None:
