@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -31,31 +30,16 @@ async def target(transport: str) -> AsyncIterator[McpTarget]:
     if transport == "stdio":
         yield STDIO
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, "http", str(port), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        sys.executable, SERVER, "http", stderr=subprocess.DEVNULL, stdout=subprocess.PIPE
     )
+    assert process.stdout is not None
     try:
-        await _listening(port)
+        port = int(await process.stdout.readline())
         yield http(f"http://127.0.0.1:{port}/mcp", headers={"x-test": "1"})
     finally:
         process.terminate()
         await process.wait()
-
-
-async def _listening(port: int) -> None:
-    for _ in range(6000):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.01)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return
-    raise TimeoutError("the MCP server did not start")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
