@@ -48,7 +48,7 @@ def pipe(folder: Path, *arguments: str, given: str = "") -> subprocess.Completed
         text=True,
         cwd=folder,
         env=environment(folder),
-        timeout=60,
+        timeout=200,
     )
 
 

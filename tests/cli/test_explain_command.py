@@ -343,7 +343,7 @@ def process(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
         env=kept,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
