@@ -14,6 +14,7 @@ from isthmus.bridge.compat import apply_strict, plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.host import Host
+from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
@@ -124,6 +125,7 @@ def explain(asked: Asked, provider: Provider, model: str, *, strict: bool = Fals
     host = Host(HONOURED, strict)
     try:
         plan = plan_request(asked.request, target, host)
+        admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)
     decisions = plan.decisions

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.assemble.vendor import Seal
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
@@ -27,7 +28,7 @@ from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.run import Attempt, Run, Running
-from isthmus.ports import UNFINISHED, ItemPage, Store, StoredResponse
+from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.gateway")
@@ -44,6 +45,7 @@ class Settings:
     repair_budget: int = 1
     max_chain: int = 10_000
     envelope_key: bytes | None = None
+    bounds: Bounds = DEFAULT_BOUNDS
 
 
 class Gateway:
@@ -52,6 +54,7 @@ class Gateway:
         directory: Directory,
         store: Store,
         *,
+        checker: Checker,
         settings: Settings = Settings(),  # noqa: B008  # frozen
         now: Callable[[], float],
         new_id: Callable[[str], str],
@@ -59,6 +62,7 @@ class Gateway:
         self.directory = directory
         self.store = store
         self.settings = settings
+        self._checker = checker
         self._now = now
         self._new_id = new_id
         self.running = Running()
@@ -75,7 +79,7 @@ class Gateway:
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
     ) -> Run:
-        """Plan a response; nothing is sent before the run is iterated."""
+        """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
         candidate = self.directory.find(request.body.get("model"))
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
@@ -85,7 +89,9 @@ class Gateway:
             turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
             return Attempt(plan, turn, candidate.served.backend)
 
-        return self._run(request, candidate, attempt, owner)
+        run = self._run(request, candidate, attempt, owner)
+        await self._checker.admit(run.plan.contract)
+        return run
 
     async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> JsonObject:
         """Start a run that goes on without its client; the answer is the queued response."""
@@ -149,7 +155,9 @@ class Gateway:
         candidate = self.directory.find(request.body.get("model"))
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
-        return self._plan(request, candidate, history, None, ())
+        plan = self._plan(request, candidate, history, None, ())
+        await self._checker.admit(plan.contract)
+        return plan
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,7 +217,8 @@ class Gateway:
         noted: Sequence[CompatibilityDecision],
     ) -> Plan:
         settings = self.settings
-        host = Host(HONOURED, settings.strict if strict is None else strict, settings.repair_budget)
+        strictly = settings.strict if strict is None else strict
+        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
         return plan_request(
             request, candidate.target, host, history=history, envelope_key=settings.envelope_key, noted=noted
         )
@@ -252,6 +261,7 @@ class Gateway:
             attempt(candidate, response_id, created),
             others=others(),
             running=self.running,
+            checker=self._checker,
             save=save,
             now=self._now,
             total_timeout=candidate.served.total_timeout,

@@ -20,16 +20,19 @@ and closed when another one opens, except a call whose arguments are not whole y
 
 A whole reply goes through the same machine: the decoder gives its deltas in the order reasoning, calls,
 message. With `held`, answer text is not shown before `end`, because a binding output contract may still
-clean it or ask the model again (`again`).
+clean it or ask the model again (`again`). A custom call with a grammar is examined before it closes, by somebody
+else: `feed` then stops in front of the delta that would close it, `pending` says what to examine, and after
+`examined` the next `feed` goes on with what was left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from isthmus.bridge.assemble.calling import Calls
+from isthmus.bridge.assemble.calling import Calls, Paused
 from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.finish import Outcome, map_provider_finish_reason
 from isthmus.bridge.assemble.frame import Frame, add_usage
@@ -53,6 +56,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
 
@@ -94,6 +98,7 @@ class Assembler:
         "_usage",
         "_usage_before",
         "_vendor",
+        "_waiting",
     )
 
     def __init__(
@@ -129,6 +134,7 @@ class Assembler:
         self._finish: str | None = None
         self._failure: Failed | None = None
         self._refused = False
+        self._waiting: list[Delta] = []
 
     # ── facts about the answer so far ──────────────────────────────────────────────────────────────
 
@@ -190,18 +196,29 @@ class Assembler:
         """The events that these deltas give; the hot path is `Text` while a message is open."""
         if self._phase != "running":
             self._move("feed")
-        for delta in deltas:
-            kind = type(delta)
-            if kind is Text:
-                self._text(delta)  # type: ignore[arg-type]  # `kind is Text` is the cheap isinstance
-            elif kind is CallArguments:
-                self._calls.append(delta)  # type: ignore[arg-type]
-            else:
-                self._other(delta)
+        self._take(deltas)
         emitter = self._emitter
         events = emitter.events
         emitter.events = []
         return events
+
+    @property
+    def pending(self) -> ExamineInput | None:
+        """What has to be examined before anything goes on."""
+        return self._calls.pending
+
+    def examined(self, verdict: Examined) -> None:
+        self._calls.take_verdict(verdict)
+
+    def last_examination(self) -> ExamineInput | None:
+        """What has to be examined before `end`; to be asked again after each verdict, until there is nothing."""
+        if self._waiting:
+            raise RuntimeError("an examination is pending, or what was left after it was not fed on")
+        if self.pending is None:
+            stopped = self.outcome.status != "completed"
+            with suppress(Paused):
+                self._calls.examine_all(stopped=stopped, spoken_since=self._speech is not None)
+        return self.pending
 
     def snapshot(self, status: str) -> JsonObject:
         """The response as it stands, before its end."""
@@ -238,6 +255,27 @@ class Assembler:
         return self._end(Outcome("failed"), now, status="cancelled")
 
     # ── deltas ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, deltas: Iterable[Delta]) -> None:
+        if self._waiting:
+            deltas, self._waiting = [*self._waiting, *deltas], []
+            if self.pending is not None:
+                self._waiting = deltas  # the verdict is still missing
+                return
+        coming = iter(deltas)
+        delta: Delta
+        try:
+            for delta in coming:
+                kind = type(delta)
+                if kind is Text:
+                    self._text(delta)  # type: ignore[arg-type]  # `kind is Text` is the cheap isinstance
+                elif kind is CallArguments:
+                    self._calls.append(delta)  # type: ignore[arg-type]
+                else:
+                    self._other(delta)
+        except Paused:
+            # A delta makes room before it does anything else, so it can simply be taken again.
+            self._waiting = [delta, *coming]
 
     def _text(self, delta: Text) -> None:
         if self._held:
@@ -329,6 +367,8 @@ class Assembler:
     def _end(self, outcome: Outcome, now: int, *, status: str | None = None) -> Ending:
         if self._phase == "idle":
             self.start_silently()
+        self._calls.waive()
+        self._take(())
         stopped = outcome.status != "completed"
         failed = outcome.status == "failed"
         self._calls.close_all(stopped=stopped, failed=failed, spoken_since=self._speech is not None)

@@ -1,7 +1,9 @@
 """All calls of one response: which tool each means, whether it may pass, when it is closed.
 
 A call is closed when something else opens, if its arguments are whole by then: vendors interleave the
-fragments of parallel calls, so one that is not whole stays open.
+fragments of parallel calls, so one that is not whole stays open. A custom call whose tool has a grammar is
+examined first, and not here: `Paused` rises, `pending` says what is to be examined, and whoever closed tries
+again once `take_verdict` was called.
 """
 
 from __future__ import annotations
@@ -10,12 +12,17 @@ from isthmus.bridge.assemble.calls import CallBlock
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.tools.restore import find_identity
 from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
 
 
+class Paused(Exception):
+    """Nothing goes on before the pending examination is answered."""
+
+
 class Calls:
-    __slots__ = ("_blocks", "_open", "_output", "_taken", "_tools", "notices")
+    __slots__ = ("_blocks", "_examining", "_open", "_output", "_taken", "_tools", "_waived", "notices", "pending")
 
     def __init__(self, tools: ToolPlan, output: Output, taken: frozenset[str]) -> None:
         self._tools = tools
@@ -23,6 +30,9 @@ class Calls:
         self._taken = set(taken)
         self._blocks: dict[int, CallBlock | None] = {}
         self._open: list[CallBlock] = []
+        self._examining: CallBlock | None = None
+        self._waived = False
+        self.pending: ExamineInput | None = None
         self.notices: list[CompatibilityDiagnostic] = []
 
     def __bool__(self) -> bool:
@@ -58,16 +68,31 @@ class Calls:
     def close_whole(self) -> None:
         """Something else opens: what is whole is done."""
         if self._open:
-            for block in [block for block in self._open if block.whole]:
+            whole = [block for block in self._open if block.whole]
+            self._examine(whole)
+            for block in whole:
                 self._close(block, cut=False)
+
+    def examine_all(self, *, stopped: bool, spoken_since: bool) -> None:
+        """The reply is about to be over: whatever will be closed as whole is examined first."""
+        self._examine([block for block in self._open if not self._cut(block, stopped, spoken_since)])
+
+    def take_verdict(self, verdict: Examined) -> None:
+        if self._examining is None:
+            raise RuntimeError("no examination is pending")
+        self._examining.examined = verdict
+        self._examining = self.pending = None
+
+    def waive(self) -> None:
+        """Nobody can be waited for any more: what was not examined yet will be passed on as it is."""
+        self._examining = self.pending = None
+        self._waived = True
 
     def close_all(self, *, stopped: bool, failed: bool, spoken_since: bool) -> None:
         """The reply is over. `stopped`: before its time; then a call that is not whole was cut off."""
-        newest = next((block for block in reversed(self._blocks.values()) if block is not None), None)
-        last = None if spoken_since else newest
+        self.examine_all(stopped=stopped, spoken_since=spoken_since)
         for block in list(self._open):
-            # A call without a word of arguments is whole unless it is the very last thing that was said.
-            cut = stopped and not block.whole and bool(block.text or block is last)
+            cut = self._cut(block, stopped, spoken_since)
             if cut and failed and not block.visible:
                 self._open.remove(block)  # never shown, never whole: nothing a client could use
             else:
@@ -76,6 +101,23 @@ class Calls:
     def forget(self) -> None:
         """Another reply begins: its decoder counts from the start again."""
         self._blocks.clear()
+
+    def _examine(self, blocks: list[CallBlock]) -> None:
+        for block in blocks:
+            job = block.examination
+            if job is not None and self._waived:
+                block.examined = Examined(job.text, "", "unchecked", "the response ended before that")
+            elif job is not None:
+                self.pending, self._examining = job, block
+                raise Paused
+
+    def _cut(self, block: CallBlock, stopped: bool, spoken_since: bool) -> bool:
+        """Whether the reply ended in the middle of this call."""
+        if not stopped or block.whole:
+            return False
+        # A call without a word of arguments is whole unless it is the very last thing that was said.
+        newest = next((block for block in reversed(self._blocks.values()) if block is not None), None)
+        return bool(block.text or (block is newest and not spoken_since))
 
     def _close(self, block: CallBlock, *, cut: bool) -> None:
         self._open.remove(block)

@@ -24,6 +24,7 @@ from isthmus.bridge.assemble.emitter import Emitter
 from isthmus.bridge.assemble.retell import tell_commands
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.custom_input import CustomInputStream
+from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import restore_tool_call
 from isthmus.bridge.types.tools import ProviderCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol.json import JsonObject
@@ -52,6 +53,7 @@ class CallBlock:
         "_stream",
         "_streamed",
         "call_id",
+        "examined",
         "identity",
         "item_id",
         "name",
@@ -77,6 +79,8 @@ class CallBlock:
         self._pieces: list[str] = []
         self._streamed: list[str] = []
         self.open = True
+        self.examined: Examined | None = None
+        """The verdict on a custom tool's input, once it is known."""
         self.item_id = ""
         self.output_index = -1
         custom = identity is not None and identity.requested_type == "custom"
@@ -113,6 +117,13 @@ class CallBlock:
             return False
         return True
 
+    @property
+    def examination(self) -> ExamineInput | None:
+        """What has to be examined before this call can be closed as whole; `None`: nothing, or it was."""
+        if self._stream is None or self.identity is None or self.examined is not None:
+            return None
+        return examination_of(self.identity.tool, self.text)
+
     def append(self, text: str, replace: bool) -> None:
         if replace:
             # Told anew: what was streamed stays true as far as the new text agrees with it.
@@ -135,7 +146,11 @@ class CallBlock:
             return self._close_cut()
         name = self.identity.provider_name if self.identity is not None else self.name
         restored = restore_tool_call(
-            ProviderCall(self.call_id, name, self.text), self._identities, item_id=self.item_id, status="completed"
+            ProviderCall(self.call_id, name, self.text),
+            self._identities,
+            item_id=self.item_id,
+            status="completed",
+            examined=self.examined,
         )
         item = restored.item
         diagnostics = restored.diagnostics

@@ -26,9 +26,12 @@ MAX_LALR: Final = 50_000
 MAX_EARLEY: Final = 40
 
 
+VerdictState = Literal["free", "matches", "differs", "unchecked"]
+
+
 @dataclass(frozen=True, slots=True)
 class GrammarVerdict:
-    state: Literal["free", "matches", "differs", "unchecked"]
+    state: VerdictState
     """`free`: there is no grammar to match."""
     detail: str = ""
 

@@ -15,19 +15,26 @@ import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.custom_input import read_custom_input
-from isthmus.bridge.tools.grammar import examine_input
+from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
-from isthmus.bridge.tools.repair import repair_input
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
 
 def restore_tool_call(
-    call: ProviderCall, identities: ToolIdentityMap, *, item_id: str, status: str = "completed"
+    call: ProviderCall,
+    identities: ToolIdentityMap,
+    *,
+    item_id: str,
+    status: str = "completed",
+    examined: Examined | None = None,
 ) -> RestoredCall:
-    """The output item for `call`, of the type that its tool was declared with."""
+    """The output item for `call`, of the type that its tool was declared with.
+
+    `examined` is the examination of a custom tool's input, where it was made elsewhere.
+    """
     identity = find_identity(call.name, identities)
-    draft = _Draft(call, item_id, status, identity)
+    draft = _Draft(call, item_id, status, identity, examined)
     if identity is None:
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
     elif identity.provider_type not in ("function", "custom"):
@@ -83,6 +90,7 @@ class _Draft:
     item_id: str
     status: str
     identity: ToolIdentity | None
+    examined: Examined | None = None
     diagnostics: list[CompatibilityDiagnostic] = field(default_factory=list)
 
     def say(self, code: str, message: str, **metadata: Any) -> None:
@@ -111,24 +119,18 @@ def _restore_custom(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
     found = read_custom_input(draft.call.arguments)
     if found is None:
         return None
-    text = found.text
-    notes = [_SHAPE_NOTES[found.shape]] if found.shape in _SHAPE_NOTES else []
-    # A text that broke off is not completed: nobody knows how it would have gone on.
     whole = draft.status == "completed" and found.shape != "cut"
-    verdict = examine_input(identity.tool.get("format"), text)
-    if whole and verdict.state != "matches":
-        repaired = repair_input(identity.tool, text)
-        if repaired is not None:
-            text = repaired[0]
-            notes.append(repaired[1])
-            verdict = examine_input(identity.tool.get("format"), text)
+    verdict = draft.examined or examine(ExamineInput(identity.tool, found.text, whole))
+    notes = [_SHAPE_NOTES[found.shape]] if found.shape in _SHAPE_NOTES else []
+    if verdict.note:
+        notes.append(verdict.note)
     if notes:
         draft.say("input_repaired", f"the input of `{identity.requested_name}` was repaired: {', '.join(notes)}")
     if verdict.state == "differs" and draft.status == "completed":
         draft.say("grammar_mismatch", f"the input of `{identity.requested_name}` is passed on, but {verdict.detail}")
     elif verdict.state == "unchecked":
         draft.say("grammar_unchecked", f"the input of `{identity.requested_name}` was not checked: {verdict.detail}")
-    return draft.named_item("custom_tool_call", input=text)
+    return draft.named_item("custom_tool_call", input=verdict.text)
 
 
 _SHAPE_NOTES: Final[Mapping[str, str]] = {

@@ -30,6 +30,9 @@ class OutputContract:
     """Whether the text is kept back in a stream until it was checked, because it may yet be cleaned or asked for
     again. Only a held text may be replaced by `ContractCheck.text`: what a client has seen stays as it was."""
     name: str = ""
+    canonical: bytes = b""
+    """The schema in canonical text: what is compiled, and what a verdict about it is remembered by."""
+    max_regex: int = DEFAULT_BOUNDS.max_regex
 
 
 NO_CONTRACT: Final = OutputContract()
