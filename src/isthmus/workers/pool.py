@@ -61,10 +61,11 @@ class WorkerPool:
     async def run(self, kind: str, payload: bytes) -> bytes:
         """Have a job done; raises `WorkNotDone`."""
         options = self._options
+        quick = min(options.quick, options.deadline)
         async with self._seat(self._quick):
             job = await self._begin(kind, payload)
             try:
-                await asyncio.wait([job.call], timeout=options.quick)
+                await asyncio.wait([job.call], timeout=quick)
                 moves = not job.call.done() and not self._slow.locked()
                 if moves:
                     await self._slow.acquire()  # there is a place: this does not wait
@@ -77,7 +78,7 @@ class WorkerPool:
                 self._drop(job)
         if moves:
             try:
-                return await self._to_the_end(job, options.deadline - options.quick)
+                return await self._to_the_end(job, options.deadline - quick)
             finally:
                 self._slow.release()
         async with self._seat(self._slow):

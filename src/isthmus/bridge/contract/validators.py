@@ -47,9 +47,9 @@ def read_schema(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, p
     return canonical
 
 
-def validator_for(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS) -> Validator:
+def validator_for(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, param: str = PARAM) -> Validator:
     """The validator of a schema; two spellings of one schema share it."""
-    return compile_schema(read_schema(schema, bounds), bounds.max_regex)
+    return compile_schema(read_schema(schema, bounds, param=param), bounds.max_regex)
 
 
 def compile_schema(canonical: bytes, max_regex: int) -> Validator:
