@@ -7,6 +7,8 @@ deadline, while the streams and the health checks of others go on.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -154,12 +156,7 @@ def test_a_pattern_that_looks_catastrophic_is_matched_in_linear_time(flow: Flow)
 HEAVY: dict[str, Callable[[int], Json]] = {
     "a long regex": lambda at: {"syntax": "regex", "definition": "(?:a|b)?" * 11_000 + str(at)},
     "many parentheses": lambda at: {"syntax": "regex", "definition": "(" * 7_000 + str(at) + ")" * 7_000},
-    "a large grammar": lambda at: {
-        "syntax": "lark",
-        "definition": "start: "
-        + " ".join(f"r{n}?" for n in range(900))
-        + "".join(f'\nr{n}: "{at}"' for n in range(900)),
-    },
+    "a large grammar": lambda at: {"syntax": "lark", "definition": _optional_rules(900, at)},
 }
 
 
@@ -281,6 +278,11 @@ def others_go_on(flow: Flow, attack: Callable[[Talk], Reply], *steps: Any) -> Re
     return attacking.end()
 
 
+def _optional_rules(count: int, at: int) -> str:
+    rules = "".join(f'\nr{number}: "{at}"' for number in range(count))
+    return "start: " + " ".join(f"r{number}?" for number in range(count)) + rules
+
+
 def _works(flow: Flow) -> bool:
     """A well-meant schema right after it."""
     flow.script(chat('{"n": 1}'))
@@ -302,9 +304,6 @@ def _busy(flow: Flow) -> bool:
 
 
 def _kill(flow: Flow) -> None:
-    import os
-    import signal
-
     for worker in list(_pool(flow)._busy):
         os.kill(worker.pid, signal.SIGKILL)
 

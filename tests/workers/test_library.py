@@ -22,6 +22,10 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"$ref": f"#/$defs/d{levels}", "$defs": made}
 
 
+def _runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}/exe").exists()
+
+
 async def test_an_answer_is_checked_by_a_worker_that_ends_with_the_bridge() -> None:
     with ScriptedUpstream.running() as upstream:
         upstream.push(chat('{"n": "one"}'), chat('{"n": 1}'))
@@ -38,7 +42,7 @@ async def test_an_answer_is_checked_by_a_worker_that_ends_with_the_bridge() -> N
             pids = workers.pids
             assert pids
         assert workers.pids == []
-        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
+        assert not any(map(_runs, pids))
 
 
 async def test_a_bridge_that_checks_nothing_starts_no_process() -> None:

@@ -64,7 +64,7 @@ class Held:
 
 async def until(reached: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not reached():
+        while not reached():  # noqa: ASYNC110  # the state of other processes has no event
             await asyncio.sleep(0.01)
 
 

@@ -9,7 +9,7 @@ killed.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, overload
 
 import msgspec
@@ -105,18 +105,23 @@ def admit_here(contract: OutputContract) -> None:
 
 def encode_job(job: Job) -> bytes:
     # The standard library's JSON, because it carries what models really write: half surrogate pairs, huge numbers.
-    return json.dumps([type(job).__name__, asdict(job)]).encode()
+    return json.dumps([type(job).__name__, _plain(job)]).encode()
 
 
 def run_encoded(data: bytes) -> bytes:
     """A job in, its result out, both encoded: what a worker process calls."""
     name, fields = json.loads(data)
-    return json.dumps(asdict(run_job(_KINDS[name](**fields)))).encode()
+    return json.dumps(_plain(run_job(_KINDS[name](**fields)))).encode()
 
 
 def decode_result(job: Job, data: bytes) -> Result:
     result: Result = msgspec.convert(json.loads(data), _RESULTS[type(job)])
     return result
+
+
+def _plain(value: Job | Result) -> dict[str, Any]:
+    """Its fields. They hold nothing but JSON, so the deep copy of `asdict` would be for nothing."""
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 _KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (AdmitSchema, CheckAnswer, ExamineInput)}

@@ -55,9 +55,8 @@ class Worker:
 
     async def call(self, kind: str, payload: bytes) -> bytes:
         """Have one job done; raises `Died`, `TooLarge` or `Failed`."""
-        self._input.write(LENGTH.pack(len(kind) + 1 + len(payload)))
-        self._input.write(kind.encode() + b"\0")
-        self._input.write(payload)
+        head = LENGTH.pack(len(kind) + 1 + len(payload)) + kind.encode() + b"\0"
+        self._input.write(head + payload)  # one write: each is a call into the kernel
         try:
             await self._input.drain()
             answer = await self._read()
