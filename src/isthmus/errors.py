@@ -93,6 +93,7 @@ class WorkNotDone(IsthmusError):
     """A worker process did not do a piece of work; the message names the limit and its setting.
 
     `work_too_costly`: it took too long, or too much memory. `workers_busy`: too much else was waiting.
+    `work_failed`: a bug of ours.
     """
 
     default_code = "work_too_costly"

@@ -46,7 +46,7 @@ class Checker(Protocol):
     async def admit(self, contract: OutputContract) -> None:
         """Whether answers can be checked against the contract's schema.
 
-        Raises `RequestRefused` if not, `WorkNotDone` (code `workers_busy`) if there is no room to find out.
+        Raises `RequestRefused` if not, `WorkNotDone` if there is no room to find out, or a bug of ours in the way.
         """
 
     async def check(self, job: Job) -> Result:

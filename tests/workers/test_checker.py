@@ -99,9 +99,10 @@ async def test_a_schema_that_cost_too_much_is_refused_but_may_be_tried_again() -
     await checker.admit(contract({"type": "object"}))
 
 
-async def test_when_nobody_is_free_the_schema_is_not_to_blame() -> None:
+@pytest.mark.parametrize("code", ["workers_busy", "work_failed"])
+async def test_when_nobody_is_free_or_we_have_a_bug_the_schema_is_not_to_blame(code: str) -> None:
     workers = CountingWorkers()
-    workers.refusal = WorkNotDone("200 others are waiting (`checks.queue`)", code="workers_busy")
+    workers.refusal = WorkNotDone("200 others are waiting (`checks.queue`)", code=code)
     with pytest.raises(WorkNotDone, match=r"`checks\.queue`"):
         await PooledChecker(workers, cache=1000).admit(contract({"type": "object"}))
 

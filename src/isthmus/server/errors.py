@@ -35,7 +35,6 @@ STATUSES: Final[Mapping[str, int]] = {
     "draining": 503,
     "workers_busy": 503,
     "work_failed": 500,
-    "work_too_costly": 400,
 }
 
 RATE_LIMIT_WAIT: Final = "5"

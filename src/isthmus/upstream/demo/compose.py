@@ -40,6 +40,8 @@ class Composer:
         except WorkNotDone as error:
             if error.code == "workers_busy":
                 raise Refused(503, error.message, "server_is_overloaded") from error
+            if error.code == "work_failed":
+                raise Refused(500, error.message, "server_error") from error
             words = f"the schemas of this request are more than the demo model can work on: {error.message}"
             raise Refused(400, words, "schema_too_large") from error
         told = msgspec.msgpack.decode(data, type=_Told)
