@@ -1,4 +1,4 @@
-"""The demo model's schema work goes to the workers, and only that; what they do not do is refused as a provider would."""
+"""The demo model's schema work goes to the workers, and only that; what they do not do is refused in its own way."""
 
 from __future__ import annotations
 
