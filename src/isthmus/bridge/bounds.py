@@ -8,7 +8,6 @@ References that are not found here are left to the validator: it refuses them, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -22,7 +21,7 @@ class Bounds:
 
     max_schema: int = 1_000_000
     """Bytes of one schema."""
-    max_nodes: int = 50_000
+    max_nodes: int = 25_000
     """Objects and lists in it."""
     max_depth: int = 64
     """How deeply they are nested."""
@@ -149,7 +148,7 @@ def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
     A loop with a stack of its own: a chain of references may be longer than Python's.
     """
     sizes: dict[int, int] = {}
-    opened: set[int] = set()
+    opened: dict[int, list[Any]] = {}
     if isinstance(root, dict):
         # What is only defined costs nothing: it counts where something refers to it.
         whole, root = root, {name: value for name, value in root.items() if name not in _DEFINITIONS}
@@ -159,13 +158,13 @@ def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
         node = stack[-1]
         key = id(node)
         if key not in opened:
-            opened.add(key)
-            stack.extend(child for child in _below(node, targets) if id(child) not in opened)
+            opened[key] = below = _below(node, targets)
+            stack += [child for child in below if id(child) not in opened]
             continue
         stack.pop()
         if key not in sizes:
             # One that is still open is an ancestor: recursion, counted once.
-            size = 1 + sum(sizes.get(id(child), 1) for child in _below(node, targets))
+            size = 1 + sum([sizes.get(id(child), 1) for child in opened[key]])
             sizes[key] = min(size, most + 1)
     return sizes[id(root)]
 
@@ -173,10 +172,10 @@ def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 
 
-def _below(node: Any, targets: dict[int, list[Any]]) -> Iterator[Any]:
+def _below(node: Any, targets: dict[int, list[Any]]) -> list[Any]:
     inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    yield from (value for value in inner if isinstance(value, dict | list))
-    yield from targets.get(id(node), ())
+    below = [value for value in inner if isinstance(value, dict | list)]
+    return below + targets[id(node)] if id(node) in targets else below
 
 
 def _refuse_above(size: int, setting: str, bounds: Bounds, param: str, what: str) -> None:
