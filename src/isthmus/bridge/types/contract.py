@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.protocol.json import JsonObject
 
 Mode = Literal["none", "native", "json_object", "prompt"]
