@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from isthmus.cli.codex_config import Settings
-from isthmus.cli.codex_setup import CATALOGUE, carry_out, plan_setup, plan_undo
+from isthmus.cli.codex_files import carry_out
+from isthmus.cli.codex_keys import CATALOGUE, Settings
+from isthmus.cli.codex_setup import plan_setup, plan_undo
 from isthmus.providers.catalog import known_models
 from isthmus.providers.codex_catalog import codex_catalogue
 from isthmus.testing import chat
