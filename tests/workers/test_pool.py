@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -119,10 +120,25 @@ async def test_a_job_that_breaks_its_process_is_given_up_and_the_next_is_fine(ki
 
 
 async def test_a_process_that_grew_is_replaced() -> None:
-    async with pool() as workers:
-        assert await workers.run("swell", b"170000000") == b"170000000"
+    size = b"%d" % (_own_peak() + 20_000_000)
+    async with pool(memory=int(size) + 150_000_000) as workers:
+        assert await workers.run("swell", size) == size
         assert await workers.run("echo", b"next") == b"next"
         assert workers.started == 2
+
+
+async def test_the_size_of_the_gateway_is_not_held_against_its_processes() -> None:
+    ballast = bytearray(b"x") * 200_000_000
+    async with pool() as workers:
+        for _ in range(3):
+            await workers.run("echo", b"")
+        assert workers.started == 1
+    del ballast
+
+
+def _own_peak() -> int:
+    """At least half of what the process may take, and more than this one ever took."""
+    return max(150_000_000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 async def test_a_bug_in_a_job_is_told_as_one_and_costs_no_process() -> None:

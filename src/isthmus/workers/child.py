@@ -36,6 +36,8 @@ def main() -> None:
     source, sink = _take_pipes()
     _leave_signals_to_the_parent()
     _bound_memory(options["memory"])
+    # Linux counts the size of the process that started us, too: only what we grow beyond that is ours.
+    large = max(options["memory"] // 2, _peak_memory())
     runners: dict[str, Runner] = {}
     _write(sink, bytes([DONE]))
     while (frame := _read_frame(source)) is not None:
@@ -43,7 +45,8 @@ def main() -> None:
         _bound_time(options["deadline"] + _PATIENCE)
         how, result = _run(kind.decode(), payload, options["runners"], runners)
         _bound_time(0)
-        retiring = _is_large(options["memory"])
+        # Caches in libraries grow, and the next job needs room.
+        retiring = _peak_memory() > large
         _write(sink, bytes([how | RETIRING if retiring else how]) + result)
         if retiring:
             return
@@ -97,14 +100,13 @@ def _bound_time(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _is_large(most: int) -> bool:
-    """Whether it ever took half of what it may: caches in libraries grow, and the next job needs room."""
+def _peak_memory() -> int:
+    """The most bytes that it ever took; 0 where the system does not tell."""
     try:
         import resource
     except ImportError:
-        return False
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) > most // 2
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _read_frame(source: int) -> bytes | None:
