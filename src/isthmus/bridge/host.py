@@ -10,18 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-GATEWAY_PARAMETERS: Final = (
-    "metadata",
-    "conversation",
-    "background",
-    "store",
-    "previous_response_id",
-    "stream_options",
-    "prompt",
-    "context_management",
-)
-"""Parameters that no Chat-Completions provider can carry: they belong to whoever holds the conversation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Host:

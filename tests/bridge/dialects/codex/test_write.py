@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.dialects.codex.write import ask_again_codex
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import ask_again, plan_request
@@ -179,7 +178,9 @@ def test_asking_again_puts_the_question_the_answer_and_the_complaint_behind_each
     ]
     assert again["input"] == [{"type": "text", "text": "Once more."}]
     assert planned.body["input"] == [{"type": "text", "text": "Hello?"}]
-    assert ask_again_codex({"input": []}, [("a", "b")])["history"] == [said("assistant", "a")]
+    going_on = plan(tools=[LOOK], input=[said("user", "Look"), CALL, OUTPUT])
+    assert ask_again(going_on, [("a", "b")])["history"][3:] == [said("assistant", "a")]
+    assert ask_again(going_on, [("", "b")])["history"] == going_on.body["history"]
 
 
 def test_the_same_request_gives_the_same_bytes() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
-from isthmus.bridge.dialects.responses.write import spell_items
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import ask_again, plan_request
@@ -118,11 +117,14 @@ def test_past_custom_calls_are_functions_where_custom_tools_are_refused() -> Non
     assert [tool["type"] for tool in found.body["tools"]] == ["function", "function"]
 
 
-@pytest.mark.parametrize("text", ["not json", "[" * 20_000], ids=["not JSON", "nested beyond reason"])
-def test_a_custom_call_without_its_object_keeps_its_text(text: str) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "note", "arguments": text}}
-    items = spell_items([{"role": "assistant", "tool_calls": [call]}], {"note"})
-    assert items == [{"type": "custom_tool_call", "call_id": "c", "name": "note", "input": text}]
+def test_a_function_call_of_a_custom_tool_keeps_its_text() -> None:
+    past = {"type": "function_call", "call_id": "c", "name": "apply_patch", "arguments": '{"patch": "x"}'}
+    done = {"type": "function_call_output", "call_id": "c", "output": "ok"}
+    items = plan({"input": [CUSTOM_TURN[0], past, done], "tools": [PATCH]}).body["input"]
+    assert items[1:] == [
+        {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": '{"patch": "x"}'},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
+    ]
 
 
 def test_tools_are_flat_custom_ones_whole_and_namespaces_opened() -> None:
