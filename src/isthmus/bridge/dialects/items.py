@@ -30,6 +30,7 @@ from isthmus.bridge.types.history import (
     PastTurn,
     Said,
     Spoken,
+    Step,
     Thought,
     Words,
     join_texts,
@@ -105,7 +106,7 @@ class ItemWriter:
             leave_out_unfinished(turn, self._rules, self.decisions)
             return
         answered: list[JsonObject] = []
-        for step in turn.steps:
+        for step in _in_order(turn.steps):
             match step:
                 case Thought():
                     self._think(step, wants_reasoning(turn, self._rules))
@@ -143,6 +144,15 @@ class ItemWriter:
                 following += [Words(f"[from the output of `{item['name']}`]"), *media]
         if following:
             self.items.append(message("user", [self.part(part) for part in following]))
+
+
+def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Vendor state that came without a word of reasoning closes the turn it belongs to; the vendor wants it first."""
+    end = len(steps)
+    while end and isinstance(steps[end - 1], Thought):
+        end -= 1
+    begin = next((index for index, step in enumerate(steps) if not isinstance(step, Thought)), end)
+    return steps if end == len(steps) else (*steps[:begin], *steps[end:], *steps[begin:end])
 
 
 def message(role: str, content: list[JsonObject]) -> JsonObject:
