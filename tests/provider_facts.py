@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.host import Host
 from isthmus.bridge.merge import deep_merge

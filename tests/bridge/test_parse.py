@@ -133,3 +133,9 @@ def test_any_body_is_parsed_or_refused_and_nothing_else(body: dict[str, Any]) ->
     except RequestRefused:
         return
     assert all(isinstance(item["type"], str) for item in request.items)
+
+
+def test_a_chat_body_is_told_where_it_belongs() -> None:
+    with pytest.raises(RequestRefused, match="/v1/chat/completions") as refused:
+        parse_request({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    assert refused.value.param == "input"

@@ -11,6 +11,7 @@ from isthmus.bridge.assemble.finish import TABLE
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.survey import survey_tools
 from provider_facts import MODELS, each_file, each_model, facts_of, plan, provider_of, sent
 
 TOOL: dict[str, Any] = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -36,7 +37,7 @@ def force_a_tool(facts: ProviderCapabilities, choice: Any, effort: str | None) -
     if effort:
         body["reasoning"] = {"effort": effort}
     found = plan(facts, body)
-    tools = plan_tools([TOOL], (), choice, facts, thinking=found.thinking)
+    tools = plan_tools(survey_tools([TOOL], (), choice, facts), thinking=found.thinking)
     decision = tools.choice.decision
     assert decision is not None
     assert decision.action in ("supported", "degraded")
@@ -81,7 +82,7 @@ def test_codex_tools_all_survive(name: str, model: str) -> None:
         {"type": "local_shell"},
         {"type": "namespace", "name": "mcp__git", "tools": [{**TOOL, "name": "log"}]},
     ]
-    planned = plan_tools(offered, (), "auto", facts)
+    planned = plan_tools(survey_tools(offered, (), "auto", facts))
     assert len(planned.declarations) == 4
     assert not [d for d in planned.decisions if d.action in ("ignored", "rejected")]
 
@@ -140,7 +141,7 @@ def test_a_format_is_sent_weakened_or_told_but_never_dropped(name: str, model: s
 def ask_for_format(facts: ProviderCapabilities, kind: str) -> None:
     schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     format_ = {"type": kind, **({"name": "n", "schema": schema} if kind == "json_schema" else {})}
-    decision = plan(facts, {"text": {"format": format_}}).decision("text.format")
+    decision = plan(facts, {"instructions": "Answer in JSON.", "text": {"format": format_}}).decision("text.format")
     assert decision is not None
     if kind in facts.response_formats.supported:
         assert (decision.action, decision.effective_value) == ("supported", kind)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import provider_facts
+from conformance import test_message_rules as rules
 from conformance import test_provider_bodies as bodies
 from conformance import test_providers as files
 
@@ -54,6 +55,13 @@ FAULTS: list[tuple[Callable[..., None], str, str]] = [
     (files.test_the_switches_contradict_each_other, "mistral", "[reasoning]\neffort = 'boolean'"),
     (files.test_every_mapped_effort_is_one_that_is_accepted, "deepseek", "[reasoning]\nmap = { low = 'high' }"),
     (files.test_reasoning_goes_back_under_a_field_that_it_came_in, "kimi", "[messages]\nreplay_field = 'thoughts'"),
+    (rules.test_what_the_vendor_is_known_to_refuse_is_never_sent, "mistral", "[messages]\nafter_tool = 'any'"),
+    (rules.test_what_the_vendor_is_known_to_refuse_is_never_sent, "mistral", "[messages]\nsystem = 'anywhere'"),
+    (
+        rules.test_what_the_vendor_is_known_to_refuse_is_never_sent,
+        "vllm",
+        "[models.'*gemma*']\nexample = 'google/gemma-3-12b-it'\nmessages = { turns = 'merged' }",
+    ),
     (
         files.test_replayed_reasoning_keeps_the_thinking_on_where_the_file_says_so,
         "deepseek",

@@ -72,8 +72,9 @@ def test_a_strict_answer_that_does_not_fit_is_asked_for_again_once(
     first, second = flow.sent
     assert second["messages"][: len(first["messages"])] == first["messages"]
     again = second["messages"][len(first["messages"]) :]
-    assert [message["role"] for message in again] == ["assistant", "user"]
-    assert again[0]["content"] == bad
+    # An answer without a word is not sent back: many providers refuse an empty assistant message.
+    assert [message["role"] for message in again] == (["assistant", "user"] if bad else ["user"])
+    assert not bad or again[0]["content"] == bad
     assert {name: second[name] for name in second if name != "messages"} == {
         name: first[name] for name in first if name != "messages"
     }

@@ -229,7 +229,8 @@ def test_p11_system_text_stands_where_the_model_takes_it(flow: Flow, name: str) 
     assert "Answer in French." in messages[0]["content"]
     assert "Be brief." in json.dumps(messages)
     if facts_of(name).messages.system == "leading":
-        assert [message["role"] for message in messages] == ["system", "user", "assistant", "user", "user"]
+        users = ["user", "user"] if facts_of(name).messages.turns == "free" else ["user"]
+        assert [message["role"] for message in messages] == ["system", "user", "assistant", *users]
         assert messages[0]["content"] == "Answer in French.\n\nHouse rules."
         assert said(response)["input[3]"] == "degraded"
     else:

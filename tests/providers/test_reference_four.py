@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.survey import survey_tools
 from isthmus.providers import load_provider
 
 ON, OFF = {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}
@@ -194,13 +195,13 @@ def test_a_native_search_is_declared_the_vendors_way(name: str, tool: dict[str, 
     "kind", ["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
 )
 def test_every_spelling_of_the_search_becomes_the_native_one(name: str, kind: str) -> None:
-    planned = plan_tools([{"type": kind}], (), "auto", load_provider(name).capabilities())
+    planned = plan_tools(survey_tools([{"type": kind}], (), "auto", load_provider(name).capabilities()))
     assert [plan.fields["type"] for plan in planned.declarations] == ["web_search"]
 
 
 def test_zhipus_file_search_is_its_retrieval() -> None:
     tool = {"type": "file_search", "vector_store_ids": ["kb-1"]}
-    (plan,) = plan_tools([tool], (), "auto", load_provider("zhipu").capabilities()).declarations
+    (plan,) = plan_tools(survey_tools([tool], (), "auto", load_provider("zhipu").capabilities())).declarations
     assert plan.fields == {"type": "retrieval", "retrieval": {"knowledge_id": "kb-1"}}
 
 

@@ -59,6 +59,8 @@ class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether `$ref`/`$defs` must be inlined."""
     as_is: bool = False
     """Whether native declarations travel as the client wrote them: the provider speaks Responses itself."""
+    cached_search: bool = False
+    """Whether the provider's web search can be kept off the live web (`external_web_access = false`)."""
     declarations: Mapping[str, Mapping[str, Any]] = {}
     """Fixed fields of native non-function declarations, by provider type (`web_search`, `retrieval`)."""
 
@@ -76,6 +78,8 @@ class ResponseFormatSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fi
     drop_keywords: frozenset[str] = frozenset()
     with_tools: bool = True
     """False where a response format may not travel together with tools."""
+    needs_word: bool = False
+    """Whether plain JSON mode is refused, or runs on and on, unless the word JSON stands in the messages."""
     strict_only: bool = False
     """Whether every schema is enforced as a strict one: others, unless they are closed, are told in words."""
 
@@ -115,6 +119,13 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     empty_content: Literal["null", "empty", "omit"] = "null"
     """What an assistant message that only calls tools carries as `content`."""
     call_ids: Literal["keep", "alphanumeric9"] = "keep"
+    turns: Literal["free", "merged", "alternating"] = "free"
+    """Who may speak after whom. `merged`: no two messages of one speaker in a row, they become one; `alternating`:
+    the user and the assistant take turns, too, and the user begins."""
+    after_tool: Literal["any", "assistant"] = "any"
+    """`assistant`: no user message straight after a tool's result; a few words of the assistant go between."""
+    tool_media: bool = False
+    """Whether a tool's result may carry images itself; otherwise they follow in a user message."""
     input: frozenset[Modality] = frozenset()
     remote_images: bool = True
     """False where images must be data URLs."""
@@ -134,6 +145,10 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     replay_extras: str = ""
     """Per-call vendor field that must go back (Gemini's `extra_content`); empty: none."""
     replay_extras_fallback: Mapping[str, Any] | None = None
+    items: frozenset[str] = frozenset()
+    """Native Responses: types of hosted items (`mcp_approval_request` …) that the endpoint takes back as they came."""
+    phases: bool = False
+    """Native Responses: whether `phase` on assistant messages is understood."""
 
 
 class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,6 +210,3 @@ class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fie
     """Top-level body fields that may leave; `None`: whatever the plan made."""
     extra_body: Mapping[str, Any] = {}
     """Fields that every body carries."""
-
-    def supports_parameter(self, name: str) -> bool:
-        return name in self.parameters

@@ -93,6 +93,11 @@ class CompatibilityPlan:
         found = (diagnose(decision) for decision in self.decisions)
         return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
+    @property
+    def sends(self) -> list[Mapping[str, Any]]:
+        """The upstream body fields of all decisions that send any, in their order."""
+        return [decision.sends for decision in self.decisions if decision.sends]
+
     def decision(self, path: str) -> CompatibilityDecision | None:
         """The decision made for `path`, if the request carried it."""
         return next((d for d in self.decisions if d.path == path), None)

@@ -12,18 +12,6 @@ from typing import Final
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 
-GATEWAY_PARAMETERS: Final = (
-    "metadata",
-    "conversation",
-    "background",
-    "store",
-    "previous_response_id",
-    "stream_options",
-    "prompt",
-    "context_management",
-)
-"""Parameters that no Chat-Completions provider can carry: they belong to whoever holds the conversation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Host:

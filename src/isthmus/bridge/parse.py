@@ -43,6 +43,13 @@ def parse_request(raw: bytes | str | JsonObject) -> Request:
     _check(body, CreateResponse, "")
     _check_depth(body)
     checked = cast(CreateResponse, body)
+    if checked.get("input") is None and isinstance(body.get("messages"), list):
+        raise RequestRefused(
+            "this is a Chat Completions body: it has `messages` and no `input`; "
+            "send it to `/v1/chat/completions`, or send its messages as `input`",
+            code="missing_required_parameter",
+            param="input",
+        )
     if checked.get("previous_response_id") is not None and checked.get("conversation") is not None:
         raise RequestRefused(
             "`previous_response_id` and `conversation` exclude each other; send one of them",

@@ -6,29 +6,42 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from isthmus.bridge.capabilities import MessageRules, ReplyRules
-from isthmus.bridge.compat import apply_allow_list, apply_strict, plan_bridge_compatibility
+from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.contract import plan_output_contract
-from isthmus.bridge.diagnostics import (
-    CompatibilityDecision,
-    CompatibilityPlan,
-    refuse_rejected,
-)
-from isthmus.bridge.dialects.chat.messages import build_messages
-from isthmus.bridge.dialects.chat.write import ask_again_chat, build_chat_request
-from isthmus.bridge.dialects.codex.write import ask_again_codex, build_codex_request
-from isthmus.bridge.dialects.responses.write import ask_again_responses, build_responses_request
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
+from isthmus.bridge.dialects.chat import write as chat
+from isthmus.bridge.dialects.codex import write as codex
+from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
-from isthmus.bridge.history import normalise_history
+from isthmus.bridge.history.normalise import normalise_history
+from isthmus.bridge.history.replay import replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.types.history import History
+from isthmus.bridge.types.plan import Plan, Target, Written
 from isthmus.bridge.types.tools import ToolPlan
+from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+
+
+class _Dialect(NamedTuple):
+    write: Callable[[History, Plan], Written]
+    again: Callable[[Plan, Sequence[tuple[str, str]]], JsonObject]
+
+
+_DIALECTS: Final = {
+    "chat": _Dialect(chat.write, chat.again),
+    "responses": _Dialect(responses.write, responses.again),
+    "codex": _Dialect(codex.write, codex.again),
+}
 
 
 def plan_request(
@@ -45,45 +58,74 @@ def plan_request(
     `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
     made about the request (a chat caller's translation, for example).
     """
-    capabilities = target.capabilities
+    capabilities, body = target.capabilities, request.body
+    rules, stored = capabilities.messages, len(history)
     items = (*history, *request.items) if history else request.items
-    replays = capabilities.messages.replay != "never" and any(item["type"] == "reasoning" for item in items)
-    compatibility = plan_bridge_compatibility(request, capabilities, host, history=history, replays_reasoning=replays)
-    body = request.body
-    tools = plan_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, thinking=compatibility.thinking)
-    contract = plan_output_contract(request, compatibility, capabilities.response_formats, host.bounds)
-    turns = normalise_history(items, stored=len(history), envelope_key=envelope_key, provider=target.provider)
-    messages = build_messages(
-        turns,
-        rules=capabilities.messages,
-        identities=tools.identities,
-        instructions=body.get("instructions"),
-        preamble="\n\n".join(words for words in (tools.instruction, contract.instruction) if words),
-        thinking=compatibility.thinking,
+    survey = survey_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored)
+    past = normalise_history(
+        items, stored=stored, envelope_key=envelope_key, provider=target.provider, keeps=rules.items
     )
-    made = (*noted, *tools.decisions, *turns.decisions, *messages.decisions)
-    decisions = (*compatibility.decisions, *apply_strict(made, host.strict))
-    refuse_rejected(decisions)
-    build = _BUILDERS[capabilities.dialect]
-    built = build(target.model, messages.messages, tools, contract, compatibility.decisions, capabilities.extra_body)
-    allowed, held_back = apply_allow_list(built, capabilities.allow)
-    return Plan(
+    compatibility = plan_bridge_compatibility(
+        request,
+        capabilities,
+        host,
+        survey=survey,
+        history=history,
+        replays_reasoning=replays_reasoning(past.turns, rules),
+    )
+    tools = plan_tools(survey, thinking=compatibility.thinking)
+    plan = Plan(
         target=target,
-        compatibility=CompatibilityPlan((*decisions, *held_back), compatibility.thinking),
+        compatibility=compatibility,
         tools=tools,
-        contract=contract,
-        body=allowed,
+        contract=plan_output_contract(request, compatibility, capabilities.response_formats, host.bounds),
+        rules=rules,
         reply=capabilities.reply,
-        echo=echo_request(request),
+        instructions=body.get("instructions") or "",
+        extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
         repair_budget=host.repair_budget,
         taken_call_ids=frozenset(
             item["call_id"] for item in items if isinstance(item.get("call_id"), str) and item["call_id"]
         ),
         leaks=_leaks(tools, capabilities.reply, host.strict),
-        seals_reasoning=envelope_key is not None and _seals(body, capabilities.messages),
+        seals_reasoning=envelope_key is not None and _seals(body, rules),
         reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
+    written = _DIALECTS[capabilities.dialect].write(past, plan)
+    allowed, held_back = apply_allow_list(written.body, capabilities.allow)
+    made = (*compatibility.decisions, *noted, *tools.decisions, *past.decisions, *_phases(past, rules))
+    decisions = apply_strict((*made, *written.decisions, *held_back), host.strict)
+    refuse_rejected(decisions)
+    _refuse_nothing(past, plan)
+    return replace(
+        plan,
+        compatibility=CompatibilityPlan(decisions, compatibility.thinking),
+        body=allowed,
+        echo=echo_request(request, compatibility),
+    )
+
+
+def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
+    """The plan's body with failed answers, and the words that ask for better ones, behind it."""
+    return _DIALECTS[plan.target.capabilities.dialect].again(plan, said)
+
+
+def _refuse_nothing(past: History, plan: Plan) -> None:
+    """A model that is told nothing has nothing to answer; providers refuse an empty conversation, if they are kind."""
+    if not past.turns and not plan.instructions:
+        raise RequestRefused(
+            "`input` is missing or empty; send a text, or a list of items",
+            code="missing_required_parameter",
+            param="input",
+        )
+
+
+def _phases(past: History, rules: MessageRules) -> tuple[CompatibilityDecision, ...]:
+    if not past.phased or rules.phases:
+        return ()
+    reason = "the provider has no word for the phase of a message; their order tells it"
+    return (CompatibilityDecision(past.phased, "supported", reason),)
 
 
 def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:
@@ -108,16 +150,3 @@ def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
 def _asks_for_summary(body: Mapping[str, Any]) -> bool:
     options = body.get("reasoning") or {}
     return (options.get("summary") or options.get("generate_summary") or "none") != "none"
-
-
-def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The plan's body with failed answers, and the words that ask for better ones, behind it."""
-    return _REPEATERS[plan.target.capabilities.dialect](plan.body, said)
-
-
-_BUILDERS: Final = {
-    "chat": build_chat_request,
-    "responses": build_responses_request,
-    "codex": build_codex_request,
-}
-_REPEATERS: Final = {"chat": ask_again_chat, "responses": ask_again_responses, "codex": ask_again_codex}

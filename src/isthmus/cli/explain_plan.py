@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isthmus.bridge.compat import apply_strict, plan_bridge_compatibility
+from isthmus.bridge.compat.gates import apply_strict
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.host import Host
@@ -21,6 +22,7 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.survey import survey_tools
 from isthmus.bridge.types.contract import OutputContract
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
@@ -141,15 +143,17 @@ def refusal_json(error: RequestRefused, asked: Asked | None = None) -> JsonObjec
 def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) -> Explained:
     """What can be said of a request that stops on its way: the first stages decide without it, where they can."""
     request, capabilities = asked.request, target.capabilities
-    decided = list(plan_bridge_compatibility(request, capabilities, host).decisions)
-    identities: Sequence[ToolIdentity] = ()
     body = request.body
+    decided: list[CompatibilityDecision] = []
+    identities: list[ToolIdentity] = []
     try:
-        tools = plan_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
-        decided += apply_strict(tools.decisions, host.strict)
-        identities = tuple(tools.identities)
+        survey = survey_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
+        identities += survey.identities
+        decided += plan_bridge_compatibility(request, capabilities, host, survey=survey).decisions
+        decided += plan_tools(survey).decisions
     except RequestRefused:
         pass  # it is the refusal itself: too many tools, or two that cannot be told apart
+    decided = list(apply_strict(tuple(decided), host.strict))
     rejecting = [_from_diagnostic(said) for said in error.metadata.get("diagnostics", ())]
     named = {decision.path for decision in rejecting}
     decisions = (*rejecting, *(d for d in decided if d.path not in named))

@@ -66,13 +66,21 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
         dialect="responses",
         parameters=_parameters(chat, facts),
         tools=msgspec.structs.replace(
-            chat.tools, native=tools, degraded=degraded, declarations={}, as_is=True, strict=True
+            chat.tools,
+            native=tools,
+            degraded=degraded,
+            declarations={},
+            as_is=True,
+            strict=True,
+            cached_search=facts.cached_search,
         ),
         tool_choice=ToolChoiceSupport(
             supported=facts.tool_choice - {"allowed_tools"}, while_thinking=chat.tool_choice.while_thinking
         ),
         response_formats=ResponseFormatSupport(
-            supported=facts.formats, drop_keywords=chat.response_formats.drop_keywords
+            supported=facts.formats,
+            drop_keywords=chat.response_formats.drop_keywords,
+            needs_word=chat.response_formats.needs_word,
         ),
         reasoning=_reasoning(chat, facts),
         streaming_usage=False,
@@ -82,6 +90,12 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             system="anywhere",
             empty_content="omit",
             call_ids="keep",
+            names=False,
+            turns="free",
+            after_tool="any",
+            tool_media=facts.tool_media,
+            items=facts.items,
+            phases=facts.phases,
             # An endpoint that seals its reasoning takes its own envelope back and no other text.
             replay="never" if facts.encrypted_reasoning else chat.messages.replay,
             replay_field="reasoning_content",
@@ -103,6 +117,8 @@ def _parameters(chat: ProviderCapabilities, facts: ResponsesFacts) -> dict[str, 
         if name in facts.parameters:
             rule = chat.parameters.get(name, ParameterRule())
             rules[name] = msgspec.structs.replace(rule, to=name)
+    if "include" in facts.parameters:
+        rules["include"] = ParameterRule()
     if "text" in facts.parameters:
         rules["text.verbosity"] = ParameterRule(to="text.verbosity")
     return rules

@@ -108,6 +108,14 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Its own scale for `reasoning.effort`, where it differs from the chat one."""
     encrypted_reasoning: bool = False
     """Whether it issues `encrypted_content` that must go back to it."""
+    items: frozenset[str] = frozenset()
+    """Types of hosted items that it takes back as it sent them; the others become notes."""
+    phases: bool = False
+    """Whether it marks assistant messages with a `phase` and wants that back."""
+    tool_media: bool = False
+    """Whether a tool's result may carry images."""
+    cached_search: bool = False
+    """Whether its web search can be kept off the live web (`external_web_access = false`)."""
 
 
 class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

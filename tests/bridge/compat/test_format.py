@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ResponseFormatSupport
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.parse import parse_request
 
 ALONE = ProviderCapabilities(

@@ -20,11 +20,13 @@ from isthmus.bridge.capabilities import (
     TokenLimits,
     ToolChoiceSupport,
 )
-from isthmus.bridge.compat import apply_allow_list, plan_bridge_compatibility
+from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CODES
-from isthmus.bridge.host import GATEWAY_PARAMETERS, LIBRARY, Host
+from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.parse import parse_request
+from isthmus.gateway.gateway import HONOURED
 from isthmus.protocol.responses import CreateResponse
 
 WORDS = st.text("abcdefgh_", min_size=1, max_size=8)
@@ -150,7 +152,7 @@ PROVIDERS = [
     ),
 ]
 PATIENT = [HealthCheck.too_slow]  # a request has many fields to draw
-HOSTS = [LIBRARY, Host(honours=frozenset(GATEWAY_PARAMETERS)), Host(strict=True)]
+HOSTS = [LIBRARY, Host(honours=HONOURED)]
 
 
 def owed_paths(body: dict[str, Any]) -> Iterator[str]:
@@ -200,10 +202,10 @@ def test_strict_mode_leaves_nothing_degraded_or_ignored(
     body: dict[str, Any], capabilities: ProviderCapabilities
 ) -> None:
     request = parse_request(body)
-    strict = plan_bridge_compatibility(request, capabilities, Host(strict=True))
-    lenient = plan_bridge_compatibility(request, capabilities)
-    assert {decision.action for decision in strict.decisions} <= {"supported", "rejected"}
-    assert [d.path for d in strict.decisions] == [d.path for d in lenient.decisions]
+    lenient = plan_bridge_compatibility(request, capabilities).decisions
+    strict = apply_strict(lenient, True)
+    assert {decision.action for decision in strict} <= {"supported", "rejected"}
+    assert [d.path for d in strict] == [d.path for d in lenient]
 
 
 @given(bodies(), st.sampled_from(PROVIDERS))

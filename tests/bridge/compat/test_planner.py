@@ -4,13 +4,15 @@ import json
 import timeit
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities, ReasoningSupport, TokenLimits
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
-from isthmus.bridge.host import GATEWAY_PARAMETERS, LIBRARY, Host
+from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import parse_request
+from isthmus.bridge.tools.survey import survey_tools
 
 PLAIN = ProviderCapabilities(provider="acme", model="acme-1")
 
@@ -43,14 +45,14 @@ VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GATEWAY_PARAMETERS)
+@pytest.mark.parametrize("name", VALUES)
 def test_what_the_host_honours_is_kept_by_the_gateway(name: str) -> None:
     decision = decide({name: VALUES[name]}, name, host=Host(honours=frozenset({name})))
     assert (decision.action, decision.sends) == ("supported", {})
     assert decision.reason == "kept by the gateway, not sent upstream"
 
 
-@pytest.mark.parametrize("name", GATEWAY_PARAMETERS)
+@pytest.mark.parametrize("name", VALUES)
 def test_what_the_host_does_not_honour_is_ignored_unless_the_question_would_change(name: str) -> None:
     decision = decide({name: VALUES[name]}, name)
     expected = "rejected" if name in ("previous_response_id", "prompt") else "ignored"
@@ -310,7 +312,14 @@ LOGPROBS = "message.output_text.logprobs"
             {},
             id="a part",
         ),
-        pytest.param(["x"], rules(include=ParameterRule()), "supported", ["x"], {"include": ["x"]}, id="a native rule"),
+        pytest.param(
+            ["x"],
+            msgspec.structs.replace(rules(include=ParameterRule()), dialect="responses"),
+            "supported",
+            ["x"],
+            {"include": ["x"]},
+            id="a native rule",
+        ),
     ],
 )
 def test_include_is_one_decision_that_lists_what_will_be_there(
@@ -396,5 +405,6 @@ def test_planning_a_coding_agents_request_is_cheap() -> None:
         limits=TokenLimits(output=8000, send_default=True),
     )
     request = parse_request(json.loads(json.dumps(CODEX)))
-    times = timeit.repeat(lambda: plan_bridge_compatibility(request, capabilities), repeat=20, number=20)
+    survey = survey_tools(request.body.get("tools"), request.items, "auto", capabilities)
+    times = timeit.repeat(lambda: plan_bridge_compatibility(request, capabilities, survey=survey), repeat=20, number=20)
     assert min(times) / 20 < 150e-6

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities, ReasoningSupport, ToolChoiceSupport
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.gates import apply_strict
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.compat.reasoning import plan_reasoning
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 
 ON: dict[str, Any] = {"thinking": {"type": "enabled"}}
@@ -160,8 +160,10 @@ CHOOSY = ProviderCapabilities(
         ({"type": "function", "name": "f"}, True),
         ({"type": "custom", "name": "f"}, True),
         ({"type": "mcp", "server_label": "s"}, False),
-        ({"type": "allowed_tools", "mode": "required", "tools": []}, True),
-        ({"type": "allowed_tools", "mode": "auto", "tools": []}, False),
+        ({"type": "allowed_tools", "mode": "required", "tools": [FUNCTION]}, True),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [FUNCTION]}}, True),
+        ({"type": "allowed_tools", "mode": "required", "tools": []}, False),
+        ({"type": "allowed_tools", "mode": "auto", "tools": [FUNCTION]}, False),
     ],
 )
 @pytest.mark.parametrize("effort", ["high", None])
@@ -181,9 +183,8 @@ def test_thinking_gives_way_to_a_forced_tool_choice(choice: Any, gives_way: bool
 
 def test_strict_mode_refuses_to_give_way() -> None:
     request = parse_request({"model": "m", "input": "hi", "tools": [FUNCTION], "tool_choice": "required"})
-    decision = plan_bridge_compatibility(request, CHOOSY, Host(strict=True)).decision("reasoning")
-    assert decision is not None
-    assert decision.action == "rejected"
+    (decision,) = apply_strict((plan_bridge_compatibility(request, CHOOSY).decisions[-1],), True)
+    assert (decision.path, decision.action) == ("reasoning", "rejected")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from isthmus.bridge.capabilities import (
     ToolChoiceSupport,
     ToolSupport,
 )
-from isthmus.bridge.compat import plan_bridge_compatibility
+from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.contract import plan_output_contract
 from isthmus.bridge.diagnostics import CODES, CompatibilityDecision, diagnose, refuse_rejected
 from isthmus.bridge.parse import parse_request
@@ -67,7 +67,7 @@ def test_decision_actions(
     [
         pytest.param(
             {"parameters": {name: {} for name in ("stream", "temperature", "top_p", "max_output_tokens", "user")}},
-            lambda c: c.supports_parameter("temperature") and not c.supports_parameter("seed"),
+            lambda c: "temperature" in c.parameters and "seed" not in c.parameters,
             True,
             id="parameters",
         ),

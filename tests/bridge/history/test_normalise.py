@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.history import normalise_history
-from isthmus.bridge.history.normalise import NO_OUTPUT
+from isthmus.bridge.history.normalise import NO_OUTPUT, normalise_history
 from isthmus.bridge.history.parts import words_of
 from isthmus.bridge.types.history import Acted, History, Said
 from isthmus.errors import RequestRefused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.history import normalise_history
+from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.parts import words_of
 from isthmus.bridge.types.history import Acted, Image, Said
 

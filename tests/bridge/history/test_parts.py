@@ -16,7 +16,7 @@ SHAPES: dict[str, tuple[dict[str, Any], Part | None]] = {
     "plain text": ({"type": "text", "text": "a"}, Words("a")),
     "text without type": ({"text": "a"}, Words("a")),
     "empty text": ({"type": "input_text", "text": ""}, None),
-    "refusal": ({"type": "refusal", "refusal": "no"}, Words("no")),
+    "refusal": ({"type": "refusal", "refusal": "no"}, Words("no", refusal=True)),
     "image": ({"type": "input_image", "image_url": "u", "detail": "low"}, Image("c[0]", "u", "low")),
     "image by id": ({"type": "input_image", "file_id": "f"}, Image("c[0]", file_id="f")),
     "chat image": (

@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.bridge.capabilities import ToolChoiceSupport, ToolSupport
 from isthmus.bridge.tools.catalog import build_tool_catalog
-from isthmus.bridge.tools.choice import plan_provider_tool_choice, render_provider_tool_choice
+from isthmus.bridge.tools.choice import plan_provider_tool_choice, read_tool_choice, render_provider_tool_choice
 from isthmus.bridge.tools.declare import plan_tool_declaration
 from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.types.tools import ToolChoicePlan, ToolDeclarationPlan
@@ -36,7 +36,7 @@ def declarations(tools: list[dict[str, Any]] = TOOLS) -> list[ToolDeclarationPla
 
 def choose(choice: Any, *supported: str, thinking: bool = False, while_thinking: Any = None) -> ToolChoicePlan:
     support = ToolChoiceSupport(supported=frozenset(supported), while_thinking=while_thinking)
-    return plan_provider_tool_choice(choice, declarations(), support, thinking)
+    return plan_provider_tool_choice(read_tool_choice(choice), declarations(), support, thinking)
 
 
 def action(plan: ToolChoicePlan) -> str | None:
@@ -153,7 +153,7 @@ def test_named_tools_that_are_not_certain_are_rejected(choice: dict[str, Any]) -
 def test_a_function_and_a_custom_tool_of_one_name_are_told_apart_by_type() -> None:
     both = declarations([{"type": "function", "name": "x"}, {"type": "custom", "name": "x"}])
     support = ToolChoiceSupport(supported=frozenset({"function"}))
-    plan = plan_provider_tool_choice({"type": "custom", "name": "x"}, both, support)
+    plan = plan_provider_tool_choice(read_tool_choice({"type": "custom", "name": "x"}), both, support)
     assert plan.identity is not None
     assert plan.identity.provider_name == "x_2"
 
@@ -244,6 +244,6 @@ def test_allowed_tools_that_cannot_be_kept_are_rejected(choice: dict[str, Any], 
     ("choice", "expected"), [("auto", "supported"), ("required", "rejected"), ("none", "supported")]
 )
 def test_without_any_tool_no_choice_is_sent(choice: str, expected: str) -> None:
-    plan = plan_provider_tool_choice(choice, [], ToolChoiceSupport(supported=frozenset(ALL)))
+    plan = plan_provider_tool_choice(read_tool_choice(choice), [], ToolChoiceSupport(supported=frozenset(ALL)))
     assert action(plan) == expected
     assert render_provider_tool_choice(plan) is None

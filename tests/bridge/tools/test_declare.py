@@ -13,6 +13,8 @@ from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.declare import plan_tool_declaration, render_provider_tool_declarations
 from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.types.tools import ToolDeclarationPlan
+from isthmus.providers import load_provider
+from isthmus.providers.responses import responses_capabilities
 
 PLAIN = ToolSupport()
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -305,7 +307,7 @@ def test_a_choice_in_a_template_picks_by_value(size: str | None, limit: int) -> 
     [
         pytest.param({"filters": {"allowed_domains": ["a", "b"]}}, ["filters.allowed_domains"], id="only-the-first"),
         pytest.param({"filters": {"blocked_domains": ["a"]}}, ["filters.blocked_domains"], id="no-room"),
-        pytest.param({"external_web_access": False}, ["external_web_access"], id="unknown-option"),
+        pytest.param({"search_content_types": ["text"]}, ["search_content_types"], id="unknown-option"),
         pytest.param({"external_web_access": True}, [], id="the-default-is-no-loss"),
     ],
 )
@@ -338,3 +340,20 @@ def test_mcp_declaration_carries_the_servers_settings() -> None:
 def test_a_template_may_change_the_type() -> None:
     template = {"web_search": {"type": "builtin_function", "function": {"name": "$web_search"}}}
     assert declare({"type": "web_search"}, hosted(template)) == template["web_search"]
+
+
+@pytest.mark.parametrize("kind", ["web_search", "web_search_preview"])
+def test_a_search_that_is_always_live_is_not_sent_where_the_client_forbids_it(kind: str) -> None:
+    facts = load_provider("zhipu").capabilities("glm-5").tools
+    assert plan({"type": kind}, facts).identity is not None
+    forbidden = plan({"type": kind, "external_web_access": False}, facts)
+    assert (forbidden.identity, forbidden.decision.action) == (None, "ignored")
+    assert "external_web_access" in forbidden.decision.reason
+
+
+def test_a_search_that_can_stay_off_the_live_web_is_told_to() -> None:
+    provider = load_provider("openai")
+    assert provider.responses is not None
+    facts = responses_capabilities(provider.capabilities("gpt-5.6"), provider.responses).tools
+    search = {"type": "web_search", "external_web_access": False}
+    assert plan(search, facts).fields == search

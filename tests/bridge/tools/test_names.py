@@ -12,6 +12,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
 from isthmus.bridge.tools.names import create_provider_name_allocator, default_tool_name_codec, name_past_call
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.restore import find_identity
+from isthmus.bridge.tools.survey import survey_tools
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UNLIMITED = ProviderCapabilities(tools=ToolSupport(max=None))
@@ -47,7 +48,7 @@ def test_the_allocator_takes_another_codec() -> None:
 
 
 def planned_names(*tools: dict[str, object]) -> list[str]:
-    return [identity.provider_name for identity in plan_tools(list(tools), (), None, UNLIMITED).identities]
+    return [identity.provider_name for identity in survey_tools(list(tools), (), None, UNLIMITED).identities]
 
 
 def space(name: str, *children: str) -> dict[str, object]:
@@ -97,7 +98,7 @@ def test_past_calls_get_the_name_that_their_tool_has_or_would_have(
         space("demo", "echo"),
         space("functions", "wait"),
     ]
-    assert name_past_call(name, namespace, plan_tools(tools, (), None, UNLIMITED).identities) == expected
+    assert name_past_call(name, namespace, survey_tools(tools, (), None, UNLIMITED).identities) == expected
 
 
 any_name = st.text(min_size=1, max_size=90)
@@ -113,7 +114,7 @@ def test_every_name_makes_the_round_trip(wanted: list[tuple[str | None, str, str
         else {"type": "namespace", "name": outer, "tools": [{"type": kind, "name": name}]}
         for outer, name, kind in wanted
     ]
-    plan = plan_tools(tools, (), None, UNLIMITED)
+    plan = plan_tools(survey_tools(tools, (), None, UNLIMITED))
     assert len(plan.identities) == len(wanted)
     for (outer, name, kind), declaration in zip(wanted, plan.declarations, strict=True):
         assert declaration.identity is not None

@@ -13,6 +13,7 @@ from isthmus.bridge.diagnostics import refuse_rejected
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.survey import survey_tools
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 
@@ -37,7 +38,7 @@ def sent(plan: ToolPlan) -> list[str]:
 
 
 def test_one_decision_per_tool_one_for_the_list_one_for_the_choice() -> None:
-    plan = plan_tools(TOOLS, ITEMS, "auto", CAPABILITIES)
+    plan = plan_tools(survey_tools(TOOLS, ITEMS, "auto", CAPABILITIES))
     assert [(decision.path, decision.action) for decision in plan.decisions] == [
         ("tools[0]", "supported"),
         ("tools[1]", "degraded"),
@@ -53,17 +54,17 @@ def test_one_decision_per_tool_one_for_the_list_one_for_the_choice() -> None:
 
 
 def test_without_tools_and_choice_there_is_nothing_to_decide() -> None:
-    plan = plan_tools(None, [], None, CAPABILITIES)
+    plan = plan_tools(survey_tools(None, [], None, CAPABILITIES))
     assert plan.decisions == ()
     assert plan.declarations == ()
 
 
 def test_an_empty_list_that_was_sent_gets_its_decision() -> None:
-    assert [decision.path for decision in plan_tools([], [], None, CAPABILITIES).decisions] == ["tools"]
+    assert [decision.path for decision in plan_tools(survey_tools([], [], None, CAPABILITIES)).decisions] == ["tools"]
 
 
 def test_none_sends_nothing_but_keeps_the_names_for_the_history() -> None:
-    plan = plan_tools(TOOLS, ITEMS, "none", CAPABILITIES)
+    plan = plan_tools(survey_tools(TOOLS, ITEMS, "none", CAPABILITIES))
     assert plan.declarations == ()
     assert render_provider_tool_choice(plan.choice) is None
     assert plan.identities.by_request("sleep", "clock") is not None
@@ -72,7 +73,7 @@ def test_none_sends_nothing_but_keeps_the_names_for_the_history() -> None:
 
 def test_allowed_tools_are_a_hard_limit() -> None:
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "exec"}]}
-    plan = plan_tools(TOOLS, ITEMS, choice, CAPABILITIES)
+    plan = plan_tools(survey_tools(TOOLS, ITEMS, choice, CAPABILITIES))
     assert sent(plan) == ["exec"]
     assert plan.allowed == frozenset({"exec"})
     assert len(plan.identities) == 3
@@ -80,7 +81,9 @@ def test_allowed_tools_are_a_hard_limit() -> None:
 
 def test_a_choice_that_can_only_be_said_in_words_narrows_and_instructs() -> None:
     cannot_force = ProviderCapabilities()
-    plan = plan_tools(TOOLS, ITEMS, {"type": "function", "name": "sleep", "namespace": "clock"}, cannot_force)
+    plan = plan_tools(
+        survey_tools(TOOLS, ITEMS, {"type": "function", "name": "sleep", "namespace": "clock"}, cannot_force)
+    )
     assert sent(plan) == ["clock__sleep"]
     assert "clock__sleep" in plan.instruction
 
@@ -88,12 +91,12 @@ def test_a_choice_that_can_only_be_said_in_words_narrows_and_instructs() -> None
 def test_thinking_restricts_the_choice() -> None:
     support = ToolChoiceSupport(supported=frozenset({"auto", "required"}), while_thinking=frozenset({"auto"}))
     capabilities = ProviderCapabilities(tool_choice=support)
-    assert plan_tools(TOOLS, (), "required", capabilities).choice.mode == "required"
-    assert plan_tools(TOOLS, (), "required", capabilities, thinking=True).choice.mode == "auto"
+    assert plan_tools(survey_tools(TOOLS, (), "required", capabilities)).choice.mode == "required"
+    assert plan_tools(survey_tools(TOOLS, (), "required", capabilities), thinking=True).choice.mode == "auto"
 
 
 def test_a_rejected_choice_stops_the_request() -> None:
-    plan = plan_tools(TOOLS, (), {"type": "function", "name": "ghost"}, CAPABILITIES)
+    plan = plan_tools(survey_tools(TOOLS, (), {"type": "function", "name": "ghost"}, CAPABILITIES))
     with pytest.raises(RequestRefused, match="ghost") as refused:
         refuse_rejected(plan.decisions)
     assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
@@ -105,17 +108,20 @@ def many(count: int) -> list[dict[str, Any]]:
 
 
 def test_too_many_tools_are_refused() -> None:
-    plan_tools(many(128), (), None, CAPABILITIES)
+    plan_tools(survey_tools(many(128), (), None, CAPABILITIES))
     with pytest.raises(RequestRefused, match="129 tools") as refused:
-        plan_tools(many(129), (), None, CAPABILITIES)
+        plan_tools(survey_tools(many(129), (), None, CAPABILITIES))
     assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
     assert refused.value.param == "tools"
 
 
 def test_only_tools_that_are_sent_count_towards_the_limit() -> None:
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f1"}]}
-    assert sent(plan_tools(many(200), (), choice, CAPABILITIES)) == ["f1"]
-    assert sent(plan_tools(many(200), (), None, ProviderCapabilities(tools=ToolSupport(max=None))))[199] == "f199"
+    assert sent(plan_tools(survey_tools(many(200), (), choice, CAPABILITIES))) == ["f1"]
+    assert (
+        sent(plan_tools(survey_tools(many(200), (), None, ProviderCapabilities(tools=ToolSupport(max=None)))))[199]
+        == "f199"
+    )
 
 
 def test_two_tools_can_never_share_a_provider_name() -> None:
@@ -127,7 +133,9 @@ def test_two_tools_can_never_share_a_provider_name() -> None:
 
 
 def test_the_identity_map_has_all_four_fields_in_both_directions() -> None:
-    plan = plan_tools([{"type": "local_shell"}, {"type": "function", "name": "a.b"}], (), None, CAPABILITIES)
+    plan = plan_tools(
+        survey_tools([{"type": "local_shell"}, {"type": "function", "name": "a.b"}], (), None, CAPABILITIES)
+    )
     shell, named = plan.identities
     assert (shell.requested_name, shell.provider_name, shell.requested_type, shell.provider_type) == (
         "local_shell",
@@ -141,7 +149,7 @@ def test_the_identity_map_has_all_four_fields_in_both_directions() -> None:
 
 def test_planning_is_deterministic_and_changes_nothing() -> None:
     tools, items = copy.deepcopy(TOOLS), copy.deepcopy(ITEMS)
-    first, second = (plan_tools(tools, items, "auto", CAPABILITIES) for _ in range(2))
+    first, second = (plan_tools(survey_tools(tools, items, "auto", CAPABILITIES)) for _ in range(2))
     assert (tools, items) == (TOOLS, ITEMS)
     assert first.decisions == second.decisions
     rendered = [msgspec.json.encode(render_provider_tool_declarations(plan.declarations)) for plan in (first, second)]
@@ -149,7 +157,7 @@ def test_planning_is_deterministic_and_changes_nothing() -> None:
 
 
 def test_planning_again_over_what_was_rendered_keeps_every_name() -> None:
-    plan = plan_tools(TOOLS, ITEMS, None, CAPABILITIES)
+    plan = plan_tools(survey_tools(TOOLS, ITEMS, None, CAPABILITIES))
     rendered = [shape["function"] for shape in render_provider_tool_declarations(plan.declarations)]
-    again = plan_tools([{"type": "function", **shape} for shape in rendered], (), None, CAPABILITIES)
+    again = plan_tools(survey_tools([{"type": "function", **shape} for shape in rendered], (), None, CAPABILITIES))
     assert sent(again) == sent(plan)

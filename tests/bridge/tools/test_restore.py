@@ -15,6 +15,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
 from isthmus.bridge.tools.custom_input import CustomInputStream
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call
+from isthmus.bridge.tools.survey import survey_tools
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentityMap
 
 PATCH = r"""
@@ -40,7 +41,7 @@ TOOLS: list[dict[str, Any]] = [
     {"type": "web_search"},
 ]
 CAPABILITIES = ProviderCapabilities(tools=ToolSupport(native=frozenset({"function", "web_search"})))
-IDENTITIES = plan_tools(TOOLS, (), None, CAPABILITIES).identities
+IDENTITIES = plan_tools(survey_tools(TOOLS, (), None, CAPABILITIES)).identities
 OUTPUT_ITEM: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
 
 
@@ -242,7 +243,9 @@ def test_lenient_spellings(spelling: str, name: str | None) -> None:
 
 
 def test_a_nameless_call_means_the_only_tool_there_is() -> None:
-    only = plan_tools([{"type": "function", "name": "x"}, {"type": "web_search"}], (), None, CAPABILITIES).identities
+    only = plan_tools(
+        survey_tools([{"type": "function", "name": "x"}, {"type": "web_search"}], (), None, CAPABILITIES)
+    ).identities
     identity = find_identity("", only)
     assert identity is not None
     assert identity.provider_name == "x"

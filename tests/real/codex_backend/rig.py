@@ -14,7 +14,7 @@ import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Text
 from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
-from isthmus.bridge.dialects.codex.dynamic_tools import plan_dynamic_tools
+from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, assign_names, build_dynamic_tools
 from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.errors import ConfigError
 from isthmus.testing import Answer, ScriptedUpstream, Step, stream
@@ -95,7 +95,12 @@ def process_options(folder: Path, base_url: str, **fields: Any) -> ProcessOption
 
 
 def spec(*tools: dict[str, Any], choice: Any = "auto", model: str = "scripted-model", **fields: Any) -> ThreadSpec:
-    return ThreadSpec(model=model, tools=plan_dynamic_tools(tools, choice), base_instructions="BASE", **fields)
+    declared = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools]
+    names = assign_names([tool["function"]["name"] for tool in declared])
+    offered = DynamicTools(
+        tuple(build_dynamic_tools(declared, choice, names)), {codex: own for own, codex in names.items()}
+    )
+    return ThreadSpec(model=model, tools=offered, base_instructions="BASE", **fields)
 
 
 def ask(text: str = "Hello?", **fields: Any) -> TurnSpec:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text, Used
-from isthmus.bridge.dialects.codex.dynamic_tools import plan_dynamic_tools
+from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_dynamic_tools
 from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.errors import UpstreamFailed
 from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput, TurnSpec
@@ -22,7 +22,8 @@ from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.supervisor import Supervisor
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-SPEC = ThreadSpec(model="m", tools=plan_dynamic_tools([LOOKUP]), cwd="/work")
+TOOLS = DynamicTools(tuple(build_dynamic_tools([LOOKUP])), {"lookup": "lookup"})
+SPEC = ThreadSpec(model="m", tools=TOOLS, cwd="/work")
 
 
 @contextlib.asynccontextmanager

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import ResponseFormatSupport
-from isthmus.bridge.compat.choice import sends_tools
 from isthmus.bridge.compat.rules import rejected, supported
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.parse import Request
 from isthmus.bridge.projection import project_schema
 from isthmus.protocol.json import JsonObject
 
@@ -26,22 +24,48 @@ _LADDER: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def plan_format(
-    asked: Mapping[str, Any], request: Request, formats: ResponseFormatSupport, history: Sequence[JsonObject] = ()
+    asked: Mapping[str, Any],
+    formats: ResponseFormatSupport,
+    *,
+    sends_tools: bool = False,
+    says_json: bool = True,
 ) -> CompatibilityDecision:
-    """Decide on `text.format`."""
+    """Decide on `text.format`; `says_json` whether the conversation's opening speaks of JSON."""
     kind = asked["type"]
     if kind == "text":
         return supported(_PATH, effective_value="text")
     if kind not in _LADDER:
         return rejected(_PATH, f"`{kind}` is not a format; send `text`, `json_object` or `json_schema`")
-    if not formats.with_tools and sends_tools(request, history):
+    if not formats.with_tools and sends_tools:
         return _degraded(kind, "prompt", "the provider takes no response format together with tools")
     used = next((one for one in _LADDER[kind] if one in formats.supported), "prompt")
     if used != kind:
         return _degraded(kind, used, f"the provider has no `{kind}` format")
     if kind == "json_schema" and formats.strict_only and not (asked.get("strict") or _is_closed(asked.get("schema"))):
         return _degraded(kind, "prompt", "the provider takes strict schemas only, and this one leaves things open")
+    if kind == "json_object" and formats.needs_word and not says_json:
+        why = "the provider wants the word JSON in the messages of a request for plain JSON"
+        reason = f"{why}; an instruction that says so was added"
+        return CompatibilityDecision(_PATH, "degraded", reason, kind, metadata={"requested": kind})
     return _as_asked(asked, kind, formats)
+
+
+def mentions_json(instructions: str | None, items: Sequence[JsonObject]) -> bool:
+    """Whether the opening speaks of JSON: the instructions, and all up to the first thing that the user says.
+
+    What comes later is not asked: an instruction that went away while a conversation grows would cost its cache.
+    """
+    if "json" in (instructions or "").lower():
+        return True
+    for item in items:
+        if item["type"] == "message":
+            content = item.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            if any("json" in str(part.get("text", "")).lower() for part in parts if isinstance(part, dict)):
+                return True
+            if item.get("role") == "user":
+                return False
+    return False
 
 
 def _degraded(kind: str, used: str, why: str) -> CompatibilityDecision:

@@ -16,15 +16,15 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
-from isthmus.bridge.compat.choice import choice_needs_thinking_off
-from isthmus.bridge.compat.format import plan_format
-from isthmus.bridge.compat.gates import apply_strict, hold_back
-from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning
+from isthmus.bridge.compat.format import mentions_json, plan_format
+from isthmus.bridge.compat.gates import hold_back
+from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.merge import deep_merge, nest
 from isthmus.bridge.parse import Request
+from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
 
@@ -34,23 +34,27 @@ def plan_bridge_compatibility(
     capabilities: ProviderCapabilities,
     host: Host = LIBRARY,
     *,
+    survey: ToolSurvey | None = None,
     history: Sequence[JsonObject] = (),
     replays_reasoning: bool = False,
 ) -> CompatibilityPlan:
     """Decide on every field sent.
 
-    `history` are the items of earlier, stored turns; `replays_reasoning` when earlier reasoning goes back to the model.
+    `survey` is that of the request's tools (made here where the caller has none); `history` are the items of earlier,
+    stored turns; `replays_reasoning` when earlier reasoning goes back to the model.
     """
+    if survey is None:
+        body = request.body
+        survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
     options: Mapping[str, Any] = request.body.get("reasoning") or {}
     reasoning = plan_reasoning(
         options.get("effort"),
         capabilities.reasoning,
         replays_reasoning=replays_reasoning,
-        choice_needs_off=choice_needs_thinking_off(request, capabilities, history),
+        gives_way=why_thinking_gives_way(survey, capabilities.reasoning),
     )
-    planner = _Planner(request, capabilities, host, reasoning, history)
-    decisions = hold_back(planner.decide(), capabilities.allow)
-    return CompatibilityPlan(apply_strict(decisions, host.strict), thinking=reasoning.thinking)
+    planner = _Planner(request, capabilities, host, reasoning, survey, history)
+    return CompatibilityPlan(hold_back(planner.decide(), capabilities.allow), thinking=reasoning.thinking)
 
 
 _TOOL_FIELDS: Final = frozenset({"tools", "tool_choice"})
@@ -66,6 +70,7 @@ class _Planner:
     capabilities: ProviderCapabilities
     host: Host
     reasoning: ReasoningPlan
+    survey: ToolSurvey
     history: Sequence[JsonObject]
 
     @property
@@ -121,7 +126,12 @@ class _Planner:
             yield supported("text", "asks for nothing; nothing to send")
         for name, value in sent:
             if name == "format":
-                yield plan_format(value, self.request, self.capabilities.response_formats, self.history)
+                yield plan_format(
+                    value,
+                    self.capabilities.response_formats,
+                    sends_tools=self.survey.sends,
+                    says_json=mentions_json(self.body.get("instructions"), (*self.history, *self.request.items)),
+                )
             else:
                 yield self._other(_join("text", name), value)
 
@@ -199,10 +209,14 @@ class _Planner:
 
     def _include(self, path: str, value: list[str]) -> CompatibilityDecision:
         """One decision that lists which of the asked-for extras the answer will have."""
-        if not value or path in self.host.honours or self._rule(path) is not None:
+        if not value or path in self.host.honours:
             return self._other(path, value)
         had = [name for name in value if self._has_extra(name)]
-        sends = {"logprobs": True} if _LOGPROBS in had and self.capabilities.dialect == "chat" else {}
+        sends: JsonObject = {}
+        if self.capabilities.dialect == "chat":
+            sends = {"logprobs": True} if _LOGPROBS in had else {}
+        elif self._rule(path) is not None:
+            sends = {"include": had} if had else {}
         lost = [name for name in value if name not in had]
         if not lost:
             return supported(path, effective_value=had, sends=sends)
@@ -216,7 +230,7 @@ class _Planner:
         if name == "reasoning.encrypted_content":
             return True  # our own envelope, whatever the provider does
         if name != _LOGPROBS:
-            return False
+            return self._rule("include") is not None
         rule = self._rule("top_logprobs") or self._rule("logprobs")
         return rule is not None and (rule.while_thinking or not self.reasoning.thinking)
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 from isthmus.bridge.capabilities import EFFORTS, ReasoningSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.merge import contains, deep_merge, nest
+from isthmus.bridge.tools.survey import ToolSurvey
 from isthmus.protocol.json import JsonObject
 
 _ENABLED: Final[JsonObject] = {"thinking": {"type": "enabled"}}
@@ -36,18 +37,28 @@ class ReasoningPlan:
 
 
 def plan_reasoning(
-    effort: str | None, support: ReasoningSupport, *, replays_reasoning: bool = False, choice_needs_off: bool = False
+    effort: str | None, support: ReasoningSupport, *, replays_reasoning: bool = False, gives_way: str = ""
 ) -> ReasoningPlan:
-    """Decide on `reasoning.effort`; `choice_needs_off` when a forced tool choice is refused while thinking."""
+    """Decide on `reasoning.effort`; `gives_way` says why thinking must be off here, if it must."""
     fate = _unset(support) if effort is None else _asked(effort, support)
     if fate.action == "rejected":
         return ReasoningPlan(_decision("reasoning.effort", fate), False)
     fate = _with_fragments(fate, support, replays_reasoning, explicit=effort is not None)
-    if choice_needs_off and fate.thinking:
-        fate = _give_way(fate, support)
+    if gives_way and fate.thinking:
+        fate = _give_way(fate, support, gives_way)
     path = "reasoning" if effort is None else "reasoning.effort"
     said = effort is not None or fate.sends or fate.action != "supported"
     return ReasoningPlan(_decision(path, fate) if said else None, fate.thinking)
+
+
+def why_thinking_gives_way(survey: ToolSurvey, support: ReasoningSupport) -> str:
+    """Why thinking must give way to the tools that are sent, or to a forced choice of one; empty: it need not."""
+    if not support.with_tools and survey.sends:
+        return "the provider refuses tools while the model thinks"
+    free, forced = survey.support.while_thinking, survey.forced
+    if free is not None and forced is not None and forced not in free and forced in survey.support.supported:
+        return "the provider refuses a forced tool choice while the model thinks"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +199,10 @@ def _with_fragments(fate: _Fate, support: ReasoningSupport, replays: bool, *, ex
     )
 
 
-def _give_way(fate: _Fate, support: ReasoningSupport) -> _Fate:
-    """A forced tool choice and thinking exclude each other here: the choice wins, if thinking can be switched off."""
+def _give_way(fate: _Fate, support: ReasoningSupport, why: str) -> _Fate:
+    """Tools and thinking exclude each other here: the tools win, if thinking can be switched off."""
     off = _off(support)
     if off is None:
         return fate
-    reason = "the provider refuses a forced tool choice while the model thinks; thinking is off for this request"
+    reason = f"{why}; thinking is off for this request"
     return _Fate("degraded", False, deep_merge(support.always, off), "none", reason)

@@ -4,15 +4,16 @@ In: the request, its `CompatibilityPlan`, the provider's format rules. Out: an `
 
     asked         decision    mode          sent                  told in words         binding
     text          –           none          nothing               nothing               no
-    json_object   supported   native        json_object           that it must be JSON  no
+    json_object   supported   native        json_object           nothing               no
+    json_object   degraded    native        json_object           that it must be JSON  no
     json_object   degraded    prompt        nothing               that it must be JSON  no
     json_schema   supported   native        json_schema           nothing               when strict
     json_schema   degraded    json_object   json_object           the whole schema      when strict
     json_schema   degraded    prompt        nothing               the whole schema      when strict
 
 Only a strict schema binds, as in the seeds; any other mismatch is a diagnostic, and the text stays as the model
-wrote it. Plain JSON mode is never binding, but the model is told even where the provider has the mode: several
-vendors refuse it unless the word JSON stands in the prompt, and the same words each time keep prompt caches warm.
+wrote it. Plain JSON mode is never binding. Several vendors refuse it unless the word JSON stands in the messages:
+the instruction that says it for the client is a change of the request, and the decision says so.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def plan_output_contract(
     mode: Mode = "native" if effective == kind else effective
     if kind == "json_object":
         send = {"type": "json_object"} if mode == "native" else None
-        return OutputContract("json_object", mode, send, JSON_INSTRUCTION)
+        return OutputContract("json_object", mode, send, JSON_INSTRUCTION if decision.action == "degraded" else "")
     return _schema_contract(asked, mode, formats, bounds)
 
 

@@ -1,15 +1,15 @@
 """Items in any order → turns that form a valid conversation, with a decision for each thing that was changed.
 
-In: checked input items (stored history first, then the new input). Out: a `History`. The one rule worth
-knowing is when an assistant turn ends. It grows while thoughts, texts and calls follow each other. What
-others say ends it, unless a call still waits for its output: then that message is held back until the
-turn is over, and only further calls still belong to the turn. Anything the assistant does after the first
+In: checked input items (stored history first, then the new input), and the types that go back as they are. Out:
+a `History`. The one rule worth knowing is when an assistant turn ends. It grows while thoughts, texts and calls
+follow each other. What others say ends it, unless a call still waits for its output: then that message is held back
+until the turn is over, and only further calls still belong to the turn. Anything the assistant does after the first
 output begins its next turn. Results always stand with their call, wherever they came in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, Literal
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
@@ -25,19 +25,25 @@ from isthmus.bridge.types.history import (
     File,
     History,
     Image,
+    Kept,
     Part,
     PastCall,
     PastResult,
+    PastTurn,
     Said,
+    Spoken,
+    Step,
     Thought,
-    Turn,
     Words,
+    item_path,
     join_texts,
 )
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 NO_OUTPUT: Final = "[no output recorded]"
+ANSWERS: Final = frozenset({"computer_call_output", "mcp_approval_response"})
+"""Items of hosted tools that come from the user's side."""
 
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _SPEAKERS: Final[Mapping[str, Literal["user", "system", "developer"]]] = {
@@ -50,30 +56,35 @@ _SPEAKERS: Final[Mapping[str, Literal["user", "system", "developer"]]] = {
 def normalise_history(
     items: Sequence[JsonObject],
     *,
-    path: str = "input",
     stored: int = 0,
     envelope_key: bytes | None = None,
     provider: str = "",
+    keeps: Set[str] = frozenset(),
 ) -> History:
-    """The first `stored` items come from earlier turns: their paths start with `history`, the others with `path`."""
-    walk = _Walk(items, path, stored, envelope_key, provider)
+    """The first `stored` items come from earlier turns: their paths start with `history`.
+
+    Items of the types in `keeps` are the provider's own, and go back to it as they came.
+    """
+    walk = _Walk(items, stored, envelope_key, provider, keeps)
     for index, item in enumerate(items):
         walk.take(index, item)
     walk.close()
-    return History(tuple(walk.turns), tuple(walk.decisions))
+    return History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
 
 
 class _Walk:
-    """One pass over the items; the open assistant turn is spread over the fields named after its parts."""
+    """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
 
     def __init__(
-        self, items: Sequence[JsonObject], path: str, stored: int, envelope_key: bytes | None, provider: str
+        self, items: Sequence[JsonObject], stored: int, envelope_key: bytes | None, provider: str, keeps: Set[str]
     ) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[PastTurn] = []
+        self.phased = ""
         self.decisions: list[CompatibilityDecision] = []
         self._items = items
-        self._path, self._stored = path, stored
+        self._stored = stored
         self._envelope_key, self._provider = envelope_key, provider
+        self._keeps = keeps
         self._answers = pair_outputs(items)
         self._call_of = {output: call for call, output in self._answers.items()}
         self._used_ids: set[str] = set()
@@ -92,7 +103,7 @@ class _Walk:
         elif kind == "reasoning":
             self._begin(index)
             thought, extras = read_thought(item, self._where(index), self._envelope_key, self._provider, self.decisions)
-            self._thoughts.append(thought)
+            self._steps.append(thought)
             if extras:
                 self._call_extras.update(extras)
         elif kind in _COMPACTIONS:
@@ -101,31 +112,27 @@ class _Walk:
                 self._say(said)
         elif kind == "item_reference":
             self._refuse_reference(index, item)
+        elif kind in self._keeps:
+            self._keep(index, item)
         else:
             self._take_other(index, item)
 
     def close(self) -> None:
         """End the open assistant turn; what was held back comes after it."""
-        if self._calls or self._texts or self._thoughts:
-            self.turns.append(
-                Acted(
-                    self._where(self._first),
-                    tuple(self._thoughts),
-                    tuple(self._texts),
-                    tuple(self._past_calls()) if self._calls else (),
-                    tuple(self._result(index) for index in self._calls),
-                )
-            )
+        if self._steps:
+            calls = {index: self._past_call(index) for index in self._calls}
+            steps = tuple([calls[step] if isinstance(step, int) else step for step in self._steps])
+            results = tuple([self._result(index) for index in self._calls])
+            self.turns.append(Acted(self._where(self._first), steps, results))
         self.turns.extend(self._held)
         self._open_turn()
 
     def _open_turn(self) -> None:
         self._first = -1
-        self._thoughts: list[Thought] = []
-        self._texts: list[str] = []
+        self._steps: list[Step | int] = []
         self._calls: list[int] = []
         self._call_extras: dict[str, Any] = {}
-        self._held: list[Said] = []
+        self._held: list[Said | Kept] = []
         self._outstanding = 0
         """Calls of the open turn whose output stands further on."""
         self._answered = False
@@ -144,10 +151,14 @@ class _Walk:
             self._decide(where, "supported", "the message is empty; there is nothing to send", "")
             return
         if role == "assistant":
-            text = self._assistant_text(parts)
+            words = self._assistant_words(parts)
+            text = join_texts([part.text for part in words])
             if text:
                 self._begin(index)
-                self._texts.append(text)
+                phase = item.get("phase")
+                self._steps.append(Spoken(where, text, words, phase if isinstance(phase, str) else ""))
+                if phase and not self.phased:
+                    self.phased = f"{where}.phase"
             return
         speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
         if speaker is None:
@@ -157,19 +168,19 @@ class _Walk:
         name = item.get("name")
         self._say(Said(speaker, parts, where, name if isinstance(name, str) else ""))
 
-    def _assistant_text(self, parts: tuple[Part, ...]) -> str:
+    def _assistant_words(self, parts: tuple[Part, ...]) -> tuple[Words, ...]:
         """What an assistant said is text; media that stand in its name cannot be sent back."""
-        texts: list[str] = []
+        words: list[Words] = []
         for part in parts:
             match part:
-                case Words(text):
-                    texts.append(text)
+                case Words():
+                    words.append(part)
                 case Image() | File() | Audio():
                     what = type(part).__name__.lower()
-                    texts.append(f"[{what} omitted]")
+                    words.append(Words(f"[{what} omitted]"))
                     reason = f"an assistant message carries text only; its {what} became a note"
                     self._decide(part.path, "degraded", reason, "bridge.item.degraded")
-        return join_texts(texts)
+        return tuple(words)
 
     def _take_call(self, index: int, item: JsonObject) -> None:
         if is_unnamed(item):
@@ -177,6 +188,7 @@ class _Walk:
             return
         self._begin(index, call=True)
         self._calls.append(index)
+        self._steps.append(index)
         if self._answers.get(index, -1) > index:
             self._outstanding += 1
 
@@ -201,42 +213,54 @@ class _Walk:
         self._decide(where, note.action, note.reason, code)
         if note.role == "assistant":
             self._begin(index)
-            self._texts.append(note.text)
+            self._steps.append(Spoken(where, note.text))
         elif note.role == "user":
             self._say(Said("user", (Words(note.text), *((note.image,) if note.image else ())), where))
 
-    def _say(self, said: Said) -> None:
+    def _keep(self, index: int, item: JsonObject) -> None:
+        """The provider's own item: in the assistant's turn, or what the user answered to one."""
+        where = self._where(index)
+        self._decide(where, "supported", "the provider's own item; it goes back as it came", "")
+        kept = Kept(where, item)
+        if item["type"] in ANSWERS:
+            self._say(kept)
+        elif self._outstanding:
+            self._steps.append(kept)
+        else:
+            self._begin(index)
+            self._steps.append(kept)
+
+    def _say(self, said: Said | Kept) -> None:
         if self._outstanding:
             reason = "the message stands between a call and its output; it was moved behind the output"
             self._decide(said.path, "degraded", reason, "bridge.history.repaired")
             self._held.append(said)
             return
-        if self._thoughts and not self._texts and not self._calls and said.role != "user":
+        if isinstance(said, Said) and said.role != "user" and self._steps and self._only_thinks():
             # A thought belongs to what the model did next, not to an instruction that slipped in between.
             self.turns.append(said)
             return
         self.close()
         self.turns.append(said)
 
-    def _past_calls(self) -> list[PastCall]:
-        calls: list[PastCall] = []
-        for index in self._calls:
-            item = self._items[index]
-            name, arguments, problem = read_call(item)
-            if problem:
-                self._repaired(index, f"{problem}; a valid object was put in their place", "arguments")
-            namespace, given = item.get("namespace"), call_id_of(item)
-            calls.append(
-                PastCall(
-                    self._unique_id(index, given),
-                    name,
-                    arguments,
-                    self._where(index),
-                    namespace if isinstance(namespace, str) and namespace else None,
-                    self._call_extras.get(given),
-                )
-            )
-        return calls
+    def _only_thinks(self) -> bool:
+        return all(isinstance(step, Thought) for step in self._steps)
+
+    def _past_call(self, index: int) -> PastCall:
+        item = self._items[index]
+        name, arguments, problem = read_call(item)
+        if problem:
+            self._repaired(index, f"{problem}; a valid object was put in their place", "arguments")
+        namespace, given, free_text = item.get("namespace"), call_id_of(item), item.get("input")
+        return PastCall(
+            self._unique_id(index, given),
+            name,
+            arguments,
+            self._where(index),
+            namespace if isinstance(namespace, str) and namespace else None,
+            self._call_extras.get(given),
+            free_text if item["type"] == "custom_tool_call" and isinstance(free_text, str) else None,
+        )
 
     def _unique_id(self, index: int, given: str) -> str:
         """The first call keeps its id; a later one with the same id gets a number, the same in every request."""
@@ -269,9 +293,7 @@ class _Walk:
         )
 
     def _where(self, index: int) -> str:
-        if index < self._stored:
-            return f"history[{index}]"
-        return f"{self._path}[{index - self._stored}]"
+        return item_path(index, self._stored)
 
     def _repaired(self, index: int, reason: str, field: str = "") -> None:
         where = f"{self._where(index)}.{field}" if field else self._where(index)

@@ -54,10 +54,13 @@ def _read_part(given: Any, path: str, index: int, decisions: list[CompatibilityD
     kind = given.get("type") or "text"
     if kind in _TEXT_TYPES:
         text = given.get("text")
-        return Words(text) if isinstance(text, str) and text else None
+        if not isinstance(text, str) or not text:
+            return None
+        cited = given.get("annotations")
+        return Words(text, tuple(cited)) if cited and isinstance(cited, list) else Words(text)
     if kind == "refusal":
         text = text_of(given, "refusal")
-        return Words(text) if text else None
+        return Words(text, refusal=True) if text else None
     where = f"{path}[{index}]"
     match kind:
         case "input_image" | "image_url" | "computer_screenshot":

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from isthmus.bridge.types.history import item_path
 from isthmus.bridge.types.tools import CatalogTool
 from isthmus.protocol.json import JsonObject
 
@@ -22,12 +23,14 @@ _LOADING: Final = ("defer_loading",)
 """Fields that say how a tool is loaded, not what it is: they do not make a re-declaration different."""
 
 
-def build_tool_catalog(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject] = ()) -> tuple[CatalogTool, ...]:
-    """All tools of a request, each once."""
+def build_tool_catalog(
+    tools: Sequence[JsonObject] | None, items: Sequence[JsonObject] = (), *, stored: int = 0
+) -> tuple[CatalogTool, ...]:
+    """All tools of a request, each once; the first `stored` items come from earlier turns."""
     catalog: list[CatalogTool] = []
     seen: dict[tuple[str, str | None, str], list[JsonObject]] = {}
     unnamed: dict[str, int] = {}
-    for entry in _open_all(tools, items):
+    for entry in _open_all(tools, items, stored):
         core = {key: value for key, value in entry.tool.items() if key not in _LOADING}
         known = seen.setdefault((entry.type, entry.namespace, entry.name), [])
         if core in known:
@@ -37,11 +40,11 @@ def build_tool_catalog(tools: Sequence[JsonObject] | None, items: Sequence[JsonO
     return tuple(catalog)
 
 
-def _open_all(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]) -> Iterator[CatalogTool]:
+def _open_all(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], stored: int) -> Iterator[CatalogTool]:
     yield from _open(tools or (), "tools", None)
     for index, item in enumerate(items):
         if item.get("type") in _CARRIERS:
-            yield from _open(item.get("tools") or (), f"input[{index}].tools", None)
+            yield from _open(item.get("tools") or (), f"{item_path(index, stored)}.tools", None)
 
 
 def _open(

@@ -9,6 +9,7 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
@@ -24,27 +25,103 @@ PATH: Final = "tool_choice"
 Mode = Literal["omit", "none", "auto", "required", "named"]
 
 
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """What a client's `tool_choice` says, in whichever spelling; resolved against no tool yet."""
+
+    mode: Literal["unset", "none", "auto", "required", "named"] = "unset"
+    entries: tuple[Any, ...] | None = None
+    """The tools that it names: the one to call, or all that are allowed; `None`: any."""
+    problem: str = ""
+    """Why it cannot be read at all."""
+
+
+def read_tool_choice(choice: str | JsonObject | None) -> ToolChoice:
+    """The only reading of `tool_choice`: words, objects, `allowed_tools` flat (Responses) or nested (chat)."""
+    match choice:
+        case None:
+            return ToolChoice()
+        case "none" | {"type": "none"}:
+            return ToolChoice("none")
+        case "auto" | {"type": "auto"}:
+            return ToolChoice("auto")
+        case "required" | {"type": "required"}:
+            return ToolChoice("required")
+        case {"type": "allowed_tools", "allowed_tools": dict() as limits}:
+            return _read_allowed(limits)
+        case {"type": "allowed_tools"} if isinstance(choice, dict):
+            return _read_allowed(choice)
+        case {"type": str()}:
+            return ToolChoice("named", (choice,))
+        case str():
+            problem = f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool"
+            return ToolChoice(problem=problem)
+    return ToolChoice(
+        problem="`tool_choice.type` is missing; an object must say what it chooses, for example `function`"
+    )
+
+
+def _read_allowed(limits: JsonObject) -> ToolChoice:
+    entries = limits.get("tools")
+    if not isinstance(entries, list) or not entries:
+        return ToolChoice(problem="`tool_choice.tools` allows no tool at all; name some, or send `none`")
+    match limits.get("mode") or "auto":
+        case "auto":
+            return ToolChoice("auto", tuple(entries))
+        case "required":
+            return ToolChoice("required", tuple(entries))
+        case mode:
+            return ToolChoice(problem=f"`tool_choice.mode` is `{mode}`; use `auto` or `required`")
+
+
+def match_entry(entry: Any, identities: Sequence[ToolIdentity]) -> list[ToolIdentity]:
+    """The tools that an entry means: one, or all of a namespace; empty when there is none."""
+    if not isinstance(entry, dict):
+        return []
+    kind = entry.get("type")
+    if kind in NAMED_TYPES:
+        return _match_name(str(kind), *_name_of(entry, str(kind)), identities)
+    if kind == "namespace":
+        return [identity for identity in identities if identity.namespace == entry.get("name")]
+    if kind == "mcp":
+        label = entry.get("server_label")
+        return [i for i in identities if i.requested_type == "mcp" and i.requested_name == label][:1]
+    return [i for i in identities if _family(i.requested_type) == _family(str(kind))][:1]
+
+
+def _match_name(kind: str, name: str, namespace: str | None, identities: Sequence[ToolIdentity]) -> list[ToolIdentity]:
+    same = [i for i in identities if i.requested_name == name and i.requested_type in NAMED_TYPES]
+    if namespace is not None:
+        same = [i for i in same if i.namespace == namespace]
+    else:
+        bare = [i for i in same if i.namespace in (None, DEFAULT_NAMESPACE)]
+        flat = [i for i in identities if i.provider_name == name and i.requested_type in NAMED_TYPES]
+        same = bare or flat or (same if len(same) == 1 else [])
+    # The name decides; the type only where a function and a custom tool share it.
+    return ([i for i in same if i.requested_type == kind] or same)[:1]
+
+
 def plan_provider_tool_choice(
-    choice: str | JsonObject | None,
+    choice: ToolChoice,
     declarations: Sequence[ToolDeclarationPlan],
     support: ToolChoiceSupport,
     thinking: bool = False,
 ) -> ToolChoicePlan:
     """Resolve the choice; `declarations` are those that survived planning."""
+    if choice.problem:
+        return _reject(choice.problem)
     restricted = thinking and support.while_thinking is not None
     supported = support.while_thinking if restricted and support.while_thinking is not None else support.supported
     identities = [plan.identity for plan in declarations if plan.identity is not None]
     resolve = _Resolver(identities, supported, " while the model thinks" if restricted else "")
-    if isinstance(choice, dict):
-        return resolve.object(choice)
     match choice:
-        case None:
+        case ToolChoice("unset"):
             return ToolChoicePlan()
-        case "none":
+        case ToolChoice("none"):
             return _NO_TOOLS
-        case "auto" | "required":
-            return resolve.mode(choice)
-    return _reject(f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool")
+        case ToolChoice("named", (entry,)):
+            return resolve.named(entry)
+    return resolve.mode(choice.mode) if choice.entries is None else resolve.allowed(choice.mode, choice.entries)
 
 
 def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:
@@ -72,18 +149,6 @@ class _Resolver:
         self._supported = supported
         self._when = when
 
-    def object(self, choice: JsonObject) -> ToolChoicePlan:
-        match choice.get("type"):
-            case "allowed_tools":
-                return self.allowed(choice)
-            case "none":
-                return _NO_TOOLS
-            case "auto" | "required" as mode:
-                return self.mode(mode)
-            case str():
-                return self.named(choice)
-        return _reject("`tool_choice.type` is missing; an object must say what it chooses, for example `function`")
-
     def mode(self, asked: str, keep: frozenset[str] | None = None) -> ToolChoicePlan:
         """`auto` and `required`: as asked, else `auto`, else rejected."""
         narrowed = "" if keep is None else f"; the list is narrowed to {len(keep)}"
@@ -99,16 +164,9 @@ class _Resolver:
             return ToolChoicePlan("auto", None, _decide("degraded", reason, "auto"), keep, _CALL_ANY)
         return _reject(f"the provider takes neither `{asked}` nor `auto`{self._when}; leave `tool_choice` out")
 
-    def allowed(self, choice: JsonObject) -> ToolChoicePlan:
+    def allowed(self, mode: str, entries: tuple[Any, ...]) -> ToolChoicePlan:
         """A hard limit: the list becomes exactly these tools, the mode stays."""
-        nested = choice.get("allowed_tools")
-        limits = nested if isinstance(nested, dict) else choice
-        entries, mode = limits.get("tools"), limits.get("mode") or "auto"
-        if not isinstance(entries, list) or not entries:
-            return _reject("`tool_choice.tools` allows no tool at all; name some, or send `none`")
-        if mode not in ("auto", "required"):
-            return _reject(f"`tool_choice.mode` is `{mode}`; use `auto` or `required`")
-        found = [(entry, self._match(entry)) for entry in entries]
+        found = [(entry, match_entry(entry, self._identities)) for entry in entries]
         unknown = [_spell(entry) for entry, matches in found if not matches]
         if unknown:
             return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
@@ -116,7 +174,7 @@ class _Resolver:
 
     def named(self, choice: JsonObject) -> ToolChoicePlan:
         """One certain tool: forced where the provider can, else left as the only one."""
-        matches = self._match(choice)
+        matches = match_entry(choice, self._identities)
         if not matches:
             return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
         identity = matches[0]
@@ -135,31 +193,6 @@ class _Resolver:
         )
         instruction = f"In this turn, call the tool `{identity.provider_name}`; do not answer without calling it."
         return ToolChoicePlan(mode, identity, _decide("degraded", reason, mode), only, instruction)
-
-    def _match(self, entry: Any) -> list[ToolIdentity]:
-        """The tools that an entry means: one, or all of a namespace; empty when there is none."""
-        if not isinstance(entry, dict):
-            return []
-        kind = entry.get("type")
-        if kind in NAMED_TYPES:
-            return self._by_name(str(kind), *_name_of(entry, str(kind)))
-        if kind == "namespace":
-            return [identity for identity in self._identities if identity.namespace == entry.get("name")]
-        if kind == "mcp":
-            label = entry.get("server_label")
-            return [i for i in self._identities if i.requested_type == "mcp" and i.requested_name == label][:1]
-        return [i for i in self._identities if _family(i.requested_type) == _family(str(kind))][:1]
-
-    def _by_name(self, kind: str, name: str, namespace: str | None) -> list[ToolIdentity]:
-        same = [i for i in self._identities if i.requested_name == name and i.requested_type in NAMED_TYPES]
-        if namespace is not None:
-            same = [i for i in same if i.namespace == namespace]
-        else:
-            bare = [i for i in same if i.namespace in (None, DEFAULT_NAMESPACE)]
-            flat = [i for i in self._identities if i.provider_name == name and i.requested_type in NAMED_TYPES]
-            same = bare or flat or (same if len(same) == 1 else [])
-        # The name decides; the type only where a function and a custom tool share it.
-        return ([i for i in same if i.requested_type == kind] or same)[:1]
 
 
 _CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer without calling one."

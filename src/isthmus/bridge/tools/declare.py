@@ -59,7 +59,10 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
         return "only a tool search that the client runs can be offered; every tool in the request is declared at once"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
-    if support.degraded.get(tool.type) == "retrieval" and not tool.tool.get("vector_store_ids"):
+    to = tool.type if tool.type in support.native else support.degraded[tool.type]
+    if tool.tool.get("external_web_access") is False and to != "function" and not support.cached_search:
+        return "`external_web_access` is false, and the provider's own search always goes to the live web"
+    if to == "retrieval" and not tool.tool.get("vector_store_ids"):
         return f"`{tool.path}.vector_store_ids` names no store to search"
     return ""
 

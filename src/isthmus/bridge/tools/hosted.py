@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from isthmus.bridge.merge import deep_merge
 from isthmus.protocol.json import JsonObject
 
 _MCP_OPTIONS: Final = (
@@ -67,7 +68,7 @@ def fill_declaration(provider_type: str, tool: JsonObject, template: Mapping[str
     """The declaration of a hosted tool, as the provider's data wants it."""
     options = _read_options(tool)
     used: set[str] = set()
-    filled = _fill(_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {}), options, used)
+    filled = _fill(deep_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {}), options, used)
     declaration = {"type": provider_type, **filled}
     return HostedDeclaration(declaration, tuple(_left_out(tool, used)))
 
@@ -91,15 +92,6 @@ def _read_options(tool: JsonObject) -> JsonObject:
         **{name: tool.get(name) for name in _MCP_OPTIONS},
     }
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> JsonObject:
-    merged = dict(base)
-    for key, value in over.items():
-        below = merged.get(key)
-        deeper = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(below, value) if deeper else value  # type: ignore[arg-type]
-    return merged
 
 
 def _object(value: Any) -> JsonObject:

@@ -1,53 +1,37 @@
-"""Tool planning, once per request: catalog → decision per tool → names → identity map → choice.
+"""Tool planning, once per request: the survey's tools, narrowed by the choice.
 
-In: the request's tools, items and choice, and the model's capabilities. Out: a `ToolPlan` that the builder
-and the assembler both read. The identity map knows every tool that could be sent, also those that the choice
-leaves out this time: calls in the history still need their names.
+In: a `ToolSurvey`, and whether the model will think. Out: a `ToolPlan` that the builder and the assembler both
+read. The identity map knows every tool that could be sent, also those that the choice leaves out this time: calls
+in the history still need their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.choice import plan_provider_tool_choice
-from isthmus.bridge.tools.declare import TOOL_CODE, plan_tool_declaration
-from isthmus.bridge.tools.names import create_provider_name_allocator
-from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
+from isthmus.bridge.tools.declare import TOOL_CODE
+from isthmus.bridge.tools.survey import ToolSurvey
+from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
-from isthmus.protocol.json import JsonObject
 
 
-def plan_tools(
-    tools: Sequence[JsonObject] | None,
-    items: Sequence[JsonObject],
-    tool_choice: str | JsonObject | None,
-    capabilities: ProviderCapabilities,
-    *,
-    thinking: bool = False,
-) -> ToolPlan:
+def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
     """Plan all tools of one request; a rejected choice is a decision, too many tools an error."""
-    catalog = build_tool_catalog(tools, items)
-    allocate = create_provider_name_allocator()
-    planned = [plan_tool_declaration(tool, capabilities.tools, allocate) for tool in catalog]
-    identities = ToolIdentityMap(tuple(plan.identity for plan in planned if plan.identity is not None))
-    offered = [plan for plan in planned if plan.identity is not None]
-    choice = plan_provider_tool_choice(tool_choice, offered, capabilities.tool_choice, thinking)
-    sent = offered if choice.keep is None else [plan for plan in offered if _name(plan) in choice.keep]
-    _check_count(len(sent), capabilities.tools.max)
-    decisions = [plan.decision for plan in planned]
-    if tools is not None or planned:
-        decisions.append(_summarise(planned, len(sent)))
+    choice = plan_provider_tool_choice(survey.choice, survey.offered, survey.support, thinking)
+    keep = choice.keep
+    sent = survey.offered if keep is None else tuple(plan for plan in survey.offered if _name(plan) in keep)
+    _check_count(len(sent), survey.limit)
+    decisions = [plan.decision for plan in survey.declared]
+    if survey.given or survey.declared:
+        decisions.append(_summarise(survey, len(sent)))
     if choice.decision is not None:
         decisions.append(choice.decision)
     return ToolPlan(
-        declarations=tuple(sent),
-        identities=identities,
+        declarations=sent,
+        identities=survey.identities,
         choice=choice,
         decisions=tuple(decisions),
-        allowed=choice.keep,
+        allowed=keep,
         instruction=choice.instruction,
     )
 
@@ -66,13 +50,13 @@ def _check_count(count: int, limit: int | None) -> None:
         )
 
 
-def _summarise(planned: Sequence[ToolDeclarationPlan], sent: int) -> CompatibilityDecision:
+def _summarise(survey: ToolSurvey, sent: int) -> CompatibilityDecision:
     parts = [f"{sent} sent"]
     for action in ("degraded", "ignored"):
-        count = sum(plan.decision.action == action for plan in planned)
+        count = sum(plan.decision.action == action for plan in survey.declared)
         if count:
             parts.append(f"{count} {action}")
-    held = sum(plan.identity is not None for plan in planned) - sent
+    held = len(survey.offered) - sent
     if held:
         parts.append(f"{held} held back by `tool_choice`")
     return CompatibilityDecision("tools", "supported", ", ".join(parts), code=TOOL_CODE)

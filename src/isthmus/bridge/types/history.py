@@ -1,14 +1,14 @@
 """The data of a normalised conversation: turns that any dialect can write down in order.
 
-A turn is something said by the user, system or developer, or something the assistant did: what it
-thought, said and called, together with the result of each call. Paths point back into the request, so
+A turn is something said by the user, system or developer, or something the assistant did: its steps (what it
+thought, said and called) in their own order, with the result of each call. Paths point back into the request, so
 that later decisions can name their source. The parts are `msgspec` structs because a history is made
 anew for every request and can hold thousands of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,9 +22,11 @@ class _Fact(msgspec.Struct, frozen=True):
 
 
 class Words(_Fact, frozen=True):
-    """A piece of text."""
+    """A piece of text; of an assistant also the words of a refusal, and what its citations point to."""
 
     text: str
+    annotations: tuple[Mapping[str, Any], ...] = ()
+    refusal: bool = False
 
 
 class Image(_Fact, frozen=True):
@@ -94,6 +96,24 @@ class Thought(_Fact, frozen=True):
     """Whether the text is only the summary: the reasoning itself did not come back."""
 
 
+class Spoken(_Fact, frozen=True):
+    """One message of the assistant, or the note that stands for an item which has no other form."""
+
+    path: str
+    text: str
+    parts: tuple[Words, ...] = ()
+    """The message's own parts; a note has none."""
+    phase: str = ""
+    """`commentary`, `final_answer`: what the message is within its turn, as the vendor marked it."""
+
+
+class Kept(_Fact, frozen=True):
+    """An item that goes back as it came, to the provider whose own it is (hosted calls, approvals)."""
+
+    path: str
+    item: Mapping[str, Any]
+
+
 class PastCall(_Fact, frozen=True):
     """A call the model made. `arguments` is always the JSON text of an object; `id` is unique in the history."""
 
@@ -104,6 +124,8 @@ class PastCall(_Fact, frozen=True):
     namespace: str | None = None
     extra: Any = None
     """The provider's own state of this call, as it came; the model's rule names the field it goes back in."""
+    free_text: str | None = None
+    """The input of a custom call, bare: `arguments` holds the same inside an object."""
 
 
 class PastResult(_Fact, frozen=True):
@@ -114,23 +136,55 @@ class PastResult(_Fact, frozen=True):
     synthesised: bool = False
 
 
+Step = Thought | Spoken | Kept | PastCall
+
+
 class Acted(_Fact, frozen=True):
-    """One assistant turn. `results[i]` answers `calls[i]`; `texts` holds one entry per message or note."""
+    """One assistant turn: its steps in their order. `results[i]` answers `calls[i]`."""
 
     path: str
-    thoughts: tuple[Thought, ...] = ()
-    texts: tuple[str, ...] = ()
-    calls: tuple[PastCall, ...] = ()
+    steps: tuple[Step, ...] = ()
     results: tuple[PastResult, ...] = ()
 
+    @property
+    def thoughts(self) -> tuple[Thought, ...]:
+        return tuple([step for step in self.steps if isinstance(step, Thought)])
 
-Turn = Said | Acted
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """One entry per message or note."""
+        return tuple([step.text for step in self.steps if isinstance(step, Spoken)])
+
+    @property
+    def calls(self) -> tuple[PastCall, ...]:
+        return tuple([step for step in self.steps if isinstance(step, PastCall)])
+
+
+PastTurn = Said | Acted | Kept
+"""A `Kept` of its own is what the user answered to one (an approval)."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PastTurn, ...] = ()
     decisions: tuple[CompatibilityDecision, ...] = ()
+    phased: str = ""
+    """The path of the first message that carries a phase, if one does."""
+
+
+def item_path(index: int, stored: int = 0) -> str:
+    """Where an item stands, counted as the client counts: `input[0]` is its own first, stored ones are `history[…]`."""
+    return f"history[{index}]" if index < stored else f"input[{index - stored}]"
+
+
+def opening(turns: Sequence[PastTurn]) -> list[Said]:
+    """The system and developer messages before anything else: they never move while a conversation grows."""
+    leading: list[Said] = []
+    for turn in turns:
+        if not isinstance(turn, Said) or turn.role == "user":
+            break
+        leading.append(turn)
+    return leading
 
 
 def join_texts(texts: Iterable[str]) -> str:

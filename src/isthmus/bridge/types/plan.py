@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from isthmus.bridge.capabilities import ProviderCapabilities, ReplyRules
+from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.contract import OutputContract
@@ -26,15 +26,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything decided about one request, for one target."""
+    """Everything decided about one request, for one target. What a dialect's `write` is handed has no body yet."""
 
     target: Target
     compatibility: CompatibilityPlan
     tools: ToolPlan
     contract: OutputContract
-    body: JsonObject
-    """The exact upstream body."""
+    rules: MessageRules
+    """How the dialect must write messages."""
     reply: ReplyRules
+    """How the dialect must read the answer."""
+    instructions: str = ""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that every body to this target carries."""
+    body: JsonObject = field(default_factory=dict)
+    """The exact upstream body."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """What the Response says about the request."""
     stream: bool = False
@@ -52,9 +58,22 @@ class Plan:
     """Who asks, as far as it changes what is told."""
 
     @property
+    def preamble(self) -> str:
+        """Words that the model must be told besides the client's own: of the tool choice, of the format."""
+        return "\n\n".join(words for words in (self.tools.instruction, self.contract.instruction) if words)
+
+    @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:
         return self.compatibility.decisions
 
     @property
     def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
         return self.compatibility.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a dialect made of a plan: the body, and what had to be decided about messages on the way."""
+
+    body: JsonObject
+    decisions: tuple[CompatibilityDecision, ...] = ()

@@ -20,7 +20,8 @@ from typing import Final
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex import resume
 from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
-from isthmus.bridge.dialects.codex.wire import Sandbox, merge_config
+from isthmus.bridge.dialects.codex.wire import Sandbox
+from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError
 from isthmus.protocol.json import JsonObject
@@ -208,7 +209,7 @@ class CodexBackend:
             base_instructions=None if options.own_tools else instructions,
             developer_instructions=instructions or None if options.own_tools else None,
             model_only=not options.own_tools,
-            config=merge_config(self._starter.thread_config, body.get("config", {})),
+            config=deep_merge(self._starter.thread_config, body.get("config", {})),
             cwd=str(options.process.cwd) if options.process.cwd is not None else None,
             approval_policy="on-request" if options.own_tools else "never",
             sandbox=options.sandbox if options.own_tools else "read-only",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from isthmus.bridge.dialects.codex import wire
 from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_older_tool_reply, build_tool_reply
+from isthmus.bridge.merge import deep_merge
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import RpcRefused
@@ -133,7 +134,7 @@ class ConversationMethods:
         self._subscription = ""
 
     async def start(self, process: Caller, spec: ThreadSpec) -> str:
-        config = wire.merge_config(wire.MODEL_ONLY_CONFIG, spec.config) if spec.model_only else dict(spec.config)
+        config = deep_merge(wire.MODEL_ONLY_CONFIG, spec.config) if spec.model_only else dict(spec.config)
         params = wire.build_new_conversation_params(
             model=spec.model,
             model_provider=spec.model_provider,

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
-from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, merge_config
+from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG
+from isthmus.bridge.merge import deep_merge
 from isthmus.errors import ConfigError
 from isthmus.scrub import Secret, url_secrets
 
@@ -91,7 +92,7 @@ def make_home(setting: str) -> Path:
 
 def command_line(options: ProcessOptions, *arguments: str) -> list[str]:
     """The program and its `-c key=value` overrides, then the subcommand."""
-    merged = merge_config(PROCESS_CONFIG, options.config)
+    merged = deep_merge(PROCESS_CONFIG, options.config)
     overrides = [part for key, value in _flatten(merged) for part in ("-c", f"{key}={_toml(value)}")]
     return [str(options.binary), *overrides, *arguments]
 

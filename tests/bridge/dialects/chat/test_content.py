@@ -9,7 +9,8 @@ import pytest
 
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.dialects.chat.content import ContentWriter
+from isthmus.bridge.dialects.chat.content import write_content
+from isthmus.bridge.history.fitting import Fitter
 from isthmus.bridge.history.parts import read_parts
 
 DATA = base64.b64encode(b"words in a file").decode()
@@ -19,8 +20,8 @@ NOTHING = MessageRules()
 
 def write(part: dict[str, Any], rules: MessageRules) -> tuple[Any, list[CompatibilityDecision]]:
     decisions: list[CompatibilityDecision] = []
-    writer = ContentWriter(rules, lambda name, namespace: name, decisions)
-    return writer.content(read_parts([part], "input[0].content", decisions)), decisions
+    fitter = Fitter(rules, lambda name, namespace: name, decisions)
+    return write_content(fitter.fit(read_parts([part], "input[0].content", decisions))), decisions
 
 
 TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -156,20 +157,20 @@ def test_an_unknown_detail_is_mapped_or_dropped_and_told(detail: str, sent: str 
 
 def test_text_around_an_image_keeps_its_place() -> None:
     decisions: list[CompatibilityDecision] = []
-    writer = ContentWriter(EVERYTHING, lambda name, namespace: name, decisions)
+    fitter = Fitter(EVERYTHING, lambda name, namespace: name, decisions)
     given = [
         {"type": "input_text", "text": "before"},
         {"type": "input_image", "image_url": "https://x"},
         {"type": "input_text", "text": "after"},
     ]
-    content = writer.content(read_parts(given, "c", decisions))
+    content = write_content(fitter.fit(read_parts(given, "c", decisions)))
     assert [part["type"] for part in content if isinstance(part, dict)] == ["text", "image_url", "text"]
 
 
 def test_a_system_message_carries_text_only() -> None:
     decisions: list[CompatibilityDecision] = []
-    writer = ContentWriter(EVERYTHING, lambda name, namespace: name, decisions)
+    fitter = Fitter(EVERYTHING, lambda name, namespace: name, decisions)
     given = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "https://x"}]
-    text = writer.text(read_parts(given, "c", decisions))
+    text = fitter.text(read_parts(given, "c", decisions))
     assert text == "look\n[image omitted: https://x; a system message carries text only]"
     assert [d.path for d in decisions] == ["c[1]"]

@@ -13,7 +13,7 @@ from chat_sequence import validate_chat_sequence
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.dialects.chat.messages import build_messages
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.history import normalise_history
+from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.parse import parse_items
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap
 from isthmus.errors import RequestRefused

@@ -9,7 +9,7 @@ import pytest
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.dialects.chat.messages import MessagesPlan, build_messages
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.history import normalise_history
+from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.types.tools import ToolIdentityMap
 
 KEY = b"k" * 32
@@ -43,7 +43,6 @@ def test_the_rule_names_the_turns(rule: str, text_turn: str | None, tool_turn: s
     said, made = build([thought(), SAYS], replay=rule), build([thought(), CALL, OUTPUT], replay=rule)
     assert said.messages[0].get("reasoning_content") == text_turn
     assert made.messages[0].get("reasoning_content") == tool_turn
-    assert (said.replayed_reasoning, made.replayed_reasoning) == (text_turn is not None, tool_turn is not None)
 
 
 def test_reasoning_that_the_model_does_not_want_is_no_loss() -> None:
@@ -80,7 +79,6 @@ def test_the_placeholder_fills_tool_turns_whose_reasoning_is_gone(
 ) -> None:
     plan = build(items, thinking, replay="tool_turns", replay_placeholder=placeholder)
     assert plan.messages[0].get("reasoning_content") == expected
-    assert plan.replayed_reasoning == (expected == "hmm")
     told = [d.code for d in plan.decisions if d.action == "degraded"]
     assert told == (["bridge.history.repaired"] if expected == placeholder and placeholder is not None else [])
 
@@ -90,7 +88,6 @@ def test_details_go_back_whole_and_alone() -> None:
     item = thought(sealed=Sealed("p", "hmm", {"reasoning_details": details}))
     plan = build([item, SAYS], replay="always", replay_details=True)
     assert plan.messages[0] == {"role": "assistant", "content": "hi", "reasoning_details": details}
-    assert plan.replayed_reasoning
 
 
 def test_plain_reasoning_beside_details_is_left_out_and_told() -> None:

@@ -14,9 +14,12 @@ from isthmus.bridge.dialects.codex.dynamic_tools import (
     build_older_tool_reply,
     build_tool_call_delta_from_dynamic_request,
     build_tool_reply,
-    plan_dynamic_tools,
 )
-from isthmus.errors import RequestRefused
+from isthmus.bridge.dialects.codex.wire import complete_tool
+from isthmus.bridge.parse import parse_request
+from isthmus.bridge.plan import plan_request
+from isthmus.bridge.types.plan import Target
+from isthmus.providers import load_provider
 
 
 def _chat(name: str, **fields: Any) -> dict[str, Any]:
@@ -67,16 +70,11 @@ class TestDynamicToolCallRequestMapping:
         assert (call["id"], call["function"]["arguments"]) == ("c", text)
 
     def test_the_clients_own_name_is_restored(self) -> None:
-        planned = plan_dynamic_tools([_chat("apply_patch")])
-        codex_name = planned.tools[0]["name"]
-        delta = build_tool_call_delta_from_dynamic_request({"tool": codex_name, "callId": "c"}, planned.names)
+        codex_name = assign_names(["apply_patch"])["apply_patch"]
+        back = {codex_name: "apply_patch"}
+        delta = build_tool_call_delta_from_dynamic_request({"tool": codex_name, "callId": "c"}, back)
         assert codex_name != "apply_patch"
         assert delta["tool_calls"][0]["function"]["name"] == "apply_patch"
-
-
-def test_responses_shaped_tools_map_the_same() -> None:
-    tool = {"type": "function", "name": "lookup", "description": "d", "parameters": {"type": "object"}, "strict": True}
-    assert build_dynamic_tools([tool]) == [{"name": "lookup", "description": "d", "inputSchema": {"type": "object"}}]
 
 
 @pytest.mark.parametrize(
@@ -86,42 +84,21 @@ def test_responses_shaped_tools_map_the_same() -> None:
         ("auto", ["a", "b"]),
         ("required", ["a", "b"]),
         ("none", []),
-        ({"type": "function", "name": "a"}, ["a"]),
         ({"type": "function", "function": {"name": "a"}}, ["a"]),
-        ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]}, ["b"]),
-        (
-            {
-                "type": "allowed_tools",
-                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "b"}}]},
-            },
-            ["b"],
-        ),
     ],
-    ids=["absent", "auto", "required", "none", "responses", "chat", "allowed-responses", "allowed-chat"],
+    ids=["absent", "auto", "required", "none", "forced"],
 )
 def test_every_choice_offers_what_it_allows(choice: Any, names: list[str]) -> None:
     assert [tool["name"] for tool in build_dynamic_tools([_chat("a"), _chat("b")], choice)] == names
 
 
-@pytest.mark.parametrize(
-    ("tools", "choice", "param"),
-    [
-        ([{"type": "function", "function": {}}], "auto", "tools[0].name"),
-        ([_chat("a")], {"type": "function", "name": "zzz"}, "tool_choice"),
-        ([_chat("a")], {"type": "file_search"}, "tool_choice"),
-    ],
-    ids=["nameless", "forced-unknown", "foreign-choice"],
-)
-def test_what_cannot_be_carried_out_is_refused_by_field(tools: list[Any], choice: Any, param: str) -> None:
-    with pytest.raises(RequestRefused) as refused:
-        build_dynamic_tools(tools, choice)
-    assert refused.value.param == param
-
-
-def test_tools_that_are_no_functions_are_named_not_lost() -> None:
-    planned = plan_dynamic_tools([_chat("a"), {"type": "web_search"}])
-    assert [tool["name"] for tool in planned.tools] == ["a"]
-    assert planned.skipped == ("tools[1]",)
+def test_the_writer_declares_what_this_builds() -> None:
+    tool = {"type": "function", "name": "exec_command", "description": "d", "parameters": {"type": "object"}}
+    target = Target("codex", "m", load_provider("codex").capabilities("m"))
+    body = plan_request(parse_request({"input": "Hi", "tools": [tool]}), target).body
+    declared = _chat("exec_command", description="d", parameters={"type": "object", "properties": {}})
+    names = {"exec_command": "client_exec_command"}
+    assert body["dynamicTools"] == [complete_tool(built) for built in build_dynamic_tools([declared], "auto", names)]
 
 
 @pytest.mark.parametrize(
@@ -146,12 +123,12 @@ def test_names_become_valid_and_free(names: list[str], assigned: list[str]) -> N
 @given(st.lists(st.text(min_size=1, max_size=150) | st.sampled_from(sorted(CODEX_TOOL_NAMES)), max_size=12))
 @settings(max_examples=150, deadline=None)
 def test_assigned_names_are_always_valid_unique_and_reversible(names: list[str]) -> None:
-    planned = plan_dynamic_tools([_chat(name) for name in dict.fromkeys(names)])
-    told = [tool["name"] for tool in planned.tools]
+    assigned = assign_names(names)
+    told = list(assigned.values())
     assert len(set(told)) == len(told)
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", name) and name not in CODEX_TOOL_NAMES for name in told)
     assert not any(name.startswith("mcp__") for name in told)
-    assert [planned.names[name] for name in told] == list(dict.fromkeys(names))
+    assert set(assigned) == set(names)
 
 
 @pytest.mark.parametrize(

@@ -124,3 +124,23 @@ def test_a_turn_is_bound_by_more_than_its_thread() -> None:
     assert turn_head(one) != turn_head(other)
     tools = body([], "Hi", dynamicTools=[{"name": "f"}])
     assert thread_head(one) != thread_head(tools)
+
+
+THOUGHT: Json = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
+
+
+def test_reasoning_that_comes_back_changes_nothing() -> None:
+    parked = waiting_key(past_of(body([], "Hi")), ["a", "b"])
+    act = [THOUGHT, assistant("Wait"), call("a"), THOUGHT, call("b")]
+    found = read_outputs(body([user("Hi"), *act, output("a"), output("b")]))
+    assert found is not None
+    assert found.key == parked
+    said = read_continuation(body([user("Hi"), THOUGHT, assistant("Hello")], "And?"))
+    assert said is not None
+    assert said.key == said_key(body([], "Hi"), "Hello")
+
+
+def test_words_in_several_messages_are_the_words_that_were_spoken() -> None:
+    said = read_continuation(body([user("Hi"), assistant("Hel"), assistant("lo")], "And?"))
+    assert said is not None
+    assert said.key == said_key(body([], "Hi"), "Hello")

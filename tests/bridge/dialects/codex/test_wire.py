@@ -13,7 +13,6 @@ from isthmus.bridge.dialects.codex.wire import (
     build_turn_interrupt_params,
     build_turn_start_params,
     image_input,
-    merge_config,
     text_input,
 )
 
@@ -88,9 +87,3 @@ def test_injected_system_messages_are_sent_as_developer(role: str, sent: str) ->
 
 def test_interrupt_names_thread_and_turn() -> None:
     assert build_turn_interrupt_params("t1", "u1") == {"threadId": "t1", "turnId": "u1"}
-
-
-def test_merging_config_leaves_both_sides_untouched() -> None:
-    base, over = {"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 9}, "d": {"e": 1}}
-    assert merge_config(base, over) == {"a": {"b": 9, "c": 2}, "d": {"e": 1}}
-    assert base == {"a": {"b": 1, "c": 2}, "d": 3}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.dialects.codex.write import ask_again_codex
+from isthmus.bridge.dialects.codex.resume import read_outputs
+from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import ask_again, plan_request
@@ -179,9 +180,44 @@ def test_asking_again_puts_the_question_the_answer_and_the_complaint_behind_each
     ]
     assert again["input"] == [{"type": "text", "text": "Once more."}]
     assert planned.body["input"] == [{"type": "text", "text": "Hello?"}]
-    assert ask_again_codex({"input": []}, [("a", "b")])["history"] == [said("assistant", "a")]
+    going_on = plan(tools=[LOOK], input=[said("user", "Look"), CALL, OUTPUT])
+    assert ask_again(going_on, [("a", "b")])["history"][3:] == [said("assistant", "a")]
+    assert ask_again(going_on, [("", "b")])["history"] == going_on.body["history"]
 
 
 def test_the_same_request_gives_the_same_bytes() -> None:
     fields: dict[str, Any] = {"tools": [LOOK], "input": [said("user", "x"), CALL, OUTPUT], "instructions": "I"}
     assert list(body(**fields).items()) == list(body(**fields).items())
+
+
+KEY = b"k" * 32
+
+
+def sealed(blob: str) -> dict[str, Any]:
+    item = {"type": "reasoning", "summary": [], "encrypted_content": blob}
+    envelope = seal(Sealed("codex", "", {"encrypted_content": [item]}), KEY)
+    return {"type": "reasoning", "summary": [], "encrypted_content": envelope}
+
+
+def test_a_rebuilt_thread_gets_its_sealed_reasoning_back_in_place() -> None:
+    second, done = {**CALL, "call_id": "c2"}, {**OUTPUT, "call_id": "c2"}
+    items = [said("user", "Look"), sealed("a"), CALL, sealed("b"), second, OUTPUT, done, said("user", "And?")]
+    target = Target("codex", "gpt-5.5", load_provider("codex").capabilities("gpt-5.5"))
+    request = parse_request({"model": "codex/gpt-5.5", "input": items, "tools": [LOOK]})
+    history = plan_request(request, target, Host(), envelope_key=KEY).body["history"]
+    seen = [item.get("encrypted_content") or item.get("call_id") for item in history[1:]]
+    assert seen == ["a", "c1", "b", "c2", "c1", "c2"]
+
+
+def test_images_stay_inside_the_result_and_the_turn_can_go_on() -> None:
+    parts = [{"type": "input_text", "text": "Seen"}, {"type": "input_image", "image_url": PIXEL}]
+    built = body(tools=[LOOK], input=[said("user", "Look"), CALL, {**OUTPUT, "output": parts}])
+    assert built["history"][-1]["output"] == parts
+    outputs = read_outputs(built)
+    assert outputs is not None
+    assert outputs.outputs == {"c1": parts}
+
+
+def test_several_messages_stay_several() -> None:
+    items = [said("user", "Hi"), said("assistant", "One"), said("assistant", "Two"), said("user", "Go")]
+    assert body(input=items)["history"] == items[:3]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
-from isthmus.bridge.dialects.responses.write import spell_items
+from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import ask_again, plan_request
@@ -118,11 +118,14 @@ def test_past_custom_calls_are_functions_where_custom_tools_are_refused() -> Non
     assert [tool["type"] for tool in found.body["tools"]] == ["function", "function"]
 
 
-@pytest.mark.parametrize("text", ["not json", "[" * 20_000], ids=["not JSON", "nested beyond reason"])
-def test_a_custom_call_without_its_object_keeps_its_text(text: str) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "note", "arguments": text}}
-    items = spell_items([{"role": "assistant", "tool_calls": [call]}], {"note"})
-    assert items == [{"type": "custom_tool_call", "call_id": "c", "name": "note", "input": text}]
+def test_a_function_call_of_a_custom_tool_keeps_its_text() -> None:
+    past = {"type": "function_call", "call_id": "c", "name": "apply_patch", "arguments": '{"patch": "x"}'}
+    done = {"type": "function_call_output", "call_id": "c", "output": "ok"}
+    items = plan({"input": [CUSTOM_TURN[0], past, done], "tools": [PATCH]}).body["input"]
+    assert items[1:] == [
+        {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": '{"patch": "x"}'},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
+    ]
 
 
 def test_tools_are_flat_custom_ones_whole_and_namespaces_opened() -> None:
@@ -235,3 +238,102 @@ def test_the_same_request_gives_the_same_bytes() -> None:
 def test_an_endpoint_may_serve_some_models_only(models: list[str], model: str, there: bool) -> None:
     assert serves(ResponsesFacts(models=models), model) is there
     assert not serves(None, model)
+
+
+def _sealed(blob: str) -> Json:
+    """What this endpoint sealed, as a client carries it for us."""
+    item = {"type": "reasoning", "id": f"rs_{blob}", "summary": [], "encrypted_content": blob}
+    return {
+        "type": "reasoning",
+        "summary": [],
+        "encrypted_content": seal(Sealed("up", "", {"encrypted_content": [item]}), KEY),
+    }
+
+
+def _call(call_id: str) -> Json:
+    return {"type": "function_call", "call_id": call_id, "name": "look", "arguments": "{}"}
+
+
+def _output(call_id: str, given: Any = "ok") -> Json:
+    return {"type": "function_call_output", "call_id": call_id, "output": given}
+
+
+ASK: Json = {"type": "message", "role": "user", "content": "Go"}
+
+
+def test_each_sealed_thought_goes_back_to_its_own_place() -> None:
+    items = [ASK, _sealed("a"), _call("1"), _sealed("b"), _call("2"), _output("1"), _output("2")]
+    sent = plan({"input": items, "tools": [TOOL]}).body["input"][1:]
+    assert [item.get("encrypted_content") or item.get("call_id") for item in sent] == ["a", "1", "b", "2", "1", "2"]
+    assert sent[0] == {"type": "reasoning", "id": "rs_a", "summary": [], "encrypted_content": "a"}
+
+
+def test_several_messages_stay_several_with_their_phase_and_citations() -> None:
+    cited = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 2}
+    said: list[Json] = [
+        {
+            "type": "message",
+            "role": "assistant",
+            "phase": "commentary",
+            "content": [{"type": "output_text", "text": "Looking.", "annotations": []}],
+        },
+        {
+            "type": "message",
+            "role": "assistant",
+            "phase": "final_answer",
+            "content": [
+                {"type": "output_text", "text": "Do", "annotations": [cited]},
+                {"type": "refusal", "refusal": "Not that."},
+            ],
+        },
+    ]
+    assert plan({"input": [ASK, *said, ASK]}).body["input"][1:3] == said
+    elsewhere = plan({"input": [ASK, *said, ASK]}, native("deepseek"))
+    assert [item.get("phase") for item in elsewhere.body["input"][1:3]] == [None, None]
+    assert [d.action for d in elsewhere.decisions if d.path == "input[1].phase"] == ["supported"]
+
+
+def test_images_stay_inside_the_result_where_the_endpoint_takes_them() -> None:
+    parts = [{"type": "input_text", "text": "Seen:"}, {**_image("https://a.example/i.png"), "detail": "low"}]
+    items = [ASK, _call("1"), _output("1", parts)]
+    assert plan({"input": items, "tools": [TOOL]}).body["input"][-1] == _output("1", parts)
+    moved = plan({"input": items, "tools": [TOOL]}, native(tool_media=False)).body["input"]
+    assert [item["type"] for item in moved] == ["message", "function_call", "function_call_output", "message"]
+    assert moved[-1]["content"][-1] == parts[1]
+
+
+APPROVALS: list[Json] = [
+    {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "git", "tools": [{"name": "log", "input_schema": {}}]},
+    {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "git", "name": "log", "arguments": "{}"},
+    {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+    {"type": "mcp_call", "id": "mcp_1", "server_label": "git", "name": "log", "arguments": "{}", "output": "…"},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+]
+
+
+def test_the_endpoints_own_items_go_back_as_they_came() -> None:
+    done = {"type": "message", "role": "assistant", "content": "Done."}
+    found = plan({"input": [ASK, *APPROVALS, done, ASK]})
+    assert found.body["input"][1:6] == APPROVALS
+    assert found.diagnostics == ()
+
+
+def test_elsewhere_they_are_notes_that_are_told() -> None:
+    found = plan({"input": [ASK, *APPROVALS, ASK]}, native("deepseek"))
+    assert {item["type"] for item in found.body["input"]} == {"message"}
+    assert {d.path for d in found.diagnostics} == {f"input[{index}]" for index in range(1, 6)}
+
+
+def test_parts_of_a_message_stay_apart() -> None:
+    parts = [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]
+    assert plan({"input": [{"role": "user", "content": parts}]}).body["input"][0]["content"] == parts
+
+
+def test_an_empty_answer_is_not_sent_back() -> None:
+    found = plan({})
+    assert ask_again(found, [("", "Answer.")])["input"] == [*found.body["input"], _message("user", "Answer.")]
+
+
+def test_a_name_on_a_message_is_told_to_be_lost() -> None:
+    found = plan({"input": [{"role": "user", "name": "ann", "content": "hi"}]})
+    assert [(d.path, d.action) for d in found.diagnostics] == [("input[0].name", "ignored")]

@@ -12,29 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.dialects.chat.call_ids import create_call_id_codec
-from isthmus.bridge.dialects.chat.content import ContentWriter, text_part
-from isthmus.bridge.dialects.chat.past_reasoning import leave_out_unfinished, replay_reasoning
+from isthmus.bridge.dialects.chat.content import text_part, write_content, write_parts
+from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder
+from isthmus.bridge.dialects.chat.past_reasoning import replay_reasoning
+from isthmus.bridge.history.fitting import Fitted, Fitter
+from isthmus.bridge.history.replay import is_unfinished, leave_out_unfinished
 from isthmus.bridge.tools.names import name_past_call
-from isthmus.bridge.types.history import Acted, History, PastCall, Said, Turn
+from isthmus.bridge.types.history import Acted, History, PastCall, Said, Words, opening
 from isthmus.bridge.types.tools import ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
 
-CONTINUE: Final = "Continue."
-"""The whole user message where a provider insists on one and the client sent none."""
-
 
 @dataclass(frozen=True, slots=True)
 class MessagesPlan:
     messages: list[JsonObject]
     decisions: tuple[CompatibilityDecision, ...] = ()
-    replayed_reasoning: bool = False
 
 
 def build_messages(
@@ -48,67 +47,56 @@ def build_messages(
 ) -> MessagesPlan:
     """`thinking`: whether the model will think in this request; some providers then insist on past reasoning."""
     builder = _Builder(rules, identities, thinking)
-    leading = _leading(history.turns)
+    leading = opening(history.turns)
     builder.open(instructions or "", leading, preamble)
     for turn in history.turns[len(leading) :]:
         if isinstance(turn, Said):
             builder.say(turn)
-        else:
+        elif isinstance(turn, Acted):
             builder.act(turn)
     builder.ensure_user()
-    return MessagesPlan(builder.messages, tuple(builder.decisions), builder.replayed)
-
-
-def _leading(turns: tuple[Turn, ...]) -> list[Said]:
-    """The system and developer messages before anything else: they never move while a conversation grows."""
-    leading: list[Said] = []
-    for turn in turns:
-        if not isinstance(turn, Said) or turn.role == "user":
-            break
-        leading.append(turn)
-    return leading
+    return MessagesPlan(builder.order.messages, tuple(builder.decisions))
 
 
 class _Builder:
     """One pass over the turns."""
 
     def __init__(self, rules: MessageRules, identities: ToolIdentityMap, thinking: bool) -> None:
-        self.messages: list[JsonObject] = []
         self.decisions: list[CompatibilityDecision] = []
-        self.replayed = False
+        self.order = MessageOrder(rules, decisions=self.decisions)
         self._rules = rules
         self._identities = identities
         self._thinking = thinking
         self._id = create_call_id_codec(rules.call_ids)
-        self._content = ContentWriter(rules, self._name_of, self.decisions)
+        self._fitter = Fitter(rules, self._name_of, self.decisions)
         self._opening = 0
         self._heard_user = False
 
     def open(self, instructions: str, leading: list[Said], preamble: str) -> None:
         """Instructions first. The preamble follows them, or closes the opening where there are none."""
         if self._rules.system == "leading":
-            texts = [instructions, *(self._content.text(said.parts) for said in leading), preamble]
+            texts = [instructions, *(self._fitter.text(said.parts) for said in leading), preamble]
             self._system(_paragraphs(texts))
         else:
             self._system(_paragraphs([instructions, preamble if instructions else ""]))
             for said in leading:
                 self.say(said)
             self._system("" if instructions else preamble)
-        self._opening = len(self.messages)
+        self._opening = len(self.order.messages)
 
     def say(self, said: Said) -> None:
         rules = self._rules
         if said.role == "user":
             self._heard_user = True
-            message: JsonObject = {"role": "user", "content": self._content.content(said.parts)}
+            message: JsonObject = {"role": "user", "content": write_content(self._fitter.fit(said.parts))}
         elif rules.system == "leading":
             self._heard_user = True
-            message = {"role": "user", "content": f"[{said.role} instruction]\n{self._content.text(said.parts)}"}
+            message = {"role": "user", "content": f"[{said.role} instruction]\n{self._fitter.text(said.parts)}"}
             reason = "this model takes one system message, at the start; a later one became a marked user message"
             self._degraded(said.path, reason)
         else:
             role = rules.developer if said.role == "developer" else "system"
-            message = {"role": role, "content": self._content.text(said.parts)}
+            message = {"role": role, "content": self._fitter.text(said.parts)}
         if said.name and rules.names:
             message["name"] = said.name
         elif said.name:
@@ -116,16 +104,15 @@ class _Builder:
             self.decisions.append(
                 CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
             )
-        self.messages.append(message)
+        self.order.add(message, said.path)
 
     def act(self, turn: Acted) -> None:
         """The assistant message, one tool message per call, then the media that those cannot carry."""
         rules = self._rules
-        if not turn.texts and not turn.calls:
+        if is_unfinished(turn):
             leave_out_unfinished(turn, rules, self.decisions)
             return
         replay = replay_reasoning(turn, rules, thinking=self._thinking, decisions=self.decisions)
-        self.replayed = self.replayed or replay.done
         message: JsonObject = {"role": "assistant"}
         text = "\n\n".join(turn.texts)
         if replay.chunk is not None:
@@ -135,34 +122,41 @@ class _Builder:
         elif rules.empty_content != "omit":
             message["content"] = None if rules.empty_content == "null" else ""
         message.update(replay.fields)
-        if turn.calls:
-            message["tool_calls"] = self._calls(turn)
-        self.messages.append(message)
-        if turn.calls:
-            self._results(turn)
+        calls = turn.calls
+        if calls:
+            message["tool_calls"] = self._calls(calls)
+        self.order.add(message, turn.path)
+        if calls:
+            self._results(turn, calls)
 
     def ensure_user(self) -> None:
-        if self._heard_user or not self._rules.needs_user:
+        """A user message where the provider wants one: at all, or (where roles alternate) first."""
+        messages, rules = self.order.messages, self._rules
+        first = messages[self._opening]["role"] if len(messages) > self._opening else "user"
+        if rules.turns == "alternating" and first != "user":
+            reason = f"this provider wants a user message first; `{CONTINUE}` was added"
+        elif rules.needs_user and not self._heard_user:
+            reason = f"this provider wants at least one user message; `{CONTINUE}` was added"
+        else:
             return
-        self.messages.insert(self._opening, {"role": "user", "content": CONTINUE})
-        reason = f"this provider wants at least one user message; `{CONTINUE}` was added"
+        messages.insert(self._opening, {"role": "user", "content": CONTINUE})
         self.decisions.append(CompatibilityDecision("input", "degraded", reason, code="bridge.history.repaired"))
 
     def _system(self, text: str) -> None:
         if text:
-            self.messages.append({"role": "system", "content": text})
+            self.order.add({"role": "system", "content": text}, "instructions")
 
-    def _calls(self, turn: Acted) -> list[JsonObject]:
+    def _calls(self, past: tuple[PastCall, ...]) -> list[JsonObject]:
         calls: list[JsonObject] = [
             {
                 "id": self._id(call.id),
                 "type": "function",
                 "function": {"name": self._name_of(call.name, call.namespace), "arguments": call.arguments},
             }
-            for call in turn.calls
+            for call in past
         ]
         if self._rules.replay_extras:
-            self._add_extras(calls, turn.calls)
+            self._add_extras(calls, past)
         return calls
 
     def _add_extras(self, calls: list[JsonObject], past: tuple[PastCall, ...]) -> None:
@@ -179,17 +173,18 @@ class _Builder:
                 CompatibilityDecision(past[0].path, "degraded", reason, code="bridge.history.repaired")
             )
 
-    def _results(self, turn: Acted) -> None:
-        following: list[JsonObject] = []
-        for call, result in zip(turn.calls, turn.results, strict=True):
-            text, media = self._content.output(result.parts)
-            self.messages.append({"role": "tool", "tool_call_id": self._id(call.id), "content": text})
+    def _results(self, turn: Acted, calls: tuple[PastCall, ...]) -> None:
+        following: list[Fitted] = []
+        for call, result in zip(calls, turn.results, strict=True):
+            inside, media = self._fitter.result(result.parts)
+            content = write_content(inside)
+            self.order.add({"role": "tool", "tool_call_id": self._id(call.id), "content": content}, result.path)
             if media:
                 name = self._name_of(call.name, call.namespace)
-                following += [text_part(f"[from the output of `{name}`]"), *media]
+                following += [Words(f"[from the output of `{name}`]"), *media]
         if following:
             self._heard_user = True
-            self.messages.append({"role": "user", "content": following})
+            self.order.add({"role": "user", "content": write_parts(following)}, turn.results[-1].path)
 
     def _name_of(self, name: str, namespace: str | None) -> str:
         return name_past_call(name, namespace, self._identities)

@@ -7,75 +7,50 @@ gets none, and that is no loss: such models expect to think afresh.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history.replay import DETAILS, EMPTY, UNWANTED, leave_out, tell_summarised, wants_reasoning
 from isthmus.bridge.types.history import Acted, Thought
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
 
-_DETAILS: Final = "reasoning_details"
-_EMPTY: Final = "it holds no reasoning to replay"
-
 
 class Replay(NamedTuple):
     fields: JsonObject
     chunk: JsonObject | None = None
-    done: bool = False
-    """Whether real reasoning went back."""
 
 
 def replay_reasoning(
     turn: Acted, rules: MessageRules, *, thinking: bool, decisions: list[CompatibilityDecision]
 ) -> Replay:
-    fields = _message_extras(turn.thoughts, rules.replay_extras)
-    if rules.replay == "never" or (rules.replay == "tool_turns" and not turn.calls):
-        _leave_out(turn.thoughts, "the model does not want past reasoning back here", decisions)
+    thoughts = turn.thoughts
+    fields = _message_extras(thoughts, rules.replay_extras)
+    if not wants_reasoning(turn, rules):
+        leave_out(thoughts, UNWANTED, decisions)
         return Replay(fields)
-    if rules.replay_details and (details := _details(turn.thoughts, decisions)):
-        fields[_DETAILS] = details
-        return Replay(fields, done=True)
-    text = _text(turn.thoughts, decisions)
-    done = bool(text)
-    if not done and turn.calls and thinking and rules.replay_placeholder is not None:
+    if rules.replay_details and (details := _details(thoughts, decisions)):
+        fields[DETAILS] = details
+        return Replay(fields)
+    text = _text(thoughts, decisions)
+    if not text and turn.results and thinking and rules.replay_placeholder is not None:
         text = rules.replay_placeholder
         reason = "the reasoning of this tool turn is gone; the provider insists on the field and gets a placeholder"
         decisions.append(CompatibilityDecision(turn.path, "degraded", reason, code="bridge.history.repaired"))
-    elif not done:
+    elif not text:
         return Replay(fields)
     if rules.replay_chunks:
         chunk = {"type": "thinking", "thinking": [{"type": "text", "text": text}], "closed": True}
-        return Replay(fields, chunk, done)
+        return Replay(fields, chunk)
     fields[rules.replay_field] = text
-    return Replay(fields, done=done)
-
-
-def leave_out_unfinished(turn: Acted, rules: MessageRules, decisions: list[CompatibilityDecision]) -> None:
-    """A turn that broke off while thinking said and did nothing: there is no message to carry its reasoning."""
-    reason = "the model neither said nor called anything after this reasoning"
-    for thought in turn.thoughts:
-        if thought.text and rules.replay != "never":
-            decisions.append(CompatibilityDecision(thought.path, "ignored", reason, code="bridge.item.ignored"))
-        else:
-            decisions.append(CompatibilityDecision(thought.path, "supported", reason))
-
-
-def _leave_out(
-    thoughts: tuple[Thought, ...] | list[Thought], reason: str, decisions: list[CompatibilityDecision]
-) -> None:
-    decisions.extend(CompatibilityDecision(thought.path, "supported", reason) for thought in thoughts)
+    return Replay(fields)
 
 
 def _text(thoughts: tuple[Thought, ...], decisions: list[CompatibilityDecision]) -> str:
-    _leave_out([thought for thought in thoughts if not thought.text], _EMPTY, decisions)
-    reason = "only the summary of this reasoning came back; it was sent in its place"
-    decisions.extend(
-        CompatibilityDecision(thought.path, "degraded", reason, code="bridge.item.degraded")
-        for thought in thoughts
-        if thought.text and thought.summarised
-    )
+    leave_out([thought for thought in thoughts if not thought.text], EMPTY, decisions)
+    tell_summarised(thoughts, decisions)
     return "\n".join(thought.text for thought in thoughts if thought.text)
 
 
@@ -84,19 +59,19 @@ def _details(thoughts: tuple[Thought, ...], decisions: list[CompatibilityDecisio
     whole: list[object] = []
     without: list[Thought] = []
     for thought in thoughts:
-        details = thought.extras.get(_DETAILS)
+        details = thought.extras.get(DETAILS)
         if isinstance(details, list) and details:
             whole.extend(details)
         else:
             without.append(thought)
     if whole:
-        reason = f"the provider takes its own `{_DETAILS}` of this turn back; plain reasoning cannot stand beside it"
+        reason = f"the provider takes its own `{DETAILS}` of this turn back; plain reasoning cannot stand beside it"
         decisions.extend(
             CompatibilityDecision(thought.path, "ignored", reason, code="bridge.item.ignored")
             for thought in without
             if thought.text
         )
-        _leave_out([thought for thought in without if not thought.text], _EMPTY, decisions)
+        leave_out([thought for thought in without if not thought.text], EMPTY, decisions)
     return whole
 
 

@@ -1,4 +1,4 @@
-"""Decisions and messages → the Chat Completions body. It carries out; it never looks at capabilities.
+"""A plan and its history → the Chat Completions body. It carries out; it never looks at capabilities.
 
 The body is byte-stable: the same plan always gives the same keys in the same order, so that the
 provider's prompt cache stays warm.
@@ -6,44 +6,50 @@ provider's prompt cache stays warm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.dialects.chat.messages import build_messages
+from isthmus.bridge.dialects.chat.order import MessageOrder
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.types.contract import OutputContract
-from isthmus.bridge.types.tools import ToolPlan
+from isthmus.bridge.types.history import History
+from isthmus.bridge.types.plan import Plan, Written
 from isthmus.protocol.json import JsonObject
 
 
-def build_chat_request(
-    model: str,
-    messages: Sequence[JsonObject],
-    tools: ToolPlan,
-    contract: OutputContract,
-    decisions: Iterable[CompatibilityDecision],
-    extra_body: Mapping[str, Any],
-) -> JsonObject:
+def write(history: History, plan: Plan) -> Written:
     """The exact body that goes upstream."""
-    body: JsonObject = {"model": model, "messages": list(messages)}
-    if tools.declarations:
-        body["tools"] = render_provider_tool_declarations(tools.declarations)
-        choice = render_provider_tool_choice(tools.choice)
+    built = build_messages(
+        history,
+        rules=plan.rules,
+        identities=plan.tools.identities,
+        instructions=plan.instructions,
+        preamble=plan.preamble,
+        thinking=plan.compatibility.thinking,
+    )
+    body: JsonObject = {"model": plan.target.model, "messages": built.messages}
+    if plan.tools.declarations:
+        body["tools"] = render_provider_tool_declarations(plan.tools.declarations)
+        choice = render_provider_tool_choice(plan.tools.choice)
         if choice is not None:
             body["tool_choice"] = choice
-    if contract.send is not None:
-        body["response_format"] = _response_format(contract.send)
-    return deep_merge(body, *(decision.sends for decision in decisions if decision.sends), extra_body)
+    if plan.contract.send is not None:
+        body["response_format"] = _response_format(plan.contract.send)
+    return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), built.decisions)
 
 
-def ask_again_chat(body: JsonObject, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it."""
-    messages = list(body["messages"])
+def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
+    """The same request, with each failed answer and the words that ask for a better one behind it.
+
+    An answer without a word is not sent back: many providers refuse an assistant message that is empty.
+    """
+    order = MessageOrder(plan.rules, plan.body["messages"])
     for answer, words in said:
-        messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": words}]
-    return {**body, "messages": messages}
+        if answer:
+            order.add({"role": "assistant", "content": answer})
+        order.add({"role": "user", "content": words})
+    return {**plan.body, "messages": order.messages}
 
 
 def _response_format(send: JsonObject) -> JsonObject:

@@ -1,9 +1,9 @@
 """Client tools ↔ Codex dynamic tools.
 
-In: function tools in Chat or Responses shape, and a tool choice. Out: `dynamicTools` entries for thread
-start and a map that gives each tool its own name back. Codex knows no tool choice, so a choice is carried
-out here by offering less: `none` offers nothing, a forced tool offers only itself. A tool that shares its
-name with a Codex built-in would be accepted and then silently shadowed, so such names never leave.
+In: function tools in Chat shape, and a tool choice. Out: the tools that a thread is born with, and the way back.
+Codex knows no tool choice, so a choice is carried out here by offering less: `none` offers nothing, a forced tool
+offers only itself. A tool that shares its name with a Codex built-in would be accepted and then silently shadowed,
+so such names never leave.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 MAX_NAME: Final = 128
@@ -68,42 +67,26 @@ CODEX_TOOL_NAMES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DynamicTools:
-    """What Codex is told, how its names lead back to the client's, and what could not be said."""
+    """What Codex is told, and how its names lead back to the client's."""
 
     tools: tuple[JsonObject, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     """Codex name → client name, for every tool in `tools`."""
-    skipped: tuple[str, ...] = ()
-    """Paths of tools that are not functions (`tools[2]`): the planner must have dealt with them."""
 
 
-def build_dynamic_tools(tools: Sequence[Mapping[str, Any]] | None, tool_choice: Any = "auto") -> list[JsonObject]:
-    """Function tools as `{name, description, inputSchema}`; a tool without a description has none here."""
-    return list(plan_dynamic_tools(tools, tool_choice).tools)
-
-
-def plan_dynamic_tools(tools: Sequence[Mapping[str, Any]] | None, tool_choice: Any = "auto") -> DynamicTools:
-    """The same, with the map that restores names on the way back."""
-    functions: list[tuple[str, Mapping[str, Any]]] = []
-    skipped: list[str] = []
-    for index, tool in enumerate(tools or ()):
-        function = _function_of(tool)
-        name = None if function is None else function.get("name")
-        if function is None:
-            skipped.append(f"tools[{index}]")
-        elif not isinstance(name, str) or not name:
-            raise RequestRefused(
-                f"`tools[{index}]` has no `name`; give each function tool one", param=f"tools[{index}].name"
-            )
-        else:
-            functions.append((name, function))
-    chosen = _apply_choice(functions, tool_choice)
-    codex_names = assign_names([name for name, _ in chosen])
-    return DynamicTools(
-        tools=tuple(_declare(codex_names[name], function) for name, function in chosen),
-        names={codex_names[name]: name for name, _ in chosen},
-        skipped=tuple(skipped),
-    )
+def build_dynamic_tools(
+    definitions: Iterable[Mapping[str, Any]],
+    tool_choice: str | Mapping[str, Any] | None = "auto",
+    names: Mapping[str, str] | None = None,
+) -> list[JsonObject]:
+    """Function tools as `{name, description, inputSchema}`; `names` are those that Codex knows them by."""
+    functions = [tool["function"] for tool in definitions]
+    if tool_choice == "none":
+        return []
+    if isinstance(tool_choice, Mapping):
+        forced = tool_choice["function"]["name"]
+        functions = [function for function in functions if function["name"] == forced]
+    return [_declare(function, names or {}) for function in functions]
 
 
 def assign_names(names: Iterable[str]) -> dict[str, str]:
@@ -160,51 +143,8 @@ def build_older_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success
     return {"output": output, "success": success}
 
 
-def _function_of(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The function inside a Chat-shaped tool, or the Responses-shaped tool itself."""
-    if tool.get("type", "function") != "function":
-        return None
-    inner = tool.get("function")
-    return inner if isinstance(inner, Mapping) else tool
-
-
-def _apply_choice(
-    functions: list[tuple[str, Mapping[str, Any]]], tool_choice: Any
-) -> list[tuple[str, Mapping[str, Any]]]:
-    match tool_choice:
-        case None | "auto" | "required":
-            return functions
-        case "none":
-            return []
-        case {"type": "allowed_tools", **rest}:
-            inner = rest.get("allowed_tools")
-            allowed: Any = (inner if isinstance(inner, Mapping) else rest).get("tools")
-            wanted = {_choice_name(entry) for entry in allowed or ()}
-            return [pair for pair in functions if pair[0] in wanted]
-        case {"type": "function"}:
-            name = _choice_name(tool_choice)
-            forced = [pair for pair in functions if pair[0] == name]
-            if not forced:
-                raise RequestRefused(
-                    f"`tool_choice` names `{name}`, which is not among `tools`; add it or choose another",
-                    param="tool_choice",
-                )
-            return forced
-        case _:
-            raise RequestRefused(
-                "`tool_choice` must be `none`, `auto`, `required`, a function or `allowed_tools` for this provider",
-                param="tool_choice",
-            )
-
-
-def _choice_name(choice: Mapping[str, Any]) -> str:
-    inner = choice.get("function")
-    source = inner if isinstance(inner, Mapping) else choice
-    return str(source.get("name") or "")
-
-
-def _declare(name: str, function: Mapping[str, Any]) -> JsonObject:
-    declared: JsonObject = {"name": name}
+def _declare(function: Mapping[str, Any], names: Mapping[str, str]) -> JsonObject:
+    declared: JsonObject = {"name": names.get(function["name"], function["name"])}
     if function.get("description") is not None:
         declared["description"] = function["description"]
     parameters = function.get("parameters")

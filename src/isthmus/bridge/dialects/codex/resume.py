@@ -3,7 +3,8 @@
 In: bodies as `build` makes them, and what was answered. Out: short keys. A thread is only ever continued by a
 request whose visible past is exactly what that thread has seen, so a thread can be neither mixed up nor reached
 by somebody who does not already hold the whole conversation. Anything else (an edited message, other tools, a
-branch) begins a new thread with the history it brings along: dearer, never wrong.
+branch) begins a new thread with the history it brings along: dearer, never wrong. Reasoning does not count: a client
+may send it back or not, and the thread remembers its own; nor does how the assistant's words were cut into messages.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Outputs:
     """A request that only answers tool calls: the key of the turn that waits for them, and the answers."""
 
     key: str
-    outputs: Mapping[str, str]
+    outputs: Mapping[str, str | list[JsonObject]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Continuation:
 
 def read_outputs(body: JsonObject) -> Outputs | None:
     """The answers at the very end of the history, if nothing else is new and each call has its own."""
-    history = body.get("history", ())
+    history = _visible(body.get("history", ()))
     if body["input"] or not history:
         return None
     end = _skip_back(history, len(history), "function_call_output")
@@ -60,7 +61,7 @@ def read_outputs(body: JsonObject) -> Outputs | None:
 
 def read_continuation(body: JsonObject) -> Continuation | None:
     """What follows the assistant's last words; `None` where it last called tools, or never spoke."""
-    history = body.get("history", ())
+    history = _visible(body.get("history", ()))
     for index in range(len(history) - 1, -1, -1):
         if _is_speech(history[index]):
             return Continuation(_digest("said", history[: index + 1]), tuple(history[index + 1 :]))
@@ -71,7 +72,7 @@ def read_continuation(body: JsonObject) -> Continuation | None:
 
 def waiting_key(past: Sequence[JsonObject], call_ids: Sequence[str]) -> str:
     """A turn that saw `past` and waits for the outputs of these calls."""
-    return _digest("waits", past, sorted(call_ids))
+    return _digest("waits", _visible(past), sorted(call_ids))
 
 
 def past_of(body: JsonObject) -> list[JsonObject]:
@@ -84,8 +85,7 @@ def past_of(body: JsonObject) -> list[JsonObject]:
 
 def said_key(body: JsonObject, text: str) -> str:
     """A thread that saw this body's past and answered it with `text`."""
-    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-    return _digest("said", [*past_of(body), answer])
+    return _digest("said", _visible([*past_of(body), _speech(text)]))
 
 
 def thread_head(body: JsonObject) -> str:
@@ -96,6 +96,29 @@ def thread_head(body: JsonObject) -> str:
 def turn_head(body: JsonObject) -> str:
     """Two bodies with the same head can share a turn."""
     return _digest(*(body.get(name) for name in (*_THREAD_FIELDS, *_TURN_FIELDS)))
+
+
+def _visible(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """The items without reasoning, and words that the assistant spoke in a row as one message."""
+    seen: list[JsonObject] = []
+    for item in items:
+        if item["type"] == "reasoning":
+            continue
+        if not _is_speech(item):
+            seen.append(item)
+        elif seen and _is_speech(seen[-1]):
+            seen[-1] = _speech(_text(seen[-1]) + _text(item))
+        else:
+            seen.append(_speech(_text(item)))
+    return seen
+
+
+def _speech(text: str) -> JsonObject:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def _text(item: JsonObject) -> str:
+    return "".join(part["text"] for part in item["content"])
 
 
 def _skip_back(items: Sequence[JsonObject], end: int, kind: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from isthmus.bridge.merge import deep_merge
 from isthmus.protocol.json import JsonObject
 
 Approval = Literal["untrusted", "on-request", "never"]
@@ -81,7 +82,7 @@ def build_thread_start_params(
     ephemeral: bool = True,
 ) -> JsonObject:
     """`thread/start`: the only newer method that carries tools. Raw events give verbatim arguments and usage."""
-    merged = merge_config(MODEL_ONLY_CONFIG, config or {}) if model_only else dict(config or {})
+    merged = deep_merge(MODEL_ONLY_CONFIG, config or {}) if model_only else dict(config or {})
     params: JsonObject = _given(
         model=model,
         modelProvider=model_provider,
@@ -201,16 +202,6 @@ def complete_tool(tool: Mapping[str, Any]) -> JsonObject:
         "description": tool.get("description") or "",
         "inputSchema": schema if isinstance(schema, Mapping) and schema else _EMPTY_SCHEMA,
     }
-
-
-def merge_config(base: Mapping[str, Any], over: Mapping[str, Any]) -> JsonObject:
-    """`over` wins, table by table."""
-    merged: JsonObject = dict(base)
-    for key, value in over.items():
-        known = merged.get(key)
-        both = isinstance(known, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge_config(known, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 def _given(**fields: Any) -> JsonObject:

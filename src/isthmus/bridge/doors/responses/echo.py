@@ -1,24 +1,27 @@
 """The request's own fields as a Response shows them: the values that took effect, defaults filled in.
 
-Required-nullable fields are always there (`null` if nothing); optional ones are left out, never `null`.
+Required-nullable fields are always there (`null` if nothing); optional ones are left out, never `null`. A setting
+that was changed shows what was sent, one that was left out its default. What the client gets by other means stays as
+it was asked for: a format and a tool choice are held to by the bridge itself, labels are kept by the host.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from isthmus.bridge.capabilities import EFFORTS
+from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_tool
 from isthmus.protocol.json import JsonObject
 
 
-def echo_request(request: Request, *, instructions: str | None = None) -> JsonObject:
-    """Everything that a Response repeats of its request."""
-    body = request.body
-    text = body.get("text") or {}
+def echo_request(request: Request, made: CompatibilityPlan) -> JsonObject:
+    """Everything that a Response repeats of its request; `made` are the decisions on its fields."""
+    body: JsonObject = {**request.body, **_changed(made)}
     echo: JsonObject = {
         "previous_response_id": body.get("previous_response_id"),
-        "instructions": body.get("instructions") if instructions is None else instructions,
+        "instructions": body.get("instructions"),
         "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],
         "tool_choice": _echo_choice(body.get("tool_choice")),
         "parallel_tool_calls": _or(body.get("parallel_tool_calls"), True),
@@ -30,8 +33,8 @@ def echo_request(request: Request, *, instructions: str | None = None) -> JsonOb
         "frequency_penalty": _or(body.get("frequency_penalty"), 0.0),
         "top_logprobs": _or(body.get("top_logprobs"), 0),
         "truncation": _or(body.get("truncation"), "disabled"),
-        "text": _echo_text(dict(text)),
-        "reasoning": _echo_reasoning(body.get("reasoning")),
+        "text": _echo_text(body.get("text") or {}, made),
+        "reasoning": _echo_reasoning(body.get("reasoning"), made),
         "store": _or(body.get("store"), True),
         "background": _or(body.get("background"), False),
         "service_tier": _or(body.get("service_tier"), "default"),
@@ -43,6 +46,31 @@ def echo_request(request: Request, *, instructions: str | None = None) -> JsonOb
         echo["user"] = body.get("user")
     # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
     return echo
+
+
+_SETTINGS: Final = (
+    "parallel_tool_calls",
+    "max_tool_calls",
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+    "truncation",
+    "store",
+    "background",
+    "service_tier",
+)
+
+
+def _changed(made: CompatibilityPlan) -> JsonObject:
+    """Settings that took effect otherwise than asked; `None`: not at all."""
+    return {
+        decision.path: decision.effective_value if decision.action == "degraded" else None
+        for decision in made.decisions
+        if decision.action in ("degraded", "ignored") and decision.path in _SETTINGS
+    }
 
 
 def _or(value: Any, default: Any) -> Any:
@@ -64,25 +92,39 @@ def _echo_choice(choice: Any) -> Any:
     return choice
 
 
-def _echo_text(text: JsonObject) -> JsonObject:
+def _echo_text(text: JsonObject, made: CompatibilityPlan) -> JsonObject:
     given = text.get("format") or {"type": "text"}
     if given.get("type") == "json_schema":
         given = {"description": None, "schema": None, "strict": False, **given}
         given["strict"] = bool(given["strict"])
     echoed: JsonObject = {"format": given}
-    if text.get("verbosity") is not None:
-        echoed["verbosity"] = text["verbosity"]
+    verbosity = _in_effect(made, "text.verbosity", text.get("verbosity"))
+    if verbosity is not None:
+        echoed["verbosity"] = verbosity
     return echoed
+
+
+def _in_effect(made: CompatibilityPlan, path: str, asked: Any) -> Any:
+    decision = made.decision(path) if asked is not None else None
+    match decision.action if decision is not None else "supported":
+        case "ignored":
+            return None
+        case "degraded" if decision is not None:
+            return decision.effective_value
+    return asked
 
 
 # Efforts that the published schema does not list are shown as their nearest listed neighbour.
 _SHOWN_EFFORTS: Final = {"minimal": "low", "max": "xhigh", "ultra": "xhigh"}
 
 
-def _echo_reasoning(reasoning: Any) -> JsonObject | None:
+def _echo_reasoning(reasoning: Any, made: CompatibilityPlan) -> JsonObject | None:
     if not reasoning:
         return None
-    effort = reasoning.get("effort")
+    asked = reasoning.get("effort")
+    effort = _in_effect(made, "reasoning.effort", asked)
+    if effort is not None and effort not in EFFORTS:
+        effort = asked  # the vendor's own word (`enabled`) is none that a Response knows
     summary = reasoning.get("summary")
     # `none` is Codex's word for no summary; a Response says `null`.
     return {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}

@@ -1,0 +1,159 @@
+"""Turns → Responses items, in the order in which they happened: what native endpoints and Codex both take.
+
+In: a `History` and the plan. Out: input items. Thoughts, messages and calls stay apart and in place, an endpoint's
+own sealed reasoning goes back where it stood, and results follow the turn that made the calls. A dialect changes
+how a name, a role or a part is spelled, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history.fitting import Fitted, Fitter
+from isthmus.bridge.history.replay import (
+    UNWANTED,
+    is_unfinished,
+    leave_out,
+    leave_out_unfinished,
+    tell_summarised,
+    wants_reasoning,
+)
+from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.types.history import (
+    Acted,
+    Audio,
+    File,
+    Image,
+    Kept,
+    PastCall,
+    PastTurn,
+    Said,
+    Spoken,
+    Step,
+    Thought,
+    Words,
+    join_texts,
+)
+from isthmus.bridge.types.plan import Plan
+from isthmus.protocol.json import JsonObject
+
+
+class ItemWriter:
+    """One pass over the turns of one request."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.items: list[JsonObject] = []
+        self.decisions: list[CompatibilityDecision] = []
+        self.fitter = Fitter(plan.rules, self.name_of, self.decisions)
+        self._rules = plan.rules
+        self._identities = plan.tools.identities
+
+    def write(self, turns: Sequence[PastTurn]) -> None:
+        for turn in turns:
+            match turn:
+                case Said():
+                    self.say(turn)
+                case Acted():
+                    self._act(turn)
+                case Kept():
+                    self.items.append(dict(turn.item))
+
+    def say(self, said: Said) -> None:
+        if said.name:
+            reason = "messages carry no `name` here"
+            self.decisions.append(
+                CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
+            )
+        parts = self.fitter.fit(said.parts) if said.role == "user" else [Words(self.fitter.text(said.parts))]
+        self.items.append(message(self.role(said.role), [self.part(part) for part in parts]))
+
+    # How a dialect spells things
+
+    def name_of(self, name: str, namespace: str | None) -> str:
+        return name_past_call(name, namespace, self._identities)
+
+    def role(self, role: str) -> str:
+        return role
+
+    def part(self, part: Fitted) -> JsonObject:
+        match part:
+            case Words():
+                return {"type": "input_text", "text": part.text}
+            case Image():
+                return {"type": "input_image", "image_url": part.url, "detail": part.detail or "auto"}
+            case File() if part.video:
+                return {"type": "input_video", "video_url": part.data or part.url}
+            case File():
+                named = {"filename": part.name} if part.name else {}
+                return {"type": "input_file", **named, "file_data": part.data}
+            case Audio():
+                return {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}}
+
+    def spoken(self, words: Words) -> JsonObject:
+        if words.refusal:
+            return {"type": "refusal", "refusal": words.text}
+        return {"type": "output_text", "text": words.text, "annotations": [dict(each) for each in words.annotations]}
+
+    def call(self, call: PastCall) -> JsonObject:
+        name = self.name_of(call.name, call.namespace)
+        return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+
+    # Assistant turns
+
+    def _act(self, turn: Acted) -> None:
+        if is_unfinished(turn):
+            leave_out_unfinished(turn, self._rules, self.decisions)
+            return
+        answered: list[JsonObject] = []
+        for step in _in_order(turn.steps):
+            match step:
+                case Thought():
+                    self._think(step, wants_reasoning(turn, self._rules))
+                case Spoken():
+                    parts = step.parts or (Words(step.text),)
+                    item = message("assistant", [self.spoken(words) for words in parts])
+                    self.items.append({**item, "phase": step.phase} if step.phase and self._rules.phases else item)
+                case Kept():
+                    self.items.append(dict(step.item))
+                case PastCall():
+                    answered.append(self.call(step))
+                    self.items.append(answered[-1])
+        self._results(turn, answered)
+
+    def _think(self, thought: Thought, wanted: bool) -> None:
+        sealed = thought.extras.get(self._rules.replay_extras)
+        if sealed:
+            self.items += sealed if isinstance(sealed, list) else [sealed]
+        elif wanted and thought.text:
+            tell_summarised([thought], self.decisions)
+            content = [{"type": "reasoning_text", "text": thought.text}]
+            self.items.append({"type": "reasoning", "summary": [], "content": content})
+        else:
+            leave_out([thought], UNWANTED, self.decisions)
+
+    def _results(self, turn: Acted, answered: Sequence[JsonObject]) -> None:
+        following: list[Fitted] = []
+        for item, result in zip(answered, turn.results, strict=True):
+            inside, media = self.fitter.result(result.parts)
+            texts = [part.text for part in inside if isinstance(part, Words)]
+            whole = len(texts) == len(inside)
+            output = join_texts(texts) if whole else [self.part(part) for part in inside]
+            self.items.append({"type": f"{item['type']}_output", "call_id": item["call_id"], "output": output})
+            if media:
+                following += [Words(f"[from the output of `{item['name']}`]"), *media]
+        if following:
+            self.items.append(message("user", [self.part(part) for part in following]))
+
+
+def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Vendor state that came without a word of reasoning closes the turn it belongs to; the vendor wants it first."""
+    end = len(steps)
+    while end and isinstance(steps[end - 1], Thought):
+        end -= 1
+    begin = next((index for index, step in enumerate(steps) if not isinstance(step, Thought)), end)
+    return steps if end == len(steps) else (*steps[:begin], *steps[end:], *steps[begin:end])
+
+
+def message(role: str, content: list[JsonObject]) -> JsonObject:
+    return {"type": "message", "role": role, "content": content}

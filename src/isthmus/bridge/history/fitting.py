@@ -1,0 +1,198 @@
+"""The parts of a turn as one model can take them: what it cannot take becomes a short note, and a decision.
+
+In: parts and the model's message rules. Out: parts again, of which every one may be sent; a dialect only spells
+them. Base64 is never written into text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.types.history import Audio, File, FoundTools, Image, Part, Words, join_texts
+
+if TYPE_CHECKING:
+    from isthmus.bridge.capabilities import MessageRules
+
+NameOf = Callable[[str, str | None], str]
+"""A tool's own name and namespace → the name it has upstream."""
+Fitted = Words | Image | File | Audio
+"""A part that can be sent: a `File` with `video` set is a video, an `Image` has an address and a known detail."""
+
+_VIDEO_ENDINGS: Final = frozenset({"mp4", "avi", "mov", "mkv", "webm"})
+_IMAGE_ENDINGS: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp"})
+_TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
+_AUDIO_FORMATS: Final = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "": "wav"}
+_NO_ENDING: Final = "."
+_LONGEST_LABEL: Final = 500
+
+
+class Fitter:
+    """Fits the parts of one request's messages, and collects what had to be said about them."""
+
+    __slots__ = ("_decisions", "_name_of", "_rules")
+
+    def __init__(self, rules: MessageRules, name_of: NameOf, decisions: list[CompatibilityDecision]) -> None:
+        self._rules = rules
+        self._name_of = name_of
+        self._decisions = decisions
+
+    def fit(self, parts: Sequence[Part]) -> list[Fitted]:
+        """For a user message: each part in its place."""
+        return [part if type(part) is Words else self._fit(part) for part in parts]
+
+    def text(self, parts: Sequence[Part]) -> str:
+        """For a system message: text only."""
+        return join_texts(
+            self._omit(part, "a system message carries text only").text
+            if isinstance(part, Image | File | Audio)
+            else self._words(part).text
+            for part in parts
+        )
+
+    def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
+        """For a tool's result: what it carries itself, and the media that must follow in a user message."""
+        fitted = self.fit(parts)
+        if self._rules.tool_media or all(isinstance(part, Words) for part in fitted):
+            return fitted, []
+        inside: list[Fitted] = []
+        media: list[Fitted] = []
+        for part in fitted:
+            if isinstance(part, Words):
+                inside.append(part)
+            else:
+                media.append(part)
+                inside.append(Words(f"[{_kind(part)}: see the user message that follows]"))
+                reason = "a tool message carries text only; it was moved into the user message that follows"
+                self._decide(part.path, reason)
+        return inside, media
+
+    def _fit(self, part: Part) -> Fitted:
+        match part:
+            case Image():
+                return self._image(part)
+            case File():
+                return self._file(part)
+            case Audio():
+                return self._audio(part)
+            case _:
+                return self._words(part)
+
+    def _words(self, part: Words | FoundTools) -> Words:
+        if isinstance(part, Words):
+            return part
+        if not part.tools:
+            return Words("No tools found.")
+        lines = [f"- {self._name_of(tool.name, tool.namespace)}{_about(tool.description)}" for tool in part.tools]
+        return Words("\n".join(["These tools can be called now:", *lines]))
+
+    def _image(self, image: Image) -> Fitted:
+        rules = self._rules
+        if "image" not in rules.input:
+            return self._omit(image, "this model reads no images")
+        if not image.url:
+            return self._omit(image, "only images given by `image_url` can be sent")
+        if not rules.remote_images and not image.url.startswith("data:"):
+            return self._omit(image, "this provider takes images as data URLs only")
+        if image.detail in ("", "low", "high", "auto"):
+            return image
+        if image.detail == "original":
+            self._decide(f"{image.path}.detail", "`original` is not known upstream; `high` is the nearest")
+            return Image(image.path, image.url, "high")
+        self._decide(f"{image.path}.detail", f"`{image.detail}` is not known upstream; left to the provider")
+        return Image(image.path, image.url)
+
+    def _file(self, file: File) -> Fitted:
+        media, ending = _media_type(file.data), _ending(file.url)
+        if media.startswith("image/") or ending in _IMAGE_ENDINGS:
+            return self._image(Image(file.path, file.data or file.url, file.detail, file.file_id))
+        if media.startswith("audio/"):
+            return self._audio(Audio(file.path, file.data.partition(",")[2], media.rpartition("/")[2]))
+        if file.video or media.startswith("video/") or self._is_video_address(ending):
+            return self._video(file)
+        if "file" in self._rules.input and file.data:
+            return file
+        if (text := _decoded_text(file.data, media)) is not None:
+            self._decide(file.path, "this model reads no files; the text of the file was put in its place")
+            return Words(f"[file {_label(file) or 'without a name'}]\n{text}")
+        if "file" in self._rules.input:
+            return self._omit(file, "only files given by `file_data` can be sent")
+        return self._omit(file, "this model reads no files")
+
+    def _is_video_address(self, ending: str) -> bool:
+        """An address without an ending can only be a video where the model takes videos and no other files."""
+        if ending in _VIDEO_ENDINGS:
+            return True
+        return ending == _NO_ENDING and "video" in self._rules.input and "file" not in self._rules.input
+
+    def _video(self, file: File) -> Fitted:
+        if "video" not in self._rules.input:
+            return self._omit(file, "this model watches no videos")
+        if not (file.data or file.url):
+            return self._omit(file, "only videos given by address or data can be sent")
+        return File(file.path, file.name, file.data, file.url, detail=file.detail, video=True)
+
+    def _audio(self, audio: Audio) -> Fitted:
+        if "audio" not in self._rules.input:
+            return self._omit(audio, "this model hears no audio")
+        if not audio.data:
+            return self._omit(audio, "only audio given as data can be sent")
+        return Audio(audio.path, audio.data, _AUDIO_FORMATS.get(audio.format, audio.format))
+
+    def _omit(self, part: Image | File | Audio, why: str) -> Words:
+        self._decide(part.path, f"{why}; a note was put in its place")
+        label = _label(part)
+        return Words(f"[{_kind(part)} omitted: {label}; {why}]" if label else f"[{_kind(part)} omitted: {why}]")
+
+    def _decide(self, path: str, reason: str) -> None:
+        self._decisions.append(CompatibilityDecision(path, "degraded", reason, code="bridge.item.degraded"))
+
+
+def _kind(part: Part) -> str:
+    if isinstance(part, File) and (part.video or _media_type(part.data).startswith("video/")):
+        return "video"
+    return type(part).__name__.lower()
+
+
+def _label(part: Image | File | Audio) -> str:
+    """What a note may call the thing: its name, web address or id, never its data."""
+    name = part.name if isinstance(part, File) else ""
+    url = part.url if part.url.startswith(("http://", "https://")) else ""
+    file_id = "" if isinstance(part, Audio) else part.file_id
+    return " ".join(label[:_LONGEST_LABEL] for label in (name, url, file_id) if label)
+
+
+def _about(description: str) -> str:
+    """The first line of a description: the declaration of the tool holds the rest."""
+    first = description.strip().partition("\n")[0][:200]
+    return f": {first}" if first else ""
+
+
+def _media_type(data: str) -> str:
+    if not data.startswith("data:"):
+        return ""
+    return data[5:256].partition(",")[0].partition(";")[0].lower()
+
+
+def _ending(url: str) -> str:
+    """`mp4` of an address that ends so; empty where there is no address at all."""
+    if not url:
+        return ""
+    last = url.partition("?")[0].partition("#")[0].rpartition("/")[2]
+    return last.rpartition(".")[2].lower() if "." in last else _NO_ENDING
+
+
+def _decoded_text(data: str, media: str) -> str | None:
+    """The text inside a data URL of a text type."""
+    if not (media.startswith("text/") or media in _TEXT_TYPES):
+        return None
+    head, _, payload = data.partition(",")
+    if not head.endswith(";base64"):
+        return None
+    try:
+        return base64.b64decode(payload, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None

@@ -1,0 +1,36 @@
+"""Parts as a model can take them, whatever the dialect; how each is spelled is asked of the dialects."""
+
+from __future__ import annotations
+
+from isthmus.bridge.capabilities import MessageRules
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history.fitting import Fitter
+from isthmus.bridge.types.history import FoundTool, FoundTools, Image, Words
+
+SEES = frozenset({"image"})
+
+
+def fitter(decisions: list[CompatibilityDecision], rules: MessageRules) -> Fitter:
+    return Fitter(rules, lambda name, namespace: f"{namespace}__{name}" if namespace else name, decisions)
+
+
+def test_a_result_keeps_its_image_where_that_is_allowed() -> None:
+    decisions: list[CompatibilityDecision] = []
+    parts = (Words("Seen:"), Image("p", "https://x"))
+    inside, following = fitter(decisions, MessageRules(input=SEES, tool_media=True)).result(parts)
+    assert (inside, following, decisions) == (list(parts), [], [])
+
+
+def test_elsewhere_the_image_follows_and_the_result_says_so() -> None:
+    decisions: list[CompatibilityDecision] = []
+    parts = (Words("Seen:"), Image("p", "https://x"))
+    inside, following = fitter(decisions, MessageRules(input=SEES)).result(parts)
+    assert inside == [Words("Seen:"), Words("[image: see the user message that follows]")]
+    assert following == [parts[1]]
+    assert [d.path for d in decisions] == ["p"]
+
+
+def test_found_tools_are_told_by_the_names_they_have_upstream() -> None:
+    found = FoundTools((FoundTool("log", "git", "Shows the log.\nMore."),))
+    (words,) = fitter([], MessageRules()).fit([found])
+    assert words == Words("These tools can be called now:\n- git__log: Shows the log.")
