@@ -54,6 +54,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 repair_budget=config.plan.repair_budget,
                 max_chain=config.store.max_chain,
                 envelope_key=key,
+                keep_lessons=config.lessons.keep,
             ),
             now=time.time,
             new_id=new_id,

@@ -195,6 +195,7 @@ class LocalConnect:
             credential=_digest("\0".join([settings.api_key, *settings.api_keys])),
             strict=self._config.plan.strict,
             repair_budget=self._config.plan.repair_budget,
+            keep_lessons=self._config.lessons.keep,
         )
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:

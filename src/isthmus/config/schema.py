@@ -187,6 +187,14 @@ class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often a model may be asked again when its answer breaks the output format."""
 
 
+class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What servers teach about models of which nothing is known."""
+
+    keep: Seconds = 604_800.0
+    """How long a field that a server refused by name is left out for that model before it is tried again; 0: every
+    request tries it."""
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -207,4 +215,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     providers: Mapping[str, ProviderConfig] = {}
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
+    lessons: Lessons = Lessons()
     log: Log = Log()

@@ -9,6 +9,7 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
@@ -35,6 +36,11 @@ def plan_provider_tool_choice(
     supported = support.while_thinking if restricted and support.while_thinking is not None else support.supported
     identities = [plan.identity for plan in declarations if plan.identity is not None]
     resolve = _Resolver(identities, supported, " while the model thinks" if restricted else "")
+    plan = _resolve(choice, resolve)
+    return plan if support.sent else _leave_out(plan)
+
+
+def _resolve(choice: str | JsonObject | None, resolve: _Resolver) -> ToolChoicePlan:
     if isinstance(choice, dict):
         return resolve.object(choice)
     match choice:
@@ -45,6 +51,14 @@ def plan_provider_tool_choice(
         case "auto" | "required":
             return resolve.mode(choice)
     return _reject(f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool")
+
+
+def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:
+    """The same choice for a server that refuses the field: the list and the instruction make it."""
+    if plan.mode not in ("auto", "required", "named") or plan.decision is None:
+        return plan
+    reason = f"{plan.decision.reason}; the field itself is left out, because the server refuses it"
+    return replace(plan, mode="omit", decision=replace(plan.decision, reason=reason))
 
 
 def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.deltas import Failed
+from isthmus.bridge.dialects.chat.refused import describe, refused_field
 from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 
@@ -42,6 +43,7 @@ _OUR_REQUEST: Final = re.compile(
     r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja",
     re.IGNORECASE,
 )
+_MOST_TEXT: Final = 2000
 _WAIT: Final = re.compile(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
@@ -63,7 +65,10 @@ def upstream_failure(status: int, body: bytes, *, provider: str, retry_after: fl
         message = f"provider `{provider}` answered HTTP {status}"
     if retry_after is None and FAILURES[code].retry:
         retry_after = _told_delay(error) or told_wait(message)
-    return UpstreamFailed(message, code=code, status=status, retry_after=retry_after, metadata={"provider": provider})
+    metadata = {"provider": provider}
+    if code == "invalid_prompt" and (field := refused_field(error)) is not None:
+        metadata["refused"] = field  # the one who sent it on trust may ask again without it
+    return UpstreamFailed(message, code=code, status=status, retry_after=retry_after, metadata=metadata)
 
 
 def classify(words: str, status: int | None, said: str | None = None) -> str:
@@ -105,7 +110,8 @@ def _error_of(body: bytes) -> Any:
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        return ""
+        text = body[:_MOST_TEXT].decode("utf-8", "replace").strip()
+        return "" if text.startswith("<") else text  # a page of a proxy says nothing that its status does not
     if isinstance(decoded, list) and decoded:
         decoded = decoded[0]
     if isinstance(decoded, dict):
@@ -119,7 +125,7 @@ def _words(error: Any) -> tuple[str, str, int | None]:
         return error[:2000], error[:2000], None
     if not isinstance(error, dict):
         return "", "", None
-    message = _message(error)
+    message = describe(error)
     code = error.get("code")
     quotas = [quota for detail in _details(error) for quota in _violated(detail)]
     words = " ".join(str(part) for part in (message, code, error.get("type"), *quotas) if part is not None)[:4000]
@@ -134,14 +140,6 @@ def _code(error: Any) -> str | None:
     return next(
         (said for name in ("code", "type") if isinstance(said := error.get(name), str) and said in FAILURES), None
     )
-
-
-def _message(error: JsonObject) -> str:
-    for field in ("message", "msg", "detail", "error"):
-        value = error.get(field)
-        if isinstance(value, str) and value:
-            return value
-    return ""
 
 
 def _details(error: Any) -> list[JsonObject]:
