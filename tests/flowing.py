@@ -20,11 +20,20 @@ FULL = "full/gpt-4o"
 DEEPSEEK = "deepseek/deepseek-v4-pro"
 """Knows `json_object` only, and thinks when asked to."""
 PLAIN = "plain/some-model"
-"""A server of which nothing special is known."""
+"""A server that is known to take nothing special: no formats, no images, no forced choice."""
 ZHIPU = "zhipu/glm-5"
 """Searches the web itself."""
 PROVIDERS = {"full": "openai", "deepseek": "deepseek", "plain": "openai-compatible", "zhipu": "zhipu"}
 """Provider names in the configuration, and the provider files they use."""
+
+
+_PLAIN_FACTS = """
+[providers.plain.models."*"]
+tool_choice = { supported = ["auto"] }
+response_formats = { supported = ["text"] }
+parameters = { parallel_tool_calls = false }
+messages = { input = [] }
+"""
 
 
 class Flow(Talk):
@@ -90,7 +99,8 @@ def running_flow(
             for name, uses in PROVIDERS.items()
         )
         models = f'[models]\ndemo = false\ndefault = "{PLAIN}"\n[models.aliases]\n"gpt-alias" = "{DEEPSEEK}"\n'
-        toml = f'{models}{providers}[store]\nurl = "{url}"\n{keep}\n[log]\nlevel = "error"\n{_with_port(extra)}'
+        store_and_log = f'[store]\nurl = "{url}"\n{keep}\n[log]\nlevel = "error"\n'
+        toml = f"{models}{providers}{_PLAIN_FACTS}{store_and_log}{_with_port(extra)}"
         gateway = stack.enter_context(running_gateway_server(toml))
         flow = Flow(gateway, upstream, database)
         yield flow

@@ -13,13 +13,15 @@
             RateLimited, Overloaded, UpstreamTimedOut, UpstreamUnreachable (worth another try)
 
 Every one of them has `code`, `retryable`, `retry_after`, `provider`, `status` and `request_id`.
-Anything else that rises is our own bug. Our own HTTP statuses are not known here: `server/errors.py` maps codes.
+Anything else that rises is our own bug. What a code means to everybody who has to act on it stands in `FAILURES`, the
+one table: dialects read upstream statuses by it, retries and pools decide by it, the server answers by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 # The names are those of the seeds; the values are what travels in `error.code` and in logs.
 BRIDGE_REQUEST_UNSUPPORTED_PARAMETER = "bridge.request.unsupported_parameter"
@@ -31,12 +33,34 @@ BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
 SCHEMA_TOO_LARGE = "schema_too_large"
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a failure means: one row of `FAILURES`."""
+
+    status: int
+    """The HTTP status of our own answer."""
+    turn: Literal["caller", "provider", "operator"]
+    """Who can do something about it."""
+    retry: bool = False
+    """Whether the same request may well succeed here a moment later."""
+    elsewhere: bool = False
+    """Whether another key or place of the same provider may do better at once."""
+    eject: bool = False
+    """Whether it says that the place is sick, so that others are used meanwhile."""
+    final: bool = False
+    """Whether asking again is useless however long one waits: somebody has to change something first."""
+    codex: Literal["as it is", "in the stream", "as a refusal"] = "as it is"
+    """How Codex must be told so that it does the right thing (see `server/codex_client.py`)."""
+    upstream: tuple[int, ...] = ()
+    """Statuses of a provider that stand for it."""
+
+
 class IsthmusError(Exception):
     """Base of all: a message for a person, a code for a program, and the facts around it."""
 
     default_code = "error"
-    retryable = False
-    """Whether the same request may well succeed a moment later."""
+    default_meaning = Meaning(500, "operator")
+    """What a code means that has no row in the table."""
     retry_after: float | None = None
     """Seconds that the provider asked us to wait."""
     status: int | None = None
@@ -57,6 +81,15 @@ class IsthmusError(Exception):
         self.metadata: Mapping[str, Any] = dict(metadata or {})
 
     @property
+    def meaning(self) -> Meaning:
+        return FAILURES.get(self.code, self.default_meaning)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may well succeed a moment later."""
+        return self.meaning.retry
+
+    @property
     def provider(self) -> str | None:
         """The provider that it is about."""
         return self.metadata.get("provider")
@@ -71,6 +104,7 @@ class RequestRefused(IsthmusError):
     """The caller can fix this: it says which field, and what to do next."""
 
     default_code = "invalid_request"
+    default_meaning = Meaning(400, "caller", final=True)
 
 
 class ConfigError(IsthmusError):
@@ -103,7 +137,6 @@ class UpstreamFailed(IsthmusError):
     """The provider failed us: `code` is one that clients know (`server_error`, `rate_limit_exceeded` …)."""
 
     default_code = "server_error"
-    retryable = True
 
     def __init__(
         self,
@@ -118,50 +151,48 @@ class UpstreamFailed(IsthmusError):
         self.status = status
         self.retry_after = retry_after
 
+    @property
+    def meaning(self) -> Meaning:
+        """A code of a vendor's own means what its status means."""
+        return FAILURES.get(self.code) or FAILURES[code_of_status(self.status)]
+
 
 class OutputInvalid(UpstreamFailed):
     """The model's answer does not keep the output contract that the request made binding."""
 
     default_code = BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
-    retryable = False
 
 
 class OutputUnchecked(UpstreamFailed):
     """Whether the answer keeps the output contract could not be found out within the limits of the gateway."""
 
     default_code = BRIDGE_RESPONSE_OUTPUT_UNCHECKED
-    retryable = False
 
 
 class CredentialsRefused(UpstreamFailed):
     """The key is wrong, spent or not allowed to do this."""
 
     default_code = "upstream_unauthorized"
-    retryable = False
 
 
 class ModelNotFound(UpstreamFailed):
     default_code = "model_not_found"
-    retryable = False
 
 
 class PromptRefused(UpstreamFailed):
     """The provider calls the request itself wrong."""
 
     default_code = "invalid_prompt"
-    retryable = False
 
 
 class ContextTooLong(UpstreamFailed):
     default_code = "context_length_exceeded"
-    retryable = False
 
 
 class QuotaSpent(UpstreamFailed):
     """No money or quota left: waiting a moment does not help."""
 
     default_code = "insufficient_quota"
-    retryable = False
 
 
 class RateLimited(UpstreamFailed):
@@ -180,43 +211,49 @@ class UpstreamUnreachable(UpstreamFailed):
     default_code = "upstream_unreachable"
 
 
-_BY_STATUS: Final[Mapping[int, type[UpstreamFailed]]] = {
-    400: PromptRefused,
-    401: CredentialsRefused,
-    403: CredentialsRefused,
-    404: ModelNotFound,
-    408: UpstreamTimedOut,
-    409: RateLimited,
-    413: ContextTooLong,
-    422: PromptRefused,
-    429: RateLimited,
-    503: Overloaded,
-    504: UpstreamTimedOut,
-    529: Overloaded,
+def _passing(status: int, *upstream: int) -> Meaning:
+    """May be gone in a moment, and says something about the place rather than about the request."""
+    return Meaning(status, "provider", retry=True, elsewhere=True, eject=True, upstream=upstream)
+
+
+FAILURES: Final[Mapping[str, Meaning]] = {
+    # the caller's turn
+    "foreign_origin": Meaning(403, "caller", final=True),
+    "response_not_found": Meaning(404, "caller", final=True),
+    "previous_response_not_found": Meaning(404, "caller", final=True),
+    "not_found": Meaning(404, "caller", final=True),
+    "method_not_allowed": Meaning(405, "caller", final=True),
+    "request_timeout": Meaning(408, "caller"),
+    "previous_response_not_finished": Meaning(409, "caller"),
+    "payload_too_large": Meaning(413, "caller", final=True),
+    "upgrade_required": Meaning(426, "caller", final=True),
+    # the provider's turn
+    "context_length_exceeded": Meaning(400, "provider", final=True, codex="in the stream", upstream=(413,)),
+    "invalid_prompt": Meaning(400, "provider", final=True, upstream=(400, 422)),
+    "model_not_found": Meaning(404, "provider", final=True, codex="as a refusal", upstream=(404,)),
+    "insufficient_quota": Meaning(429, "provider", elsewhere=True, eject=True, final=True, upstream=(402,)),
+    # A conflict is a lock that somebody else holds: the SDKs wait and ask again, as they do for a 429.
+    "rate_limit_exceeded": _passing(429, 429, 409),
+    "upstream_unauthorized": Meaning(
+        502, "provider", elsewhere=True, eject=True, final=True, codex="as a refusal", upstream=(401, 403)
+    ),
+    "upstream_unreachable": _passing(502),
+    "server_error": _passing(502),
+    # The model was asked again already, as often as the settings allow.
+    BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT: Meaning(502, "provider", final=True, codex="as a refusal"),
+    BRIDGE_RESPONSE_OUTPUT_UNCHECKED: Meaning(502, "provider", final=True, codex="as a refusal"),
+    "server_is_overloaded": _passing(503, 503, 529),
+    "upstream_timeout": _passing(504, 504, 408),
+    # the operator's turn
+    "store_unavailable": Meaning(503, "operator"),
+    "draining": Meaning(503, "operator"),
+    "workers_busy": Meaning(503, "operator", retry=True),
+    "work_failed": Meaning(500, "operator"),
 }
+"""Code → what it means. Every table of failures elsewhere is read off this one."""
 
-
-def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFailed:
-    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is.
-
-    The code comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money.
-    """
-    if type(failure) is not UpstreamFailed:
-        return failure
-    kind = _BY_CODE.get(failure.code)
-    if kind is None and failure.status is not None:
-        kind = _BY_STATUS.get(failure.status)
-    metadata = dict(failure.metadata)
-    if provider is not None:
-        metadata.setdefault("provider", provider)
-    # A code that only says "it failed" gives way to the one that its status stands for.
-    code = failure.code if kind is None or failure.code != "server_error" else kind.default_code
-    return (kind or UpstreamFailed)(
-        failure.message, code=code, status=failure.status, retry_after=failure.retry_after, metadata=metadata
-    )
-
-
-_BY_CODE: Final[Mapping[str, type[UpstreamFailed]]] = {
+_BY_STATUS: Final = {status: code for code, meaning in FAILURES.items() for status in meaning.upstream}
+_KINDS: Final[Mapping[str, type[UpstreamFailed]]] = {
     kind.default_code: kind
     for kind in (
         OutputInvalid,
@@ -232,3 +269,26 @@ _BY_CODE: Final[Mapping[str, type[UpstreamFailed]]] = {
         UpstreamUnreachable,
     )
 }
+
+
+def code_of_status(status: int | None) -> str:
+    """What a provider's bare status says: any other 4xx calls the request wrong, the rest is the server's trouble."""
+    if status is None:
+        return "server_error"
+    return _BY_STATUS.get(status) or ("invalid_prompt" if 400 <= status < 500 else "server_error")
+
+
+def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFailed:
+    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is.
+
+    The code comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code
+    that only says "it failed" gives way to the one that its status stands for.
+    """
+    if type(failure) is not UpstreamFailed:
+        return failure
+    metadata = dict(failure.metadata)
+    if provider is not None:
+        metadata.setdefault("provider", provider)
+    code = failure.code if failure.code != "server_error" else code_of_status(failure.status)
+    kind = _KINDS.get(code) or _KINDS.get(code_of_status(failure.status), UpstreamFailed)
+    return kind(failure.message, code=code, status=failure.status, retry_after=failure.retry_after, metadata=metadata)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
     from isthmus.bridge.jobs import Job, Result
     from isthmus.bridge.types.contract import OutputContract
+    from isthmus.bridge.types.lesson import Lesson
     from isthmus.bridge.types.plan import Plan
     from isthmus.protocol.json import JsonObject
 
@@ -202,6 +203,15 @@ class Store(Protocol):
 
     async def unfinished(self) -> list[StoredResponse]:
         """Responses of every owner that are queued or in progress: right after a start, what a crash left."""
+
+    async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
+        """Keep a lesson; a later one on the same value of the same field of the same model takes its place.
+
+        Lessons from before `since` go, and beyond `most` of them the oldest.
+        """
+
+    async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
+        """What was learned about a model since then, oldest first."""
 
     async def stats(self) -> StoreStats: ...
 

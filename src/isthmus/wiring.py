@@ -61,6 +61,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 max_chain=config.store.max_chain,
                 envelope_key=key,
                 bounds=schema_bounds(config.checks),
+                keep_lessons=config.lessons.keep,
             ),
             now=time.time,
             new_id=new_id,

@@ -206,6 +206,7 @@ class LocalConnect:
             strict=self._config.plan.strict,
             repair_budget=self._config.plan.repair_budget,
             bounds=schema_bounds(checks),
+            keep_lessons=self._config.lessons.keep,
         )
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:

@@ -16,7 +16,7 @@ from isthmus.bridge.diagnostics import CODES
 from isthmus.cli.main import app
 from isthmus.config.known import known_names
 from isthmus.config.reference import config_reference
-from isthmus.server.errors import STATUSES
+from isthmus.errors import FAILURES
 
 REFERENCE = ROOT / "docs" / "reference"
 CONCEPTS = ROOT / "docs" / "concepts"
@@ -65,10 +65,23 @@ def test_a_provider_is_on_the_page_of_providers(name: str) -> None:
     assert name in (REFERENCE / "providers.md").read_text()
 
 
-def test_every_status_is_in_the_table_of_errors() -> None:
-    rows = re.findall(r"^\| (.*?) \| (\d{3}) \|", (CONCEPTS / "errors.md").read_text(), re.MULTILINE)
-    listed = {code: int(status) for codes, status in rows for code in re.findall(r"`(\w+)`", codes)}
-    assert listed == STATUSES
+def test_the_table_of_errors_is_the_one_in_the_code() -> None:
+    page = (CONCEPTS / "errors.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\| `.*", page, re.MULTILINE)
+    ]
+    listed = {cells[0].strip("`"): cells[1:9] for cells in rows if len(cells) == 10}
+    known = {
+        code: [
+            str(meaning.status),
+            meaning.turn,
+            *("yes" if said else "" for said in (meaning.retry, meaning.elsewhere, meaning.eject, meaning.final)),
+            meaning.codex,
+            ", ".join(map(str, meaning.upstream)),
+        ]
+        for code, meaning in FAILURES.items()
+    }
+    assert listed == known
 
 
 def test_every_finish_reason_is_in_the_table_of_streams() -> None:

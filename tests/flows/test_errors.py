@@ -41,7 +41,7 @@ MAPPING: dict[str, tuple[Step, int, str, str, str]] = {
     "redirect": (reply({}, status=302, headers={"Location": "http://x/"}), 502, "server_error", "server_error", "302"),
     "dropped": (drop(), 502, "upstream_unreachable", "server_error", "plain"),
     "reset": (drop(reset=True), 502, "upstream_unreachable", "server_error", "plain"),
-    "bare text": (reply("go away", status=500), 502, "server_error", "server_error", "plain"),
+    "bare text": (reply("go away", status=500), 502, "server_error", "server_error", "go away"),
     "list of errors": (
         reply(b'[{"error": {"message": "quota exceeded for today", "code": 429}}]', status=429),
         429,

@@ -68,6 +68,8 @@ class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class ToolChoiceSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     supported: frozenset[str] = frozenset({"auto", "none"})
     """Out of `auto`, `none`, `required`, and the provider tool types that can be forced (`function` …)."""
+    sent: bool = True
+    """False where the server refuses the field itself: the list of tools and words make the choice."""
     while_thinking: frozenset[str] | None = None
     """The same while the model thinks; `None`: no difference."""
 
@@ -206,6 +208,9 @@ class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fie
     reply: ReplyRules = ReplyRules()
     limits: TokenLimits = TokenLimits()
     cost: Cost = Cost()
+    assumed: frozenset[Literal["tool_choice", "parallel_tool_calls", "response_format"]] = frozenset()
+    """Body fields that are sent on trust: a server that refuses one by name is asked once more without it, and the
+    lesson is kept for a while."""
     allow: frozenset[str] | None = None
     """Top-level body fields that may leave; `None`: whatever the plan made."""
     extra_body: Mapping[str, Any] = {}

@@ -22,6 +22,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.param.ignored": "A parameter or tool type has no counterpart upstream; the request went on without it.",
     "bridge.param.degraded": "A parameter was mapped to the nearest thing the provider accepts.",
     "bridge.param.unsupported": "A parameter cannot be honoured at all; the request was refused.",
+    "bridge.param.learned": "The server refused a parameter by name; it is left out for a while, as the lesson says.",
     "bridge.tool.compatibility": "A tool or tool choice is not native to the provider; the action says what was done.",
     "bridge.tool.schema_projected": "Schema keywords the provider refuses were moved into descriptions.",
     "bridge.tool.unknown_call": "The model called a tool that was never declared; passed on as a plain function call.",

@@ -7,14 +7,17 @@ contract and the exact upstream body. Exit code 2 means that the request is refu
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.cli.explain_compare import compare, show_comparison
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
@@ -22,9 +25,12 @@ from isthmus.cli.explain_view import show_explained
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
+from isthmus.config import read_config
+from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider, load_provider, provider_names
+from isthmus.store.open import read_lessons
 
 REFUSED = 2
 
@@ -64,8 +70,19 @@ def explain(
     if everywhere:
         _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
         return
-    chosen = _choose_provider(asked, provider, folders)
-    explained = explain_request(asked, chosen, choose_model(asked, chosen, model), strict=strict)
+    config = read_config().config
+    name = _choose_name(asked, provider, folders, config)
+    settings = config.providers.get(name)
+    chosen, dialect = _load(name, folders, settings)
+    known_as = name if settings is not None else ""
+    model = choose_model(asked, chosen, model, known_as)
+    lessons: list[Lesson] = []
+    if known_as and chosen.capabilities(model).assumed and config.lessons.keep:
+        try:
+            lessons = read_lessons(config.store.url, name, model, since=time.time() - config.lessons.keep)
+        except ConfigError as error:
+            typer.echo(f"what the server has taught is not known here: {error.message}", err=True)
+    explained = explain_request(asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons)
     if body_only and explained.plan is not None:
         print_json(explained.body, pretty=not as_json)
     elif as_json:
@@ -106,15 +123,23 @@ def _read_body(request: str | None) -> JsonObject:
     return wrapped if isinstance(wrapped, dict) and not body.keys() & {"input", "messages"} else body
 
 
-def _choose_provider(asked: Asked, named: str, folders: Sequence[Path]) -> Provider:
+def _choose_name(asked: Asked, named: str, folders: Sequence[Path], config: Config) -> str:
     if named:
-        return load_provider(named, folders)
+        return named
     sides = split_reference(str(asked.request.body.get("model") or ""))
-    if sides is not None and sides[0] in provider_names(folders):
-        return load_provider(sides[0], folders)
+    if sides is not None and (sides[0] in config.providers or sides[0] in provider_names(folders)):
+        return sides[0]
     raise ConfigError(
         "no provider; add `--provider NAME` (`isthmus explain --list` shows them), or `--all` to compare them"
     )
+
+
+def _load(name: str, folders: Sequence[Path], settings: ProviderConfig | None) -> tuple[Provider, Dialect | None]:
+    """A provider as the configuration has it, where it has one of that name; else as its file says."""
+    if settings is None:
+        return load_provider(name, folders), None
+    place = f"providers.{name} in the configuration"
+    return load_provider(settings.uses or name, folders, models=settings.models, place=place), settings.dialect
 
 
 def _hint(body: JsonObject, *, chat: bool) -> str:

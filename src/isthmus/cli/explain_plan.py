@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.compat.gates import apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.host import Host
 from isthmus.bridge.jobs import admit_here
+from isthmus.bridge.lessons import learn, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
@@ -24,6 +26,7 @@ from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.survey import survey_tools
 from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
@@ -105,13 +108,16 @@ def ask(body: JsonObject, *, chat: bool) -> Asked:
     return Asked(received.request, received)
 
 
-def choose_model(asked: Asked, provider: Provider, model: str = "") -> str:
-    """The model to plan for: as told, as the request says if the provider knows it, else the provider's default."""
+def choose_model(asked: Asked, provider: Provider, model: str = "", known_as: str = "") -> str:
+    """The model to plan for: as told, as the request says if the provider knows it, else the provider's default.
+
+    `known_as`: the provider's name in the configuration.
+    """
     named = str(asked.request.body.get("model") or "")
     if model:
         return model
     sides = split_reference(named)
-    if sides is not None and sides[0] in (provider.name, *provider.aliases):
+    if sides is not None and sides[0] in (provider.name, *provider.aliases, known_as):
         return sides[1]
     if any(entry.matches(named) for entry in provider.models if entry.pattern != "*"):
         return named
@@ -121,12 +127,24 @@ def choose_model(asked: Asked, provider: Provider, model: str = "") -> str:
     return found
 
 
-def explain(asked: Asked, provider: Provider, model: str, *, strict: bool = False) -> Explained:
-    """Plan the request; a refusal is part of the answer."""
-    target = Target(provider.name, model, capabilities_for(provider, model))
+def explain(
+    asked: Asked,
+    provider: Provider,
+    model: str,
+    *,
+    strict: bool = False,
+    name: str = "",
+    dialect: Dialect | None = None,
+    lessons: Sequence[Lesson] = (),
+) -> Explained:
+    """Plan the request; a refusal is part of the answer.
+
+    `name`, `dialect` and `lessons` are those of a configured provider: what its server has taught the gateway counts.
+    """
+    target = learn(Target(name or provider.name, model, capabilities_for(provider, model, dialect)), lessons)
     host = Host(HONOURED, strict)
     try:
-        plan = plan_request(asked.request, target, host)
+        plan = plan_request(asked.request, target, host, noted=tell_lessons(asked.request.body, target))
         admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)

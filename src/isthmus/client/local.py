@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -17,16 +19,21 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
-from isthmus.bridge.parse import parse_request
+from isthmus.bridge.lessons import find_refusal, learn, leave_out, tell_lessons
+from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Check, Send, Turn
-from isthmus.bridge.types.plan import Target
+from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Plan, Target
 from isthmus.client.line import Batch, ModelInfo
+from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, known_models
 
+_REMEMBERED: Final = 256
+"""Models whose lessons are kept; a forgotten one is learned again."""
 ENVELOPE_KEY: Final = b"isthmus.client: the conversation belongs to the caller"
 """Vendor state travels inside the caller's own messages, which nobody but the caller can change: the signature
 only has to be the same in every process, so that a saved conversation can be continued."""
@@ -48,6 +55,7 @@ class LocalLine:
         strict: bool = False,
         repair_budget: int = 1,
         bounds: Bounds = DEFAULT_BOUNDS,
+        keep_lessons: float = 604_800.0,
     ) -> None:
         self._name = name
         self._provider = provider
@@ -57,6 +65,8 @@ class LocalLine:
         self._list_models = list_models
         self._credential = credential
         self._host = Host(frozenset({"store"}), strict, repair_budget, bounds)
+        self._keep_lessons = keep_lessons
+        self._lessons: dict[str, tuple[Lesson, ...]] = {}
 
     @property
     def provider(self) -> str:
@@ -68,13 +78,46 @@ class LocalLine:
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         parsed = parse_request(request)
-        target = Target(self._name, request["model"], self._capabilities(request["model"]))
-        plan = plan_request(parsed, target, self._host, envelope_key=ENVELOPE_KEY)
-        await self._checker.admit(plan.contract)
-        turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
+        target = self._target(request["model"])
+        dropped: frozenset[str] = frozenset()
+        refusal: UpstreamFailed | None = None
+        while True:
+            try:
+                plan = self._plan(parsed, target, dropped)
+            except RequestRefused as error:  # strict: rather the server's refusal than a request that says less
+                raise refusal or error from None
+            await self._checker.admit(plan.contract)
+            turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
+            try:
+                async with aclosing(self._steps(turn, plan, target.lessons if dropped else ())) as steps:
+                    async for batch in steps:
+                        yield batch
+                return
+            except UpstreamFailed as failure:
+                refused = None if turn.started else find_refusal(failure, plan)
+                if refused is None or refused.parameter in dropped:
+                    raise
+                target = learn(target, [replace(refused, learned_at=time.time())])
+                dropped, refusal = dropped | {refused.parameter}, failure
+
+    def _target(self, model: str) -> Target:
+        since = time.time() - self._keep_lessons
+        known = [lesson for lesson in self._lessons.get(model, ()) if lesson.learned_at >= since]
+        return learn(Target(self._name, model, self._capabilities(model)), known)
+
+    def _plan(self, request: Request, target: Target, dropped: frozenset[str]) -> Plan:
+        noted = tell_lessons(request.body, target) if target.lessons else ()
+        return plan_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
+
+    async def _steps(self, turn: Turn, plan: Plan, proven: tuple[Lesson, ...]) -> AsyncGenerator[Batch, None]:
+        """One asking, and where the contract wants it another; `proven` are the lessons that its being taken proves."""
         command: Send | None = turn.begin()
         while command is not None:
             async with self._backend.send(plan, command.body) as answer:
+                if proven and self._keep_lessons:
+                    if len(self._lessons) >= _REMEMBERED:
+                        self._lessons.clear()
+                    self._lessons[plan.target.model] = proven
                 if events := turn.accepted():
                     yield events
                 async for deltas in answer:

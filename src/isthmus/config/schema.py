@@ -228,6 +228,14 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Memory that one regular expression may take once compiled."""
 
 
+class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What servers teach about models of which nothing is known."""
+
+    keep: Seconds = 604_800.0
+    """How long a field that a server refused by name is left out for that model before it is tried again; 0: every
+    request tries it."""
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -249,4 +257,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()
+    lessons: Lessons = Lessons()
     log: Log = Log()

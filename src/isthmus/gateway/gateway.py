@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -18,15 +18,18 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
+from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
+from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.run import Attempt, Run, Running
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
@@ -46,6 +49,7 @@ class Settings:
     max_chain: int = 10_000
     envelope_key: bytes | None = None
     bounds: Bounds = DEFAULT_BOUNDS
+    keep_lessons: float = 604_800.0
 
 
 class Gateway:
@@ -68,6 +72,7 @@ class Gateway:
         self.running = Running()
         self.draining = False
         self.background = Background(store)
+        self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
 
     # ── responses ──────────────────────────────────────────────────────────────────────────────────
 
@@ -80,16 +85,23 @@ class Gateway:
         noted: Sequence[CompatibilityDecision] = (),
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
-        candidate = self.directory.find(request.body.get("model"))
+        candidates = await self._candidates(request)
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
 
-        def attempt(candidate: Candidate, response_id: str, created: float) -> Attempt:
-            plan = self._plan(request, candidate, history, strict, noted)
+        def attempt(
+            candidate: Candidate, response_id: str, created: float, dropped: frozenset[str] = frozenset()
+        ) -> Attempt:
+            plan = self._plan(request, candidate, history, strict, noted, dropped)
             turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
-            return Attempt(plan, turn, candidate.served.backend)
 
-        run = self._run(request, candidate, attempt, owner)
+            def without(lesson: Lesson) -> Attempt:
+                taught = replace(candidate, target=learn(candidate.target, [lesson]))
+                return attempt(taught, response_id, created, dropped | {lesson.parameter})
+
+            return Attempt(plan, turn, candidate.served.backend, without)
+
+        run = self._run(request, candidates, attempt, owner)
         await self._checker.admit(run.plan.contract)
         return run
 
@@ -152,7 +164,7 @@ class Gateway:
 
     async def plan_only(self, request: Request, *, owner: str = "") -> Plan:
         """What would be sent, without sending it."""
-        candidate = self.directory.find(request.body.get("model"))
+        candidate, *_ = await self._candidates(request)
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
         plan = self._plan(request, candidate, history, None, ())
@@ -208,6 +220,12 @@ class Gateway:
 
     # ── making a run ───────────────────────────────────────────────────────────────────────────────
 
+    async def _candidates(self, request: Request) -> list[Candidate]:
+        """The model that is asked for and those that may take its place, each with what its server taught us."""
+        first = self.directory.find(request.body.get("model"))
+        found = (first, *self.directory.after(first))
+        return [replace(each, target=await self.lessons.taught(each.target)) for each in found]
+
     def _plan(
         self,
         request: Request,
@@ -215,22 +233,35 @@ class Gateway:
         history: Sequence[JsonObject],
         strict: bool | None,
         noted: Sequence[CompatibilityDecision],
+        dropped: frozenset[str] = frozenset(),
     ) -> Plan:
-        settings = self.settings
+        """`dropped`: fields that the server refused a moment ago; this asking goes without them altogether."""
+        settings, target = self.settings, candidate.target
+        if target.lessons:
+            noted = (*noted, *tell_lessons(request.body, target))
         strictly = settings.strict if strict is None else strict
         host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
         return plan_request(
-            request, candidate.target, host, history=history, envelope_key=settings.envelope_key, noted=noted
+            request,
+            leave_out(target, dropped),
+            host,
+            history=history,
+            envelope_key=settings.envelope_key,
+            noted=noted,
         )
 
     def _run(
-        self, request: Request, candidate: Candidate, attempt: Callable[[Candidate, str, float], Attempt], owner: str
+        self,
+        request: Request,
+        candidates: Sequence[Candidate],
+        attempt: Callable[[Candidate, str, float], Attempt],
+        owner: str,
     ) -> Run:
         response_id = self._new_id("resp")
         created = self._now()
 
         def others() -> Iterator[Attempt]:
-            for other in self.directory.after(candidate):
+            for other in candidates[1:]:
                 try:
                     yield attempt(other, response_id, created)
                 except RequestRefused as error:
@@ -258,13 +289,14 @@ class Gateway:
 
         return Run(
             response_id,
-            attempt(candidate, response_id, created),
+            attempt(candidates[0], response_id, created),
             others=others(),
             running=self.running,
             checker=self._checker,
             save=save,
             now=self._now,
-            total_timeout=candidate.served.total_timeout,
+            total_timeout=candidates[0].served.total_timeout,
+            keep=self.lessons.keep,
         )
 
     def _sealer(self) -> Seal | None:

@@ -16,14 +16,16 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from isthmus.bridge.assemble.emitter import Event
-from isthmus.bridge.diagnostics import notice
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.lessons import find_refusal, learn
 from isthmus.bridge.turn import Check, Done, Send, Turn
-from isthmus.bridge.types.plan import Plan
-from isthmus.errors import IsthmusError, UpstreamFailed
+from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Plan, Target
+from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 
@@ -32,6 +34,8 @@ log = logging.getLogger("isthmus.gateway")
 Stop = Literal["cancelled", "left", "shutdown", "timeout"]
 Save = Callable[[JsonObject, Plan], Awaitable[None]]
 """Makes a finished response durable."""
+Keep = Callable[[str, Lesson, Target], Awaitable[None]]
+"""Keeps what a server taught us, under the id of the response that taught it."""
 
 _LAST_WORDS: Final = 30.0
 """Seconds that a reader has to take the terminal event of a response that took too long."""
@@ -85,13 +89,15 @@ class Attempt:
     plan: Plan
     turn: Turn
     backend: Backend
+    without: Callable[[Lesson], Attempt] | None = None
+    """The same way, planned anew without the field that its server has just refused."""
 
 
 class Run:
     """A turn with its backend and its store. Iterate `events` once.
 
-    `others` are tried, in order, when the upstream refuses before anything was told. Once something was,
-    the run is never started over.
+    A server that refuses a field by name is asked once more without it; `others` are tried, in order, when the
+    upstream refuses before anything was told. Once something was, the run is never started over.
     """
 
     def __init__(
@@ -105,6 +111,7 @@ class Run:
         save: Save,
         now: Callable[[], float],
         total_timeout: float | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.id = id
         self._attempt = first
@@ -114,6 +121,10 @@ class Run:
         self._save = save
         self._now = now
         self._total = total_timeout
+        self._keep = keep
+        self._refused: list[tuple[Lesson, Target]] = []
+        """Fields that the server of this attempt refused; proven once it takes the request without them."""
+        self._notes: list[CompatibilityDiagnostic] = []
         self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -185,7 +196,8 @@ class Run:
                             yield batch
                     refused = False
                 except UpstreamFailed as failure:
-                    self._try_next(failure)
+                    if not self._ask_without(failure):
+                        self._try_next(failure)
         finally:
             self._reader = None
             if self._timer is not None:
@@ -199,6 +211,39 @@ class Run:
         assert self.response is not None
         return self.response
 
+    def _ask_without(self, failure: UpstreamFailed) -> bool:
+        """Ask the same model once more, where it refused a field by name that was sent on trust.
+
+        Each field goes at most once: the new plan does not have it. A strict caller would rather have the refusal.
+        """
+        refused, without = find_refusal(failure, self.plan), self._attempt.without
+        if refused is None or without is None or self._stopping():
+            return False
+        lesson = replace(refused, learned_at=self._now())
+        try:
+            following = without(lesson)
+        except RequestRefused as error:
+            log.info("lesson.refused id=%s parameter=%s reason=%r", self.id, lesson.parameter, str(error))
+            return False
+        if lesson.parameter in following.plan.body:
+            return False
+        log.warning("attempt.without id=%s parameter=%s reason=%r", self.id, lesson.parameter, str(failure))
+        self._refused.append((lesson, learn(self.plan.target, [lesson])))
+        self._go_on_with(following)
+        return True
+
+    def _go_on_with(self, following: Attempt) -> None:
+        for note in self._notes:
+            following.turn.note(note)
+        self._attempt = following
+
+    async def _learn(self) -> None:
+        """The server took the request without what it refused."""
+        refused, self._refused = self._refused, []
+        for lesson, target in refused:
+            if self._keep is not None:
+                await self._keep(self.id, lesson, target)
+
     def _try_next(self, failure: UpstreamFailed) -> None:
         """Go on with the next attempt, which reports why it was needed; without one, the failure stands."""
         following = next(self._others, None)
@@ -208,8 +253,9 @@ class Run:
         name = f"{target.provider}/{target.model}"
         log.warning("attempt.failed id=%s model=%s reason=%r", self.id, name, str(failure))
         words = f"`{name}` failed ({failure.message}); this model answered in its place"
-        following.turn.note(notice("bridge.attempt.failed", "model", words, reason=failure.code))
-        self._attempt = following
+        self._notes.append(notice("bridge.attempt.failed", "model", words, reason=failure.code))
+        self._refused = []
+        self._go_on_with(following)
 
     async def refused(self, failure: UpstreamFailed) -> list[Event]:
         """The upstream refused before anything was told, and nobody is there for an HTTP status: say it here."""
@@ -225,6 +271,7 @@ class Run:
                 sending = self._attempt.backend.send(self.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
+                    await self._learn()
                     events = turn.accepted()
                     if events:
                         yield events

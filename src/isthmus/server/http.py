@@ -11,7 +11,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
-from isthmus.server.errors import error_body, error_headers, status_of
+from isthmus.server.errors import error_body, error_headers
 
 JSON: Final = "application/json"
 SLOWEST_BODY: Final = 10_000
@@ -82,7 +82,7 @@ async def send_bytes(
 
 
 async def send_error(send: Send, error: IsthmusError, headers: Mapping[str, str] | None = None) -> None:
-    await send_json(send, status_of(error), error_body(error), {**(headers or {}), **error_headers(error)})
+    await send_json(send, error.meaning.status, error_body(error), {**(headers or {}), **error_headers(error)})
 
 
 def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

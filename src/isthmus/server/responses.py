@@ -16,7 +16,7 @@ from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run
 from isthmus.ports import UNFINISHED, StoredResponse
-from isthmus.server.codex_client import belongs_in_stream, is_codex, leave_open, without_retries
+from isthmus.server.codex_client import belongs_in_stream, end_for_good, is_codex, leave_open, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.stream import Connection, send_events
@@ -141,7 +141,7 @@ def encode_events(events: list[Event]) -> bytes:
 
 
 def encode_for_codex(events: list[Event]) -> bytes:
-    return encode_events(leave_open(events))
+    return encode_events(end_for_good(leave_open(events)))
 
 
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     UNFINISHED,
@@ -69,6 +70,7 @@ class MemoryStore:
         self._serial: dict[str, int] = {}
         """When each id was first saved: the order that retention and exports go by."""
         self._saved = 0
+        self._lessons: dict[tuple[str, ...], Lesson] = {}
 
     async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
         if not self._write(record, events):
@@ -168,6 +170,15 @@ class MemoryStore:
     async def unfinished(self) -> list[StoredResponse]:
         return [_whole(entry) for entry in self._in_order() if entry.unfinished]
 
+    async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
+        self._lessons[lesson.provider, lesson.model, lesson.parameter, lesson.value] = lesson
+        newest = sorted(self._lessons.items(), key=lambda entry: entry[1].learned_at)[-most:]
+        self._lessons = {key: each for key, each in newest if each.learned_at >= since}
+
+    async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
+        about = (each for each in self._lessons.values() if (each.provider, each.model) == (provider, model))
+        return sorted((each for each in about if each.learned_at >= since), key=lambda each: each.learned_at)
+
     async def stats(self) -> StoreStats:
         live = [entry for entry in self._entries.values() if not entry.deleted]
         times = [entry.record.created_at for entry in live]
@@ -204,6 +215,7 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         self._entries.clear()
+        self._lessons.clear()
 
     def _find(self, id: str, owner: str) -> _Entry | None:
         entry = self._entries.get(id)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore
-from isthmus.store.sqlite.connect import Durability
+from isthmus.store.sqlite.connect import Durability, connect_reader, unavailable
+from isthmus.store.sqlite.reads import load_lessons
 from isthmus.store.sqlite.store import SqliteStore
+
+_BRIEFLY: Final = 1.0
+"""Seconds that a look from outside waits for a busy file."""
 
 
 def open_store(url: str, *, durability: Durability = "process", relative_to: Path | None = None) -> Store:
@@ -37,6 +45,22 @@ def open_store(url: str, *, durability: Durability = "process", relative_to: Pat
                 f"`store.url` is `{url}`: use `memory:`, `sqlite:isthmus.db` or `sqlite:///absolute/path.db`",
                 param="store.url",
             )
+
+
+def read_lessons(url: str, provider: str, model: str, *, since: float) -> list[Lesson]:
+    """What the store at `url` knows about a model, for a look from outside: a store that is not there is not made."""
+    scheme, _, rest = url.partition(":")
+    if scheme.lower() != "sqlite" or not (path := _sqlite_path(url, rest, None)).is_file():
+        return []
+    try:
+        with closing(connect_reader(path, _BRIEFLY)) as connection:
+            return load_lessons(connection, provider, model, since)
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return []  # written by a version that learned nothing yet
+        raise unavailable(error, path) from error
+    except sqlite3.Error as error:
+        raise unavailable(error, path) from error
 
 
 def _sqlite_path(url: str, rest: str, relative_to: Path | None) -> Path:

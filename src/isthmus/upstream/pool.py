@@ -9,26 +9,12 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject
-
-EJECTING: Final = frozenset(
-    {
-        "rate_limit_exceeded",
-        "insufficient_quota",
-        "server_is_overloaded",
-        "server_error",
-        "upstream_unauthorized",
-        "upstream_unreachable",
-        "upstream_timeout",
-    }
-)
-"""Failures that say something about the place, not about the request."""
 
 
 class _Member:
@@ -95,11 +81,11 @@ class PooledBackend:
         return healthy or min(order, key=lambda member: member.until)
 
     def _eject(self, member: _Member, failure: UpstreamFailed) -> None:
-        if failure.code not in EJECTING:
+        if not failure.meaning.eject:
             return
         member.failures += 1
         member.reason = failure.message
         rest = min(self._first * 2 ** (member.failures - 1), self._longest)
         member.until = self._now() + max(rest, failure.retry_after or 0.0)
-        if any(other.until <= self._now() for other in self._members):
+        if failure.meaning.elsewhere and any(other.until <= self._now() for other in self._members):
             failure.metadata = {**failure.metadata, "elsewhere": True}

@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 
 from isthmus.bridge.sse import SseParser
-from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.errors import FAILURES, IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
 from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after, tell_reason
@@ -26,8 +26,6 @@ from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after, tell_r
 _MAX_ERROR: Final = 64 * 1024
 _DONE: Final = b"[DONE]"
 _FINAL: Final = ("response.completed", "response.incomplete", "response.failed")
-_PROVIDERS_TURN: Final = frozenset({"context_length_exceeded", "invalid_prompt", "model_not_found"})
-"""Codes with a status below 500 that are still the provider's words, not ours."""
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -132,7 +130,9 @@ class GatewayWire:
         code, status = said.get("code"), response.status
         request_id = self._scrubber.json(response.headers.get("x-request-id"))
         metadata = {"provider": "gateway", "request_id": request_id}
-        if status in (400, 404, 405, 409, 413, 415, 422) and code not in _PROVIDERS_TURN:
+        known = FAILURES.get(code) if isinstance(code, str) else None
+        providers_turn = known is not None and known.turn == "provider"
+        if status in (400, 404, 405, 409, 413, 415, 422) and not providers_turn:
             return RequestRefused(message, code=code, param=said.get("param"), metadata=metadata)
         if status in (401, 403):
             code = "upstream_unauthorized"

@@ -12,7 +12,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
@@ -21,11 +20,6 @@ from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.upstream")
-
-PASSING: Final = frozenset(
-    {"rate_limit_exceeded", "server_is_overloaded", "server_error", "upstream_unreachable", "upstream_timeout"}
-)
-"""Failures that may be gone the next time. A timeout is one of them only where it came at once (see below)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ class RetryingBackend:
     def _wait(self, failure: UpstreamFailed, attempt: int) -> float | None:
         """Seconds until the next attempt; `None`: there is none."""
         rule = self._rule
-        if attempt >= rule.retries or failure.code not in PASSING:
+        if attempt >= rule.retries or not failure.retryable:
             return None
         if failure.code == "upstream_timeout" and failure.status is None:
             return None  # the whole patience is spent already

@@ -96,6 +96,19 @@ def test_what_no_repetition_cures_is_asked_once_and_said_clearly(tmp_path: Path,
     assert len(it.upstream.requests) == 1
 
 
+def test_a_schema_that_is_never_met_costs_one_repair_and_no_more(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(
+        '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}'
+    )
+    with rig(tmp_path, chat("no JSON here"), chat("nor here")) as it:
+        outcome = it.exec("hi", "--output-schema", str(schema), slug=OURS, provider=DEFAULT)
+    assert outcome.code == 1
+    assert "JSON" in outcome.failure
+    assert outcome.reconnects == []
+    assert len(it.upstream.requests) == 2
+
+
 def test_an_overloaded_provider_is_named_as_such(tmp_path: Path) -> None:
     with rig(tmp_path, error(503, "overloaded")) as it:
         assert "at capacity" in it.exec("hi").failure

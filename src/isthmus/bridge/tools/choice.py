@@ -9,7 +9,7 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
@@ -114,6 +114,11 @@ def plan_provider_tool_choice(
     supported = support.while_thinking if restricted and support.while_thinking is not None else support.supported
     identities = [plan.identity for plan in declarations if plan.identity is not None]
     resolve = _Resolver(identities, supported, " while the model thinks" if restricted else "")
+    plan = _resolve(choice, resolve)
+    return plan if support.sent else _leave_out(plan)
+
+
+def _resolve(choice: ToolChoice, resolve: _Resolver) -> ToolChoicePlan:
     match choice:
         case ToolChoice("unset"):
             return ToolChoicePlan()
@@ -122,6 +127,14 @@ def plan_provider_tool_choice(
         case ToolChoice("named", (entry,)):
             return resolve.named(entry)
     return resolve.mode(choice.mode) if choice.entries is None else resolve.allowed(choice.mode, choice.entries)
+
+
+def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:
+    """The same choice for a server that refuses the field: the list and the instruction make it."""
+    if plan.mode not in ("auto", "required", "named") or plan.decision is None:
+        return plan
+    reason = f"{plan.decision.reason}; the field itself is left out, because the server refuses it"
+    return replace(plan, mode="omit", decision=replace(plan.decision, reason=reason))
 
 
 def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:

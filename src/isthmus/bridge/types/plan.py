@@ -10,6 +10,7 @@ from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, Repl
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
 
@@ -22,6 +23,8 @@ class Target:
     model: str
     capabilities: ProviderCapabilities
     alias: str | None = None
+    lessons: tuple[Lesson, ...] = ()
+    """What the server has taught us about the model; the capabilities know it already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,23 @@ def _streams(connection: sqlite3.Connection) -> None:
     )
 
 
+def _lessons(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE lessons (
+            provider TEXT NOT NULL,
+            model TEXT NOT NULL,
+            parameter TEXT NOT NULL,
+            value TEXT NOT NULL,
+            learned_at REAL NOT NULL,
+            PRIMARY KEY (provider, model, parameter, value)
+        ) WITHOUT ROWID
+        """
+    )
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
+    ("0003_lessons", _lessons),
 )

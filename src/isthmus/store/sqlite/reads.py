@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join
@@ -223,3 +224,12 @@ def _find_unnamed(connection: sqlite3.Connection, id: str, owner: str) -> bytes 
 
 def _json(values: Sequence[object]) -> str:
     return msgspec.json.encode(values).decode()
+
+
+def load_lessons(connection: sqlite3.Connection, provider: str, model: str, since: float) -> list[Lesson]:
+    rows = connection.execute(
+        "SELECT provider, model, parameter, value, learned_at FROM lessons"
+        " WHERE provider = ? AND model = ? AND learned_at >= ? ORDER BY learned_at",
+        (provider, model, since),
+    )
+    return [Lesson(*row) for row in rows]

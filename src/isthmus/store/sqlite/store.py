@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     EventBatch,
@@ -109,6 +110,14 @@ class SqliteStore:
 
     async def unfinished(self) -> list[StoredResponse]:
         return await self.readers.run(reads.load_unfinished)
+
+    async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
+        lesson = replace(lesson, model=_text(lesson.model))
+        await self.writer.run(partial(writes.keep_lesson, lesson=lesson, since=since, most=most))
+
+    async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
+        query = partial(reads.load_lessons, provider=provider, model=_text(model), since=since)
+        return await self.readers.run(query)
 
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
+from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import EventBatch, StoredResponse
 from isthmus.store.pieces import FIELD, Piece, split
 from isthmus.store.sqlite.packing import hash_piece, pack, pack_list
@@ -58,6 +59,19 @@ def remove_branch(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
         _drop_content(connection, key)
         removed += connection.execute("DELETE FROM responses WHERE key = ?", (key,)).rowcount
     return removed
+
+
+def keep_lesson(connection: sqlite3.Connection, lesson: Lesson, since: float, most: int) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO lessons (provider, model, parameter, value, learned_at) VALUES (?, ?, ?, ?, ?)",
+        (lesson.provider, lesson.model, lesson.parameter, lesson.value, lesson.learned_at),
+    )
+    connection.execute("DELETE FROM lessons WHERE learned_at < ?", (since,))
+    connection.execute(
+        "DELETE FROM lessons WHERE (provider, model, parameter, value) IN (SELECT provider, model, parameter, value"
+        " FROM lessons ORDER BY learned_at DESC LIMIT -1 OFFSET ?)",
+        (most,),
+    )
 
 
 def append_events(connection: sqlite3.Connection, key: int, batch: EventBatch, max_bytes: int) -> None:

@@ -28,7 +28,6 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
-from isthmus.bridge.dialects.chat.failures import classify, upstream_failure
 
 PLAIN = ReplyRules()
 TAGS = ReplyRules(think_tags=True)
@@ -298,39 +297,6 @@ def test_logprobs_travel_with_their_text() -> None:
     }
     [text] = decode(json.dumps(body).encode())
     assert text == Text("a", [{"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": []}])
-
-
-FAILURES = [
-    (429, "slow down", "rate_limit_exceeded"),
-    (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
-    (400, "bad field", "invalid_prompt"),
-    (402, "pay", "insufficient_quota"),
-    (404, "no such model", "model_not_found"),
-    (413, "too large", "context_length_exceeded"),
-    (429, "You exceeded your current quota: insufficient_quota", "insufficient_quota"),
-    (500, "oops", "server_error"),
-    (503, "busy", "server_is_overloaded"),
-    (529, "overloaded", "server_is_overloaded"),
-]
-
-
-@pytest.mark.parametrize(("status", "words", "code"), FAILURES)
-def test_upstream_statuses_keep_their_meaning(status: int, words: str, code: str) -> None:
-    assert classify(words, status) == code
-    error = upstream_failure(status, json.dumps({"error": {"message": words}}).encode(), provider="p", retry_after=2)
-    assert (error.code, error.message, error.status, error.retry_after) == (code, words, status, 2)
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_our_configuration_and_is_never_repeated(status: int) -> None:
-    error = upstream_failure(status, b'{"error": {"message": "Invalid key sk-secret-123"}}', provider="mine")
-    assert "sk-secret" not in error.message
-    assert "providers.mine.api_key" in error.message
-
-
-@pytest.mark.parametrize("body", [b"", b"<html>502</html>", b"[]", b"3", b'{"error": null}', b'{"detail": "x"}'])
-def test_an_unreadable_error_body_still_gives_a_message(body: bytes) -> None:
-    assert upstream_failure(502, body, provider="p").message
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Codex turn errors → codes that Responses clients know, and the status class a server would answer with.
+"""Codex turn errors → codes that Responses clients know.
 
 In: `TurnError` objects (`message`, `codexErrorInfo`) and JSON-RPC refusals. Out: `UpstreamFailed`. The
 one thing worth knowing: for a plain HTTP 400 Codex says only `other` and puts the raw body in the message.
@@ -8,74 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.bridge.deltas import Failed
-from isthmus.errors import UpstreamFailed, specify
+from isthmus.bridge.dialects.chat.failures import told_wait, upstream_failure
+from isthmus.errors import UpstreamFailed, code_of_status, specify
 
 LOGIN_MESSAGE: Final = (
     "codex is not logged in, or its login has expired; run `codex login` as the user that runs the gateway "
     "(with the same `CODEX_HOME`), then try again"
 )
 
-
-@dataclass(frozen=True, slots=True)
-class ErrorClass:
-    code: str
-    status: int
-
-
-_LOGIN: Final = ErrorClass("upstream_unauthorized", 401)
-_SERVER: Final = ErrorClass("server_error", 502)
-
-ERROR_TABLE: Final[Mapping[str, ErrorClass]] = {
-    "contextWindowExceeded": ErrorClass("context_length_exceeded", 400),
-    "sessionBudgetExceeded": ErrorClass("insufficient_quota", 429),
-    "usageLimitExceeded": ErrorClass("insufficient_quota", 429),
-    "rateLimitExceeded": ErrorClass("rate_limit_exceeded", 429),
-    "flexUnavailable": ErrorClass("server_is_overloaded", 503),
-    "serverOverloaded": ErrorClass("server_is_overloaded", 503),
-    "modelNotFound": ErrorClass("model_not_found", 404),
-    "cyberPolicy": ErrorClass("invalid_prompt", 400),
-    "misalignmentPolicyViolation": ErrorClass("invalid_prompt", 400),
-    "tooManyDenials": ErrorClass("invalid_prompt", 400),
-    "badRequest": ErrorClass("invalid_prompt", 400),
-    "unauthorized": _LOGIN,
-    "internalServerError": ErrorClass("server_error", 500),
-    "sandboxError": ErrorClass("server_error", 500),
-    "threadRollbackFailed": ErrorClass("server_error", 500),
-    "activeTurnNotSteerable": ErrorClass("server_error", 409),
-    "httpConnectionFailed": _SERVER,
-    "responseStreamConnectionFailed": _SERVER,
-    "responseStreamDisconnected": _SERVER,
-    "responseTooManyFailedAttempts": _SERVER,
-    "other": _SERVER,
+ERROR_CODES: Final[Mapping[str, str]] = {
+    "contextWindowExceeded": "context_length_exceeded",
+    "sessionBudgetExceeded": "insufficient_quota",
+    "usageLimitExceeded": "insufficient_quota",
+    "rateLimitExceeded": "rate_limit_exceeded",
+    "flexUnavailable": "server_is_overloaded",
+    "serverOverloaded": "server_is_overloaded",
+    "modelNotFound": "model_not_found",
+    "cyberPolicy": "invalid_prompt",
+    "misalignmentPolicyViolation": "invalid_prompt",
+    "tooManyDenials": "invalid_prompt",
+    "badRequest": "invalid_prompt",
+    "unauthorized": "upstream_unauthorized",
 }
-
-STATUS_TABLE: Final[Mapping[int, ErrorClass]] = {
-    400: ErrorClass("invalid_prompt", 400),
-    401: _LOGIN,
-    402: ErrorClass("insufficient_quota", 402),
-    403: ErrorClass("upstream_unauthorized", 403),
-    404: ErrorClass("model_not_found", 404),
-    413: ErrorClass("context_length_exceeded", 413),
-    422: ErrorClass("invalid_prompt", 422),
-    429: ErrorClass("rate_limit_exceeded", 429),
-    503: ErrorClass("server_is_overloaded", 503),
-    529: ErrorClass("server_is_overloaded", 503),
-}
-
-# Codes of the upstream's own body that say more than its status.
-_BODY_CODES: Final = {
-    "context_length_exceeded": 400,
-    "insufficient_quota": 429,
-    "rate_limit_exceeded": 429,
-    "model_not_found": 404,
-    "server_is_overloaded": 503,
-}
+"""Codex's words that say more than "it failed"; what the codes mean stands in `errors.FAILURES`."""
 
 
 def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
@@ -84,23 +44,19 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
     message = str(error.get("message") or "the codex turn failed without a reason")
     name, status = read_error_info(error.get("codexErrorInfo"))
     status = status or _status_in(message)
-    kind = STATUS_TABLE.get(status or 0) or ERROR_TABLE.get(name, _SERVER)
-    if name == "other" and status is None:
-        message, kind = _read_raw_body(message, kind)
-    if kind.code == "upstream_unauthorized":
+    code = code_of_status(status) if status is not None else ERROR_CODES.get(name, "server_error")
+    if name == "other" and status is None and (read := _read_raw_body(message)) is not None:
+        message, code, status = read.message, read.code, read.status
+    if code == "upstream_unauthorized":
         message = LOGIN_MESSAGE
     return UpstreamFailed(
-        message[:2000],
-        code=kind.code,
-        status=status or kind.status,
-        retry_after=_retry_after(message),
-        metadata={"codex_error": name},
+        message[:2000], code=code, status=status, retry_after=told_wait(message), metadata={"codex_error": name}
     )
 
 
 def failure_of(failed: Failed, provider: str) -> UpstreamFailed:
     """A leg that failed before it said anything: an error with a kind of its own."""
-    failure = UpstreamFailed(failed.message, code=failed.code, retry_after=_retry_after(failed.message))
+    failure = UpstreamFailed(failed.message, code=failed.code, retry_after=told_wait(failed.message))
     return specify(failure, provider)
 
 
@@ -108,11 +64,11 @@ def map_rpc_error(method: str, message: str) -> UpstreamFailed:
     """A JSON-RPC refusal of one of our calls: the text is all there is (nearly every code is -32600)."""
     lowered = message.lower()
     if "not logged in" in lowered or "login" in lowered or "unauthorized" in lowered:
-        return UpstreamFailed(LOGIN_MESSAGE, code=_LOGIN.code, status=_LOGIN.status)
+        return UpstreamFailed(LOGIN_MESSAGE, code="upstream_unauthorized")
+    code = "invalid_prompt" if "image" in lowered or "dynamic tool" in lowered else "server_error"
     if "overloaded" in lowered:
-        return UpstreamFailed(f"codex refused `{method}`: {message}", code="server_is_overloaded", status=503)
-    kind = ErrorClass("invalid_prompt", 400) if "image" in lowered or "dynamic tool" in lowered else _SERVER
-    return UpstreamFailed(f"codex refused `{method}`: {message[:1000]}", code=kind.code, status=kind.status)
+        code = "server_is_overloaded"
+    return UpstreamFailed(f"codex refused `{method}`: {message[:1000]}", code=code)
 
 
 def read_error_info(info: Any) -> tuple[str, int | None]:
@@ -142,27 +98,12 @@ def _status_in(message: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _read_raw_body(message: str, kind: ErrorClass) -> tuple[str, ErrorClass]:
-    """An upstream's 400 body, if that is what the message is."""
+def _read_raw_body(message: str) -> UpstreamFailed | None:
+    """The body of an upstream's 400, if that is what the message is."""
     if not message.lstrip().startswith("{"):
-        return message, kind
-    try:
-        body = msgspec.json.decode(message)
-    except (msgspec.DecodeError, RecursionError):
-        return message, kind
-    error = body.get("error", body) if isinstance(body, dict) else None
-    if not isinstance(error, dict):
-        return message, kind
-    code = error.get("code")
-    if isinstance(code, str) and code in _BODY_CODES:
-        kind = ErrorClass(code, _BODY_CODES[code])
-    else:
-        kind = STATUS_TABLE[400]
-    return str(error.get("message") or message), kind
-
-
-def _retry_after(message: str) -> float | None:
-    found = re.search(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", message)
-    if found is None:
         return None
-    return float(found[1]) / (1000 if found[2] == "ms" else 1)
+    try:
+        msgspec.json.decode(message)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return upstream_failure(400, message.encode(), provider="codex")

@@ -1,0 +1,74 @@
+"""What the servers taught us, between the store and the plan: looked up before planning, kept once it is proven.
+
+Several processes share one store. A look at it is remembered for a moment, so that a busy model does not cost a read
+for each request; a process that does not know a lesson yet would only learn it itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from isthmus.bridge.lessons import config_lines, learn
+from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Target
+from isthmus.errors import IsthmusError
+from isthmus.ports import Store
+
+log = logging.getLogger("isthmus.gateway")
+
+_REMEMBERED: Final = 256
+"""How many models are remembered: their names come from clients, so they must not pile up."""
+_LONGEST_NAME: Final = 256
+
+
+class Lessons:
+    def __init__(self, store: Store, *, keep: float, now: Callable[[], float], fresh: float = 1.0) -> None:
+        """`keep`: seconds until a lesson is forgotten; `fresh`: seconds until the store is asked again."""
+        self._store = store
+        self._keep = keep
+        self._now = now
+        self._fresh = fresh
+        self._looked: dict[tuple[str, str], tuple[float, list[Lesson]]] = {}
+
+    async def taught(self, target: Target) -> Target:
+        """The target with what is known of its model. A store that does not answer is no reason to refuse."""
+        if not target.capabilities.assumed or not self._keep:
+            return target
+        now, key = self._now(), (target.provider, target.model)
+        looked = self._looked.get(key)
+        if looked is None or not 0 <= now - looked[0] < self._fresh:
+            try:
+                found = await self._store.lessons(*key, since=now - self._keep)
+            except IsthmusError as error:
+                log.error("lessons.not_read provider=%s model=%s reason=%r", *key, str(error))
+                return target
+            if len(self._looked) >= _REMEMBERED:
+                self._looked.clear()
+            looked = self._looked[key] = (now, found)
+        return learn(target, [lesson for lesson in looked[1] if lesson.learned_at >= now - self._keep])
+
+    async def keep(self, id: str, lesson: Lesson, target: Target) -> None:
+        """A server took the request without the field: that is proof. `target` knows the lesson already."""
+        section, fact = config_lines(lesson, target)
+        log.warning(
+            "lesson.learned id=%s provider=%s model=%s parameter=%s value=%s keep=%gs section=%s fact=%s",
+            id,
+            lesson.provider,
+            lesson.model,
+            lesson.parameter,
+            lesson.value or "-",
+            self._keep,
+            section,
+            fact,
+        )
+        if not self._keep or len(lesson.model) > _LONGEST_NAME:
+            return
+        self._looked.pop((lesson.provider, lesson.model), None)
+        lesson = replace(lesson, learned_at=self._now())
+        try:
+            await self._store.learn(lesson, since=lesson.learned_at - self._keep)
+        except IsthmusError as error:
+            log.error("lesson.not_kept id=%s reason=%r", id, str(error))
