@@ -247,7 +247,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     # the operator's turn
     "store_unavailable": Meaning(503, "operator"),
     "draining": Meaning(503, "operator"),
-    "workers_busy": Meaning(503, "operator", retry=True),
+    "workers_busy": Meaning(503, "operator"),
     "work_failed": Meaning(500, "operator"),
 }
 """Code → what it means. Every table of failures elsewhere is read off this one."""
