@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from isthmus.bridge.assemble.finish import TABLE
 from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.finish import TABLE
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.plan import plan_tools
 from provider_facts import MODELS, each_file, each_model, facts_of, plan, provider_of, sent

@@ -26,6 +26,7 @@ from isthmus.bridge.history import normalise_history
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
@@ -39,11 +40,12 @@ def plan_request(
     history: Sequence[JsonObject] = (),
     envelope_key: bytes | None = None,
     noted: Sequence[CompatibilityDecision] = (),
+    client: ClientProfile = ANY_CLIENT,
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
     `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
-    made about the request (a chat caller's translation, for example).
+    made about the request (a chat caller's translation, for example); `client` is who asks.
     """
     capabilities = target.capabilities
     items = (*history, *request.items) if history else request.items
@@ -82,6 +84,7 @@ def plan_request(
         ),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, capabilities.messages),
+        client=client,
         reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
 

@@ -1,6 +1,6 @@
 """One turn, conducted without IO: facts in, commands out.
 
-    Send ──▶ (upstream accepted) ──▶ Emit* ──▶ (upstream ended) ──▶ Done
+    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Done
       ▲                                              │
       └────── the contract is not kept, budget left ─┘
 
@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from isthmus.bridge.assemble.assembler import Assembler, Ending
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.vendor import Seal
 from isthmus.bridge.contract import applies_to, contract_failure, repair_request, validate_output_contract
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.plan import ask_again
+from isthmus.bridge.tools.examine import examine
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import OutputInvalid, UpstreamFailed
+from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,22 @@ class Send:
 class Done:
     """Save the response, then send these events: the last one is terminal."""
 
-    response: JsonObject
+    response: FinishedResponse
     events: list[Event]
     failure: UpstreamFailed | None = None
+
+    def unkept(self, code: str, message: str) -> Done:
+        """The same for a response that could not be saved: the client must not believe that it was."""
+        response: FinishedResponse = {
+            **self.response,
+            "status": "failed",
+            "completed_at": None,
+            "incomplete_details": None,
+            "error": {"code": code, "message": message},
+        }
+        number = self.events[-1]["sequence_number"]
+        last: Event = {"type": "response.failed", "sequence_number": number, "response": response}
+        return Done(response, [*self.events[:-1], last], self.failure)
 
 
 class Turn:
@@ -75,11 +90,13 @@ class Turn:
             frame,
             plan.tools,
             diagnostics=plan.diagnostics,
-            held=plan.contract.held,
+            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
+            hold=plan.contract.held or (plan.contract.requires_valid_json and not plan.stream),
             taken_call_ids=plan.taken_call_ids,
             seal=seal,
             seals_text=plan.seals_reasoning,
             reasoning_as=reasoning_as or plan.reasoning_as,
+            client=plan.client,
         )
 
     @property
@@ -93,13 +110,13 @@ class Turn:
     @property
     def broken(self) -> bool:
         """The upstream reported an error inside its answer: there is nothing more to wait for."""
-        return self._assembler.failure is not None
+        return self._assembler.reply.failure is not None
 
     def note(self, diagnostic: CompatibilityDiagnostic) -> None:
         """Something that happened around this turn and that its reader should know."""
         self._assembler.note(diagnostic)
 
-    def queued(self) -> JsonObject:
+    def queued(self) -> Response:
         """The response object of a turn that has not begun."""
         return self._assembler.snapshot("queued")
 
@@ -114,23 +131,32 @@ class Turn:
         return self._assembler.heartbeat()
 
     def feed(self, deltas: Iterable[Delta]) -> list[Event]:
-        return self._assembler.feed(deltas)
+        events = self._assembler.feed(deltas)
+        while (job := self._assembler.pending) is not None:
+            self._assembler.examined(examine(job))
+            events += self._assembler.feed(())
+        return events
 
     def end(self, now: int) -> Done | Send:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
-        assembler = self._assembler
-        contract = self._plan.contract
-        outcome = assembler.outcome
-        if not applies_to(contract, outcome.status, assembler.has_calls, assembler.refused):
+        assembler, contract = self._assembler, self._plan.contract
+        while (job := assembler.last_examination()) is not None:
+            assembler.examined(examine(job))
+        reply = assembler.reply
+        if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
             return self._done(assembler.end(now))
-        said = assembler.text
+        said = reply.text
         check = validate_output_contract(contract, said)
-        if check.valid:
-            if check.cleaned and contract.held:
-                words = "text around the requested JSON was removed"
-                assembler.note(notice("bridge.response.output_cleaned", "output", words))
-                return self._done(assembler.end(now, text=check.text))
+        if check.valid and not check.cleaned:
             return self._done(assembler.end(now))
+        if check.valid and not reply.holds:
+            words = "the requested JSON stands among other text, which was told as it came"
+            assembler.note(notice("bridge.response.output_unclean", "output", words))
+            return self._done(assembler.end(now))
+        if check.valid:
+            words = "text around the requested JSON was removed"
+            assembler.note(notice("bridge.response.output_cleaned", "output", words))
+            return self._done(assembler.end(now, text=check.text))
         words = "; ".join(check.errors)
         assembler.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=self._attempt))
         if not contract.requires_valid_json:
@@ -168,7 +194,7 @@ def _with_wait(failure: UpstreamFailed) -> str:
 
 def reconstruct_response_object(
     plan: Plan, deltas: Iterable[Delta], *, response_id: str, created_at: int, completed_at: int
-) -> JsonObject:
+) -> FinishedResponse:
     """A whole reply as a Response object: the stream's own machine, folded.
 
     Raises `OutputInvalid` when the answer breaks a binding output contract.

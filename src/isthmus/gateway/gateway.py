@@ -20,6 +20,7 @@ from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
@@ -28,6 +29,7 @@ from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.run import Attempt, Run, Running
 from isthmus.ports import UNFINISHED, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -73,6 +75,7 @@ class Gateway:
         owner: str = "",
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
+        client: ClientProfile = ANY_CLIENT,
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated."""
         candidate = self.directory.find(request.body.get("model"))
@@ -80,13 +83,13 @@ class Gateway:
         request = await resolve_references(self.store, request, owner=owner)
 
         def attempt(candidate: Candidate, response_id: str, created: float) -> Attempt:
-            plan = self._plan(request, candidate, history, strict, noted)
+            plan = self._plan(request, candidate, history, strict, noted, client)
             turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
             return Attempt(plan, turn, candidate.served.backend)
 
         return self._run(request, candidate, attempt, owner)
 
-    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> JsonObject:
+    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         if request.body.get("store") is False:
             raise RequestRefused(
@@ -206,11 +209,18 @@ class Gateway:
         history: Sequence[JsonObject],
         strict: bool | None,
         noted: Sequence[CompatibilityDecision],
+        client: ClientProfile = ANY_CLIENT,
     ) -> Plan:
         settings = self.settings
         host = Host(HONOURED, settings.strict if strict is None else strict, settings.repair_budget)
         return plan_request(
-            request, candidate.target, host, history=history, envelope_key=settings.envelope_key, noted=noted
+            request,
+            candidate.target,
+            host,
+            history=history,
+            envelope_key=settings.envelope_key,
+            noted=noted,
+            client=client,
         )
 
     def _run(
@@ -230,7 +240,7 @@ class Gateway:
         stored = request.body.get("store") is not False
         inputs = tuple(_encode(item) for item in request.items) if stored else ()
 
-        async def save(response: JsonObject, plan: Plan) -> None:
+        async def save(response: FinishedResponse, plan: Plan) -> None:
             if stored:
                 await self.store.save(
                     StoredResponse(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
@@ -12,6 +12,7 @@ from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.contract import OutputContract
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import Echo
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Plan:
     body: JsonObject
     """The exact upstream body."""
     reply: ReplyRules
-    echo: Mapping[str, Any] = field(default_factory=dict)
+    echo: Echo
     """What the Response says about the request."""
     stream: bool = False
     repair_budget: int = 0

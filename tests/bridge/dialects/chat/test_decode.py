@@ -197,7 +197,7 @@ def test_a_reply_is_decoded_in_the_order_reasoning_calls_message() -> None:
     assert deltas == [
         Reasoning("t"),
         CallOpened(0, "a", "x"),
-        CallArguments(0, "{}"),
+        CallArguments(0, "{}", whole=True),
         Text("hi"),
         Finished("tool_calls"),
     ]

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from isthmus.bridge.parse import Request
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import Echo
 
 
-def echo_request(request: Request, *, instructions: str | None = None) -> JsonObject:
+def echo_request(request: Request, *, instructions: str | None = None) -> Echo:
     """Everything that a Response repeats of its request."""
     body = request.body
     text = body.get("text") or {}
-    echo: JsonObject = {
+    echo: Echo = {
         "previous_response_id": body.get("previous_response_id"),
         "instructions": body.get("instructions") if instructions is None else instructions,
         "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],
