@@ -7,7 +7,7 @@ is what a reader may count on.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, Required, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from isthmus.protocol.json import JsonObject
 
@@ -151,23 +151,24 @@ class ToolSearchCall(TypedDict):
     status: Status
 
 
-class HostedItem(TypedDict, total=False):
+class _Hosted(TypedDict):
+    type: Literal[
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "computer_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "mcp_approval_request",
+    ]
+    id: str
+    status: HostedStatus
+
+
+class HostedItem(_Hosted, total=False):
     """A tool that the provider ran itself, or asks leave to run."""
 
-    type: Required[
-        Literal[
-            "web_search_call",
-            "file_search_call",
-            "code_interpreter_call",
-            "image_generation_call",
-            "computer_call",
-            "mcp_call",
-            "mcp_list_tools",
-            "mcp_approval_request",
-        ]
-    ]
-    id: Required[str]
-    status: Required[HostedStatus]
     action: JsonObject
     """web_search_call, computer_call"""
     queries: list[str]

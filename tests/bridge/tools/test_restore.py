@@ -90,7 +90,7 @@ DELETE = {"type": "delete_file", "path": "a"}
             "local_shell",
             {
                 "command": ["ls", "-l"],
-                "env": {"A": "b", "N": 1},
+                "env": {"A": "b"},
                 "timeout_ms": 5,
                 "user": "u",
                 "working_directory": "/x",
@@ -122,7 +122,7 @@ DELETE = {"type": "delete_file", "path": "a"}
         ),
         pytest.param(
             "apply_patch",
-            {"operation": {"type": "update_file", "path": "a", "diff": "@@", "extra": 1}},
+            {"operation": {"type": "update_file", "path": "a", "diff": "@@"}},
             {"type": "apply_patch_call", "operation": {"type": "update_file", "path": "a", "diff": "@@"}},
             id="apply_patch",
         ),

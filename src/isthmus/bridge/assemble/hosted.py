@@ -43,11 +43,13 @@ class _Open:
 
 
 class Hosted:
-    __slots__ = ("_open", "_output")
+    __slots__ = ("_open", "_output", "told")
 
     def __init__(self, output: Output) -> None:
         self._output = output
         self._open: dict[int, _Open] = {}
+        self.told = False
+        """Whether there was any."""
 
     def open(self, delta: HostedOpened) -> None:
         self._open[delta.slot] = self._begin(delta.item)
@@ -72,6 +74,7 @@ class Hosted:
         self._open = {}
 
     def _begin(self, item: Any) -> _Open:
+        self.told = True
         wanted = item.get("id")
         id, index = self._output.place(_PREFIXES.get(item["type"], "item"), wanted if isinstance(wanted, str) else "")
         self._output.added(index, _shape(item, id, "in_progress"))

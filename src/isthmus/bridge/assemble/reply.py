@@ -366,8 +366,8 @@ class Reply:
             outcome = _BROKEN
         self._hosted.close_all()
         self._release()
-        if not (self.calls or failed or self._said or isinstance(self._speech, Message)):
-            self._begin_text()
+        if not (self.calls or self._hosted.told or failed or self._said or isinstance(self._speech, Message)):
+            self._begin_text()  # an answer without a word is an empty message
         self._close_speech("completed" if outcome.status == "completed" else "incomplete")
         for citation in self._annotations:
             words = "an annotation came without a text to belong to"
