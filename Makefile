@@ -9,7 +9,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	check-robustness bench reference lock clean
+	check-robustness bench bench-guard bench-baseline reference lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -53,7 +53,13 @@ check-robustness: $(STAMP) ## figures: disconnects, backpressure, draining, kill
 	@$(BIN)/python -m bench.robustness
 
 bench: $(STAMP) ## CPU figures of the pure core
-	@$(BIN)/python bench/core.py
+	@$(BIN)/python -m bench.core
+
+bench-guard: $(STAMP) ## the guard for speed alone, with every figure beside its baseline
+	@$(BIN)/python -m bench.speed
+
+bench-baseline: $(STAMP) ## record the figures of the guard for speed anew
+	@$(BIN)/python -m bench.speed --record
 
 reference: $(STAMP) ## write the generated pages of docs/reference anew
 	@$(BIN)/python scripts/make_reference.py

@@ -1,8 +1,7 @@
-"""Runs a test against a demo model on its own socket."""
+"""Runs a test against a demo model on its own socket, in time of its own."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +10,7 @@ import aiohttp
 import openai
 
 from isthmus.upstream.demo import DemoServer
+from own_time import run_in_own_time
 
 Test = Callable[[DemoServer, openai.AsyncOpenAI], Coroutine[Any, Any, None]]
 
@@ -23,12 +23,12 @@ def run(test: Test) -> None:
                 base_url=demo.base_url,
                 api_key="any",
                 max_retries=0,
-                http_client=openai.DefaultAsyncHttpxClient(trust_env=False, timeout=20),
+                http_client=openai.DefaultAsyncHttpxClient(trust_env=False, timeout=None),
             ) as client,
         ):
             await test(demo, client)
 
-    asyncio.run(asyncio.wait_for(live(), 30))
+    run_in_own_time(live())
 
 
 @asynccontextmanager

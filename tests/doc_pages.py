@@ -119,7 +119,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def _run(arguments: list[str], home: Path) -> str:
-    done = subprocess.run(arguments, cwd=ROOT, env=environment(home), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(arguments, cwd=ROOT, env=environment(home), capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

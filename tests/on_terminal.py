@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,12 @@ pty = pytest.importorskip("pty", reason="pseudo-terminals are a thing of POSIX")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+def _take_terminal(child_side: int) -> None:
+    # Who starts the tests in the background has them ignore ^C, and that is inherited.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.login_tty(child_side)
+
+
 class Terminal:
     def __init__(
         self, program: str, arguments: Sequence[str] = (), *, folder: Path, environment: Mapping[str, str]
@@ -28,14 +35,14 @@ class Terminal:
         self._side, child_side = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
-            preexec_fn=lambda: os.login_tty(child_side),
+            preexec_fn=lambda: _take_terminal(child_side),
             pass_fds=[child_side],
             cwd=folder,
             env=dict(environment),
         )
         os.close(child_side)
 
-    def expect(self, text: str, within: float = 30.0) -> None:
+    def expect(self, text: str, within: float = 60.0) -> None:
         deadline = time.monotonic() + within
         while text not in self.screen[self._seen :]:
             if not self._read(deadline - time.monotonic()):
@@ -56,9 +63,9 @@ class Terminal:
         raise AssertionError(f"^C was not heard:\n{self.screen}")
 
     def end(self) -> int:
-        while self._read(30.0):
+        while self._read(60.0):
             pass
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -14,15 +14,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from isthmus.config import load_config
 from isthmus.gateway.gateway import Gateway
+from isthmus.gateway.run import Run
 from isthmus.server.serve import serve
+from own_time import OwnTimeLoop, clock, run_in_own_time, turns
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds to wait for a start or an end before the test fails."""
 
 
@@ -34,7 +37,7 @@ class GatewayThread:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gateway", daemon=True)
         self._trouble: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop
+        self._loop: OwnTimeLoop
         self._stop: asyncio.Event
         self.url: str
         self.gateway: Gateway
@@ -54,6 +57,49 @@ class GatewayThread:
             raise TimeoutError("the gateway did not stop")
         self._raise()
 
+    def skip(self, seconds: float) -> None:
+        """Put its clock forward, and come back when what was due has been begun."""
+
+        async def skip() -> None:
+            self._loop.skip(seconds)
+            await turns()
+
+        self.do(skip())
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """No timer of its fires inside: what it does there, it does because of an event."""
+
+        async def stop() -> None:
+            self._loop.stop_clock()
+
+        async def go_on() -> None:
+            self._loop.start_clock()
+
+        self.do(stop())
+        try:
+            yield
+        finally:
+            self.do(go_on())
+
+    def wait_until_stuck(self, response_id: str) -> Run:
+        """The run, when nothing of it has moved for many turns of the loop: every buffer to its reader is full."""
+        run = self.gateway.running.get(response_id)
+        assert run is not None
+
+        async def look() -> None:
+            held = 0
+            while held < 2000:
+                held = held + 1 if run._waiting is None else 0  # it waits for its reader, not for the upstream
+                await turns(1)
+
+        self.do(look())
+        return run
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry this out on its loop."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
     def _raise(self) -> None:
         trouble, self._trouble = self._trouble, None
         if trouble is not None:
@@ -61,14 +107,14 @@ class GatewayThread:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._live())
+            run_in_own_time(self._live())
         except BaseException as error:
             self._trouble = error
         finally:
             self._ready.set()
 
     async def _live(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = clock()
         self._stop = asyncio.Event()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "isthmus.toml"

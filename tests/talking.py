@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from wire.oracle import check_response, check_stream
 
 Json = dict[str, Any]
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds that a read, and a whole stream, may take."""
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
 
@@ -84,6 +84,13 @@ class Stream:
             event: Json = json.loads(data)
             assert name is None or name == event["type"], frame
             return event
+
+    def comment(self) -> None:
+        """Read one sign of life, which must be what comes next."""
+        frame = self._frame()
+        assert frame is not None, "the stream ended"
+        assert frame[0].startswith(b":"), frame
+        self.comments += 1
 
     def until(self, kind: str) -> Json:
         """Read on to the next event of this type."""

@@ -31,6 +31,8 @@ TOOLS = [
     }
     for number in range(16)
 ]
+NOISE = 0.005
+"""Seconds of CPU time by which turns of the same work may differ, on a machine with nothing else to do."""
 INSTRUCTIONS = "You are careful, brief and kind to the reader. " * 200
 
 
@@ -49,14 +51,14 @@ class Cost:
     """What one document with the whole history for every turn so far would take."""
 
 
-async def check(turns: int = 200) -> Report:
+async def check(turns: int = 200, noise: float = NOISE) -> Report:
     report = Report(f"Chain growth: {turns} turns with `previous_response_id`, streamed")
     with tempfile.TemporaryDirectory() as folder:
         async with Upstream(_handle) as upstream, running_gateway(Path(folder), upstream.base_url) as gateway:
             costs = await _converse(report, gateway, upstream, turns)
             report.add("tracebacks in the log", gateway.tracebacks(), "0", kept=not gateway.tracebacks())
     _judge_space(report, costs)
-    _judge_time(report, costs)
+    _judge_time(report, costs, noise)
     _tabulate(report, costs)
     return report
 
@@ -120,13 +122,13 @@ def _judge_space(report: Report, costs: list[Cost]) -> None:
     report.add("one document per turn would take", f"{costs[-1].naive / 1e6:.1f} MB, {share:.0f} times as much")
 
 
-def _judge_time(report: Report, costs: list[Cost]) -> None:
+def _judge_time(report: Report, costs: list[Cost], noise: float) -> None:
     """A straight line through both quarters' medians must not bend upwards: then a turn's cost is a + b·number."""
     quarter = max(len(costs) // 4, 1)
     medians = [statistics.median(cost.cpu for cost in costs[n * quarter : (n + 1) * quarter]) for n in range(4)]
     early, late = medians[1] - medians[0], medians[3] - medians[2]
     told = ", ".join(f"{median * 1000:.1f}" for median in medians) + " ms"
-    straight = late < 2 * max(early, 0) + 0.005  # a square would give three times as much; 5 ms are noise
+    straight = late < 2 * max(early, 0) + noise  # a square would give three times as much
     report.add("CPU per turn, median of each quarter", told, "a straight line", kept=straight)
     per_message = (medians[3] - medians[0]) / (1.5 * len(costs)) * 1e6
     report.add("CPU per message of history", f"{per_message:.1f} µs")

@@ -16,11 +16,11 @@ from typing import Final
 
 from bench.robustness.client import Client, Json, fetch, text_of
 from bench.robustness.report import Report, milliseconds
-from bench.robustness.rig import GatewayProcess, running_gateway, until
+from bench.robustness.rig import PATIENCE, GatewayProcess, running_gateway, until
 from bench.robustness.upstream import Call, Upstream, delta
 
 LIMIT: Final = 0.2
-"""Seconds in which the upstream must see the close."""
+"""Seconds in which the upstream must see the close, on a machine with nothing else to do."""
 WORDS: Final = [f"word{number} " for number in range(5)]
 WAYS: Final = {
     "stream, mid-answer": "speaks",
@@ -32,14 +32,14 @@ WAYS: Final = {
 }
 
 
-async def check(count: int = 50) -> Report:
+async def check(count: int = 50, limit: float = LIMIT) -> Report:
     report = Report(f"Disconnect: {count} clients leave, in each of {len(WAYS)} ways")
     with tempfile.TemporaryDirectory() as folder:
         async with Upstream(_handle) as upstream, running_gateway(Path(folder), upstream.base_url) as gateway:
             for way in WAYS:
                 taken, kept = await _measure(way, count, upstream, gateway)
-                slow = sum(each > LIMIT for each in taken)
-                report.add(way, milliseconds(taken), f"all under {LIMIT * 1000:g} ms", kept=not slow)
+                slow = sum(each > limit for each in taken)
+                report.add(way, milliseconds(taken), f"all under {limit * 1000:g} ms", kept=not slow)
                 if kept is not None:
                     report.add(
                         "  stored as cancelled, with what was said", f"{kept} of {count}", "all", kept=kept == count
@@ -63,7 +63,7 @@ async def _measure(way: str, count: int, upstream: Upstream, gateway: GatewayPro
         call = await _called(upstream, before, WAYS[way] == "half a reply")
         left = time.monotonic()
         client.leave(reset=bool(number % 2))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await call.left.wait()
         taken.append(call.left_at - left)
         if response_id:

@@ -28,7 +28,7 @@ from bench.robustness.rig import GatewayProcess, running_gateway
 from bench.robustness.upstream import Call, Upstream, delta
 from hypothesis import strategies
 
-HANG: Final = 10.0
+HANG: Final = 30.0
 """Seconds after which an answer is called a hang."""
 SPOILED: Final = "bridge.response.invalid_output_format"
 """The one failure that is the model's: its words do not match the schema of a mutated request."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 """Seconds to wait for a state before a check gives up and says so."""
 MODEL: Final = "up/model"
 

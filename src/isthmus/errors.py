@@ -4,8 +4,10 @@
     ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id)
     ├── ConfigError         the operator can fix it (config file, provider file, missing key)
     ├── LimitReached        a run met a limit and was asked to raise; it carries the run's result
+    ├── WorkNotDone         a worker process gave a piece of work up, or none was free for it
     └── UpstreamFailed      the provider must act (it refused, broke off, timed out)
         ├── OutputInvalid   it answered, but the answer breaks the promised output contract
+        ├── OutputUnchecked it answered, but the check of the answer took more than it may
         └── one subclass for each kind of failure that a program treats in its own way:
             CredentialsRefused, ModelNotFound, PromptRefused, ContextTooLong, QuotaSpent (final)
             RateLimited, Overloaded, UpstreamTimedOut, UpstreamUnreachable (worth another try)
@@ -25,6 +27,8 @@ BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM = "bridge.request.unsupported_input_item"
 BRIDGE_REQUEST_UNSUPPORTED_INPUT_CONTENT = "bridge.request.unsupported_input_content"
 BRIDGE_REQUEST_UNSUPPORTED_TOOL = "bridge.request.unsupported_tool"
 BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT = "bridge.response.invalid_output_format"
+BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
+SCHEMA_TOO_LARGE = "schema_too_large"
 
 
 class IsthmusError(Exception):
@@ -85,6 +89,16 @@ class LimitReached(IsthmusError):
         self.result = result
 
 
+class WorkNotDone(IsthmusError):
+    """A worker process did not do a piece of work; the message names the limit and its setting.
+
+    `work_too_costly`: it took too long, or too much memory. `workers_busy`: too much else was waiting.
+    `work_failed`: a bug of ours.
+    """
+
+    default_code = "work_too_costly"
+
+
 class UpstreamFailed(IsthmusError):
     """The provider failed us: `code` is one that clients know (`server_error`, `rate_limit_exceeded` …)."""
 
@@ -109,6 +123,13 @@ class OutputInvalid(UpstreamFailed):
     """The model's answer does not keep the output contract that the request made binding."""
 
     default_code = BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
+    retryable = False
+
+
+class OutputUnchecked(UpstreamFailed):
+    """Whether the answer keeps the output contract could not be found out within the limits of the gateway."""
+
+    default_code = BRIDGE_RESPONSE_OUTPUT_UNCHECKED
     retryable = False
 
 
@@ -199,6 +220,7 @@ _BY_CODE: Final[Mapping[str, type[UpstreamFailed]]] = {
     kind.default_code: kind
     for kind in (
         OutputInvalid,
+        OutputUnchecked,
         CredentialsRefused,
         ModelNotFound,
         PromptRefused,

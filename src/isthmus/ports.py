@@ -3,6 +3,7 @@
 `Backend` carries a planned body to an upstream and brings its deltas back.
 `Store` keeps responses so that they can be fetched, continued and resumed. JSON travels through it as bytes:
 what was encoded once is not encoded again. A store has no clock and no policy: times and limits are arguments.
+`Workers` do work that may take long where it stops nobody; `Checker` does so for schemas, answers and grammars.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
+    from isthmus.bridge.jobs import Job, Result
+    from isthmus.bridge.types.contract import OutputContract
     from isthmus.bridge.types.plan import Plan
     from isthmus.protocol.json import JsonObject
 
@@ -28,6 +31,26 @@ class Backend(Protocol):
         """What keeps it from serving, in words; `None` when nothing is known to."""
 
     async def aclose(self) -> None: ...
+
+
+class Workers(Protocol):
+    """Processes of our own."""
+
+    async def run(self, kind: str, payload: bytes) -> bytes:
+        """Have a job done. Raises `WorkNotDone`: it met a limit, or none was free in time."""
+
+
+class Checker(Protocol):
+    """Checks whose length a client decides. Nothing here blocks the loop or waits without end."""
+
+    async def admit(self, contract: OutputContract) -> None:
+        """Whether answers can be checked against the contract's schema.
+
+        Raises `RequestRefused` if not, `WorkNotDone` if there is no room to find out, or a bug of ours in the way.
+        """
+
+    async def check(self, job: Job) -> Result:
+        """The result of a job; one that could not be done says so in its result."""
 
 
 UNFINISHED: Final = ("queued", "in_progress")

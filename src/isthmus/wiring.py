@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus import __version__
-from isthmus.config.schema import Config, ProviderConfig
+from isthmus.bridge.bounds import Bounds
+from isthmus.config.schema import Checks, Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
 from isthmus.gateway.retention import Retention, keep_pruning
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
 from isthmus.upstream.http import Endpoint, HttpBackend, Patience
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
+from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
+from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where a provider uses it
     from isthmus.upstream.codex.backend import CodexOptions
@@ -34,9 +37,11 @@ if TYPE_CHECKING:  # loaded only where a provider uses it
 async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
     """A gateway with everything it needs, closed in the right order."""
     async with AsyncExitStack() as stack:
+        workers = open_workers(config.checks)
+        stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, settings, config, stack)
+            served[name] = await serve_provider(name, settings, config, stack, workers)
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
@@ -49,11 +54,13 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 fallbacks=config.models.fallbacks,
             ),
             store,
+            checker=PooledChecker(workers, cache=config.checks.cache),
             settings=Settings(
                 strict=config.plan.strict,
                 repair_budget=config.plan.repair_budget,
                 max_chain=config.store.max_chain,
                 envelope_key=key,
+                bounds=schema_bounds(config.checks),
             ),
             now=time.time,
             new_id=new_id,
@@ -65,6 +72,27 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)
         yield gateway
+
+
+def open_workers(checks: Checks) -> WorkerPool:
+    """The pool; it starts no process before the first job."""
+    return WorkerPool(
+        PoolOptions(
+            runners={CHECK: RUNNER, "demo": "isthmus.upstream.demo.compose:run_encoded"},
+            workers=checks.workers,
+            slow_workers=checks.slow_workers,
+            quick=checks.quick,
+            deadline=checks.deadline,
+            idle=checks.idle,
+            memory=checks.memory,
+            queue=checks.queue,
+            wait=checks.wait,
+        )
+    )
+
+
+def schema_bounds(checks: Checks) -> Bounds:
+    return Bounds(**{name: getattr(checks, name) for name in Bounds.__dataclass_fields__})
 
 
 def _aliases(config: Config) -> Mapping[str, str]:
@@ -100,7 +128,9 @@ def envelope_key(store_url: str) -> bytes:
     return key
 
 
-async def serve_provider(name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack) -> Served:
+async def serve_provider(
+    name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack, workers: Workers
+) -> Served:
     provider = load_provider(
         settings.uses or name,
         [Path(folder) for folder in config.provider_folders],
@@ -113,10 +143,12 @@ async def serve_provider(name: str, settings: ProviderConfig, config: Config, st
     if provider.name == "demo" and not base_url:
         from isthmus.upstream.demo import DemoServer
 
-        demo = await stack.enter_async_context(DemoServer())
+        demo = await stack.enter_async_context(DemoServer(workers=workers, bounds=schema_bounds(config.checks)))
         base_url = demo.base_url
     native = speaks_responses(name, provider, settings)
-    places = [HttpBackend(http_endpoint(name, provider, place, base_url, native=native)) for place in _places(settings)]
+    endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
+    secrets = [secret for endpoint in endpoints for secret in endpoint.secrets()]
+    places = [HttpBackend(endpoint, secrets) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         # With several keys or places, each may be tried once before anybody waits.

@@ -31,7 +31,10 @@ from isthmus.config.known import find_known, known_names
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.upstream.remote import GatewayAddress, GatewayWire
+from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
+from isthmus.workers.checker import PooledChecker
+from isthmus.workers.pool import WorkerPool
 
 Profiles = Mapping[str, Mapping[str, Mapping[str, Any] | ProviderConfig]]
 """Provider → profile → settings, spelled as in the configuration: `{"openai": {"prod": {"api_key": "…"}}}`."""
@@ -137,6 +140,7 @@ class LocalConnect:
         self._lines: dict[tuple[str, str], LocalLine] = {}
         self._drivers = AsyncExitStack()
         self._opening: asyncio.Lock | None = None
+        self._workers: WorkerPool | None = None
 
     async def find(self, model: str | None) -> Route:
         name = self._name(model)
@@ -155,9 +159,12 @@ class LocalConnect:
         lines, self._lines = self._lines, {}
         drivers, self._drivers = self._drivers, AsyncExitStack()
         self._opening = None
+        workers, self._workers = self._workers, None
         for line in lines.values():
             await line.aclose()
         await drivers.aclose()
+        if workers is not None:
+            await workers.aclose()
 
     def _name(self, model: str | None) -> ModelName:
         models = self._config.models
@@ -185,16 +192,20 @@ class LocalConnect:
         name = f"{provider}@{profile}" if profile else provider
         # New attempts are the client's own business: it counts them, and it knows the deadline.
         settings = msgspec.structs.replace(settings, uses=settings.uses or provider, retries=0)
-        served = await serve_provider(name, settings, self._config, self._drivers)
+        checks = self._config.checks
+        workers = self._workers = self._workers or open_workers(checks)
+        served = await serve_provider(name, settings, self._config, self._drivers, workers)
         return LocalLine(
             name,
             served.provider,
             served.backend,
+            checker=PooledChecker(workers, cache=checks.cache),
             capabilities=served.capabilities,
             list_models=served.models,
             credential=_digest("\0".join([settings.api_key, *settings.api_keys])),
             strict=self._config.plan.strict,
             repair_budget=self._config.plan.repair_budget,
+            bounds=schema_bounds(checks),
         )
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:

@@ -15,7 +15,7 @@ from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.codex.decode import LegDecoder
 from isthmus.bridge.host import Host
 from isthmus.bridge.sse import SseParser
-from isthmus.bridge.turn import Done, Turn
+from isthmus.bridge.turn import Done, Turn, end_here
 from isthmus.bridge.types.plan import Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
@@ -173,7 +173,7 @@ def conduct(attempts: list[list[list[Delta]]]) -> tuple[list[dict[str, Any]], di
     for batches in attempts:
         for batch in batches:
             events += turn.feed(batch)
-        ended = turn.end(2)
+        ended = end_here(turn, 2)
         if isinstance(ended, Done):
             return events + ended.events, dict(ended.response)
     raise AssertionError("the budget is one more answer")

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.capabilities import ResponseFormatSupport
+from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Refusal, Text, Usage, Used
 from isthmus.bridge.host import Host
-from isthmus.bridge.turn import Done, Send, Turn, reconstruct_response_object
+from isthmus.bridge.jobs import CheckAnswer, give_up, run_job
+from isthmus.bridge.tools.examine import ExamineInput
+from isthmus.bridge.turn import Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid
+from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid, OutputUnchecked, UpstreamFailed
 from isthmus.testing.fold import plan_for
 from wire.oracle import check_response, check_stream
 
@@ -42,8 +44,8 @@ def turn_of(plan: Plan) -> Turn:
 
 
 def answer(turn: Turn, *deltas: Any) -> tuple[list[dict[str, Any]], Done | Send]:
-    events = turn.accepted() + turn.feed(deltas)
-    return events, turn.end(2)
+    events = turn.accepted() + feed_here(turn, deltas)
+    return events, end_here(turn, 2)
 
 
 def codes(response: dict[str, Any]) -> list[str]:
@@ -93,8 +95,8 @@ def test_a_broken_contract_is_asked_for_again_and_only_the_good_answer_is_told()
     assert said[0] == {"role": "assistant", "content": '{"a": "x"}'}
     assert said[1]["role"] == "user"
     assert "a" in said[1]["content"]
-    events += turn.accepted() + turn.feed([Text('{"a": 5}'), Used(Usage(10, 20, 30)), Finished("stop")])
-    done = turn.end(3)
+    events += turn.accepted() + feed_here(turn, [Text('{"a": 5}'), Used(Usage(10, 20, 30)), Finished("stop")])
+    done = end_here(turn, 3)
     assert isinstance(done, Done)
     check_stream(events + done.events)
     assert done.response["output_text"] == '{"a": 5}'
@@ -245,3 +247,126 @@ def test_each_field_of_the_assembly_table_has_its_source(field: str) -> None:
         assert [item["type"] for item in response["output"]] == ["message"]
     else:
         assert response[field] == ASSEMBLY[field]
+
+
+def test_an_answer_is_checked_by_whoever_is_told_to() -> None:
+    turn = turn_of(plan())
+    turn.accepted()
+    turn.feed([Text('{"a": 5}'), Finished("stop")])
+    check = turn.end(2)
+    assert isinstance(check, Check)
+    assert check.job == CheckAnswer(json.dumps(SCHEMA, sort_keys=True, separators=(",", ":")), 4_194_304, '{"a": 5}')
+    turn.checked(run_job(check.job))
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    assert done.response["status"] == "completed"
+
+
+def test_an_answer_that_could_not_be_checked_fails_a_binding_contract_with_the_reason() -> None:
+    turn = turn_of(plan())
+    events = turn.accepted() + turn.feed([Text('{"a": 5}'), Finished("stop")])
+    check = turn.end(2)
+    assert isinstance(check, Check)
+    turn.checked(give_up(check.job, "it took longer than `checks.deadline`"))
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    assert isinstance(done.failure, OutputUnchecked)
+    assert dict(done.failure.metadata) == WHO
+    assert "`checks.deadline`" in done.response["error"]["message"]
+    assert done.response["error"]["code"] == "bridge.response.output_unchecked"
+    check_stream(events + done.events)
+
+
+def test_an_answer_that_could_not_be_checked_passes_a_loose_format_with_a_diagnostic() -> None:
+    turn = turn_of(plan(strict=False))
+    turn.accepted()
+    turn.feed([Text('{"a": 5}'), Finished("stop")])
+    check = turn.end(2)
+    assert isinstance(check, Check)
+    turn.checked(give_up(check.job, "it took longer than `checks.deadline`"))
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    assert done.failure is None
+    assert done.response["output_text"] == '{"a": 5}'
+    assert "bridge.response.output_unchecked" in codes(done.response)
+
+
+DIGITS = {"type": "custom", "name": "dial", "format": {"type": "grammar", "syntax": "regex", "definition": "[0-9]+"}}
+DIALLED = [
+    CallOpened(0, "c0", "dial"),
+    CallArguments(0, '{"input": "12"}'),
+    CallOpened(1, "c1", "dial"),
+    CallArguments(1, '{"input": "x"}'),
+    Text("Both dialled."),
+    Finished("stop"),
+]
+
+
+def dialling() -> Turn:
+    facts = {"tools": ToolSupport(native=frozenset({"function"}), degraded={"custom": "function"})}
+    return turn_of(plan_for({"tools": [DIGITS], "stream": True}, **facts))
+
+
+def test_a_custom_call_waits_for_its_verdict_and_nothing_behind_it_is_told_before() -> None:
+    turn = dialling()
+    events = turn.accepted() + turn.feed(DIALLED)
+    first = turn.pending
+    assert first is not None
+    assert first.job == ExamineInput(DIGITS, "12")
+    assert not [event for event in events if event["type"] == "response.output_item.done"]
+    assert len([event for event in events if event["type"] == "response.output_item.added"]) == 1
+    assert turn.feed(()) == []
+    turn.checked(run_job(first.job))
+    events += turn.feed(())
+    second = turn.pending
+    assert second is not None
+    assert second.job == ExamineInput(DIGITS, "x")
+    turn.checked(run_job(second.job))
+    events += turn.feed(())
+    assert turn.pending is None
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    assert [item["type"] for item in done.response["output"]] == ["custom_tool_call", "custom_tool_call", "message"]
+    assert codes(done.response).count("bridge.tool.grammar_mismatch") == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_the_pause_changes_no_event_whatever_the_batches(size: int) -> None:
+    def told(batches: list[Any]) -> list[dict[str, Any]]:
+        turn = dialling()
+        events = turn.accepted()
+        for batch in batches:
+            events += feed_here(turn, batch)
+        done = end_here(turn, 2)
+        assert isinstance(done, Done)
+        return events + done.events
+
+    assert told([DIALLED[at : at + size] for at in range(0, len(DIALLED), size)]) == told([DIALLED])
+
+
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+def test_a_turn_that_breaks_off_during_an_examination_loses_nothing_that_had_come(ending: str) -> None:
+    turn = dialling()
+    events = turn.accepted() + turn.feed(DIALLED)
+    assert turn.pending is not None
+    done = turn.fail(UpstreamFailed("gone"), 2) if ending == "fail" else turn.cancel(2)
+    check_stream(events + done.events)
+    assert [item.get("input") for item in done.response["output"]] == ["12", "x", None]
+    assert codes(done.response).count("bridge.tool.grammar_unchecked") == 2
+    assert done.response["output_text"] == "Both dialled."
+
+
+def test_the_last_call_is_examined_before_the_end() -> None:
+    turn = dialling()
+    turn.accepted()
+    turn.feed([CallOpened(0, "c0", "dial"), CallArguments(0, '{"input": "x"}'), Finished("tool_calls")])
+    assert turn.pending is None
+    check = turn.end(2)
+    assert isinstance(check, Check)
+    turn.checked(give_up(check.job, "it took longer than `checks.deadline`"))
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    said = done.response["isthmus"]["diagnostics"][-1]
+    assert said["code"] == "bridge.tool.grammar_unchecked"
+    assert "`checks.deadline`" in said["message"]

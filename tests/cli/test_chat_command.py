@@ -48,7 +48,7 @@ def pipe(folder: Path, *arguments: str, given: str = "") -> subprocess.Completed
         text=True,
         cwd=folder,
         env=environment(folder),
-        timeout=60,
+        timeout=200,
     )
 
 
@@ -112,6 +112,6 @@ def test_a_conversation_on_a_terminal(folder: Path) -> None:
         terminal.expect("84")
         terminal.expect("› ")
         terminal.type("/quit")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

@@ -343,7 +343,7 @@ def process(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
         env=kept,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -374,3 +374,21 @@ def test_a_poor_terminal_still_gets_the_table() -> None:
     done = process("explain", example("chat.json"), "--chat", "-p", "deepseek", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert "? supported" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "how", [(), ("--full",), ("--json",), ("--body-only",), ("--body-only", "--json")], ids=" ".join
+)
+@pytest.mark.parametrize("provider", ["openai", "deepseek"])
+def test_the_credentials_of_an_mcp_server_are_not_shown(tmp_path: Path, provider: str, how: tuple[str, ...]) -> None:
+    tool = {
+        "type": "mcp",
+        "server_label": "files",
+        "server_url": "https://joe:hush-1@mcp.example/hush-2?k=hush-3",
+        "authorization": "hush-4",
+        "headers": {"X-Key": "hush-5"},
+    }
+    (tmp_path / "asked.json").write_text(json.dumps({"model": "m", "input": "Hi", "tools": [tool]}))
+    shown = run("asked.json", "--provider", provider, *how, columns=200)
+    assert shown.exit_code == 0, shown.output
+    assert "hush" not in unwrapped(shown.output)

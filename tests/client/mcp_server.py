@@ -1,9 +1,11 @@
-"""An MCP server of the official SDK for tests: `python mcp_server.py stdio|http [port]`."""
+"""An MCP server of the official SDK for tests: `python mcp_server.py stdio|http`; over HTTP it prints its port."""
 
 from __future__ import annotations
 
+import socket
 import sys
 
+import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -39,4 +41,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run("stdio")
     else:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # whoever connects from now on is served
+            print(listener.getsockname()[1], flush=True)
+            uvicorn.run(server.streamable_http_app(), fd=listener.fileno(), log_level="error")

@@ -34,7 +34,7 @@ def test_the_example_runs_and_says_what_it_promises(name: str, tmp_path: Path) -
         text=True,
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
     for words in SAYS[name]:

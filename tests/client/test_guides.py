@@ -26,7 +26,7 @@ def test_the_code_in_the_guides_runs(code: str, tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
 

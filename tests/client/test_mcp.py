@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +19,7 @@ from isthmus import Bridge, http, stdio
 from isthmus.client.mcp import McpServer, McpTarget, _adopt, scoped_name
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.testing import ScriptedModel, say
+from leaking import assert_silent, everything_of, listening
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 STDIO = stdio(sys.executable, SERVER, "stdio")
@@ -30,31 +30,16 @@ async def target(transport: str) -> AsyncIterator[McpTarget]:
     if transport == "stdio":
         yield STDIO
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, "http", str(port), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        sys.executable, SERVER, "http", stderr=subprocess.DEVNULL, stdout=subprocess.PIPE
     )
+    assert process.stdout is not None
     try:
-        await _listening(port)
+        port = int(await process.stdout.readline())
         yield http(f"http://127.0.0.1:{port}/mcp", headers={"x-test": "1"})
     finally:
         process.terminate()
         await process.wait()
-
-
-async def _listening(port: int) -> None:
-    for _ in range(1000):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.01)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return
-    raise TimeoutError("the MCP server did not start")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -100,7 +85,7 @@ def test_9_a_changed_list_is_read_again() -> None:
             await server.listening.wait()
             (grow,) = [one for one in bridge.tools if one.name == "s_grow"]
             await bridge.execute([{"id": "c", "name": grow.name, "arguments": {}}])
-            for _ in range(500):
+            for _ in range(6000):
                 if any(one.name == "s_extra" for one in bridge.tools):
                     break
                 await asyncio.sleep(0.01)
@@ -153,3 +138,29 @@ def test_9_scoped_names_stay_within_what_providers_accept() -> None:
     one, two = scoped_name("server", "x" * 90 + "1"), scoped_name("server", "x" * 90 + "2")
     assert len(one) == len(two) == 64
     assert one != two
+
+
+SECRET = "mcp-oauth-5c0b7e91d2f84a36"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        http(f"http://joe:{SECRET}@127.0.0.1:1/mcp?key={SECRET}", headers={"Authorization": f"Bearer {SECRET}"}),
+        http(f"http:// {SECRET}/mcp?key={SECRET}"),
+        stdio(sys.executable, "-c", f"import sys; sys.exit('{SECRET}')", env={"KEY": SECRET}),
+    ],
+    ids=["nobody there", "no address", "a program that ends"],
+)
+def test_a_server_that_cannot_be_reached_is_told_without_its_secrets(where: McpTarget) -> None:
+    async def main() -> str:
+        async with Bridge(connect=ScriptedModel([])) as bridge:
+            await bridge.add_mcp(where, name="gone", required=False)
+            with pytest.raises(ConfigError) as refused:
+                await bridge.add_mcp(where, name="gone")
+        return everything_of(refused.value)
+
+    with listening() as said:
+        told = asyncio.run(main())
+    ours = "\n".join(line for line in said.text.splitlines() if "mcp." in line)
+    assert_silent([SECRET], error=told, log=ours, target=repr(where))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +14,7 @@ from isthmus.errors import (
 )
 from isthmus.testing import HANG, ScriptedUpstream, chat, silence, stream
 from isthmus.testing.replies import chat_chunks, event
+from own_time import clock, run_in_own_time, turns
 from reaching import MODEL, WIRES, reach, same, scene
 from speaking_responses import named_sse, native_events, native_items
 
@@ -46,30 +47,56 @@ HANGS = {
 }
 
 
+def heard_of(where: str) -> tuple[Callable[[object], None], asyncio.Event]:
+    """What listens to a run, and what it sets when the run has come to where the upstream hangs."""
+    reached = asyncio.Event()
+
+    def listen(one: object) -> None:
+        if isinstance(one, TextDelta):
+            reached.set()
+
+    if where != "in mid-stream":
+        reached.set()
+    return listen, reached
+
+
 @pytest.mark.parametrize("where", HANGS)
 def test_5_a_timeout_ends_the_run_in_time_and_closes_the_socket(where: str) -> None:
     async def main() -> None:
         async with reach("chat", [same(HANGS[where])]) as (bridge, upstream):
-            began = time.monotonic()
-            run = await bridge.run(MODEL, "Go.", limits=Limits(timeout=0.5))
-            assert time.monotonic() - began < 0.8
+            listen, reached = heard_of(where)
+            limits = Limits(timeout=200)
+            task = asyncio.create_task(bridge.run(MODEL, "Go.", limits=limits, stream=True, on_event=listen))
+            await upstream.received()
+            await reached.wait()
+            clock().stop_clock()
+            clock().skip(100)
+            await turns()
+            assert not task.done()
+            clock().skip(100)
+            run = await task
             assert run.stop_reason == "timeout"
             await upstream.requests[0].closed.waited()
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_5_a_timeout_of_one_call_is_an_error(wire: str) -> None:
     async def main() -> None:
         async with reach(wire, [same(silence())]) as (bridge, upstream):
-            began = time.monotonic()
+            task = asyncio.create_task(bridge.chat(MODEL, "Go.", timeout=200))
+            await upstream.received()
+            clock().stop_clock()
+            clock().skip(100)
+            await turns()
+            assert not task.done()
+            clock().skip(100)
             with pytest.raises(UpstreamTimedOut):
-                await bridge.chat(MODEL, "Go.", timeout=0.3)
-            assert time.monotonic() - began < 0.6
+                await task
             await upstream.requests[0].closed.waited()
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -82,30 +109,39 @@ def test_5_cancelling_the_task_takes_no_time_and_closes_the_socket(wire: str, wh
 
     async def main() -> None:
         async with reach(wire, [same(hang)]) as (bridge, upstream):
-            task = asyncio.create_task(bridge.run(MODEL, "Go."))
+            listen, reached = heard_of(where)
+            task = asyncio.create_task(bridge.run(MODEL, "Go.", stream=True, on_event=listen))
             await upstream.received()
-            began = time.monotonic()
+            await reached.wait()
+            clock().stop_clock()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert time.monotonic() - began < 0.2
             await upstream.requests[0].closed.waited()
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 def test_5_a_timeout_around_the_run_stays_a_timeout_and_keeps_what_was_done() -> None:
     async def main() -> None:
-        async with reach("chat", [scene(calls=[("c", "double", {"number": 2})]), same(silence())]) as (bridge, _):
+        script = [scene(calls=[("c", "double", {"number": 2})]), same(silence())]
+        async with reach("chat", script) as (bridge, upstream):
+
+            async def skip() -> None:
+                await upstream.received(2)
+                clock().skip(200)
+
+            skipping = asyncio.create_task(skip())
             with pytest.raises(TimeoutError) as caught:
-                async with asyncio.timeout(0.3):
+                async with asyncio.timeout(200):
                     await bridge.run(MODEL, "Go.", tools=[double])
+            await skipping
             run = partial_result(caught.value)
             assert run is not None
             assert run.tool_results[0].value == 4
             assert find_problems(run.messages) == []
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 def test_5_leaving_the_stream_early_closes_the_socket() -> None:
@@ -125,18 +161,17 @@ def test_5_a_timeout_while_tools_run_answers_every_call_and_keeps_the_history_va
     @tool
     async def stuck() -> str:
         """Never end."""
+        clock().skip(200)
         await asyncio.Event().wait()
         return "never"
 
     async def main() -> None:
         async with reach("chat", [scene(calls=[("a", "stuck", {})])]) as (bridge, _):
-            began = time.monotonic()
-            run = await bridge.run(MODEL, "Go.", tools=[stuck], limits=Limits(timeout=0.3))
-            assert time.monotonic() - began < 0.8
+            run = await bridge.run(MODEL, "Go.", tools=[stuck], limits=Limits(timeout=200))
             assert (run.stop_reason, [one.status for one in run.tool_results]) == ("timeout", ["cancelled"])
             assert find_problems(run.messages) == []
 
-    asyncio.run(main())
+    run_in_own_time(main())
 
 
 def test_5_a_budget_in_dollars_ends_the_run() -> None:
@@ -153,20 +188,22 @@ def test_5_a_budget_in_dollars_ends_the_run() -> None:
 # ── 8 ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_8_the_rate_limit_is_kept_to_within_a_tenth() -> None:
+def test_8_the_rate_limit_is_kept_to_the_call() -> None:
     async def main() -> None:
-        rate, burst, calls = 25.0, 5, 30
+        rate, burst, calls = 32.0, 5, 30  # a 32nd of a second is a whole number to a computer
         with ScriptedUpstream.running(default=chat("ok")) as upstream:
             place = {"openai": {"default": {"base_url": upstream.base_url, "api_key": "k", "dialect": "chat"}}}
             async with Bridge(place, rate_limit=RateLimit(rate, burst)) as bridge:
-                await bridge.chat(MODEL, "warm up")
-                await asyncio.sleep(burst / rate)
-                began = time.monotonic()
-                await asyncio.gather(*(bridge.chat(MODEL, f"{number}") for number in range(calls)))
-                took = time.monotonic() - began
-            expected = (calls - burst) / rate
-            assert 0.9 * expected <= took <= 1.1 * expected + 0.1
-            asked = [request.json["messages"][0]["content"] for request in upstream.requests[1:]]
+                clock().stop_clock()
+                tasks = [asyncio.create_task(bridge.chat(MODEL, f"{number}")) for number in range(calls)]
+                for sent in range(burst, calls):
+                    await upstream.received(sent)
+                    await asyncio.gather(*tasks[:sent])  # the answers are here, and nothing more was asked
+                    await turns()
+                    assert len(upstream.requests) == sent
+                    clock().skip(1 / rate)
+                await asyncio.gather(*tasks)
+            asked = [request.json["messages"][0]["content"] for request in upstream.requests]
             assert sorted(asked[burst:], key=int) == asked[burst:]  # first come, first served
 
-    asyncio.run(main())
+    run_in_own_time(main())

@@ -60,3 +60,8 @@ def test_tables_are_shown_inside_out() -> None:
         "list": [{"api_key": HIDDEN, "n": 1}],
         "token": HIDDEN,
     }
+
+
+def test_of_a_query_only_what_is_harmless_is_shown() -> None:
+    given = {"query": {"code": "abc", "api-version": "2024-10-21", "n": 7, "empty": ""}}
+    assert redact("", given) == {"query": {"code": HIDDEN, "api-version": "2024-10-21", "n": HIDDEN, "empty": ""}}

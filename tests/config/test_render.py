@@ -104,3 +104,12 @@ def test_each_value_tells_its_origin(reading: Reading, tmp_path: Path) -> None:
 def test_a_value_that_was_refused_is_not_shown_as_the_files(tmp_path: Path) -> None:
     reading = _read(tmp_path, "[server]\nport = 'x'\n")
     assert "port = 8484  # default" in render_toml(reading, origins=True)
+
+
+def test_a_query_is_printed_without_its_values_but_for_versions(tmp_path: Path) -> None:
+    query = "{ code = 'LITERAL-1', sig = 'LITERAL-2-${TEAM}', api-version = '2024-10-21' }"
+    reading = _read(tmp_path, TEXT.replace("timeouts =", f"query = {query}\ntimeouts ="))
+    for printed in (render_toml(reading), render_json(reading), repr(reading.config)):
+        assert "LITERAL" not in printed
+        assert "2024-10-21" in printed
+        assert "code" in printed

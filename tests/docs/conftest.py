@@ -31,5 +31,5 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             yield Gateway(lines[0].split()[-1], home, "".join(lines))
         finally:
             process.terminate()
-            process.wait(15)
-        reader.join(15)
+            process.wait(60)
+        reader.join(60)

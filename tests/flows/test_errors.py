@@ -71,12 +71,15 @@ def test_an_upstream_refusal_keeps_its_meaning(flow: Flow, case: str, streamed: 
 @pytest.mark.parametrize("given", ["7", "date"])
 @pytest.mark.parametrize("path", PATHS)
 def test_retry_after_is_kept(flow: Flow, path: str, given: str) -> None:
-    value = given if given != "date" else email.utils.formatdate(time.time() + 7, usegmt=True)
     for streamed in (False, True):
+        now = time.time()
+        value = given if given != "date" else email.utils.formatdate(now + 50, usegmt=True)
         flow.script(error(429, "slow down", retry_after=value))
         answer = flow.post(path, _hello(path, stream=streamed))
         assert answer.status == 429
-        assert int(answer.headers["retry-after"]) in ((7,) if given == "7" else (5, 6, 7))
+        kept = int(answer.headers["retry-after"])
+        # A date has whole seconds, and what has passed since it was written is taken off.
+        assert kept == 7 if given == "7" else now + 48 - time.time() <= kept <= 50
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -159,7 +162,7 @@ def _hello(path: str, *, stream: bool = False, model: str = PLAIN, text: str = "
 def _chunked(url: str, path: str, size: int) -> bytes:
     """A body whose length is not told beforehand; gives the answer's first bytes."""
     where = urlsplit(url)
-    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port), timeout=60) as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         connection.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (size, b" " * size))
         return connection.recv(100)

@@ -29,7 +29,7 @@ LOCAL = {
 
 def ask(flow: Flow, headers: dict[str, str]) -> tuple[int, bytes]:
     parts = urlsplit(flow.server.url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=20)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
     try:
         connection.request("POST", "/v1/responses", b'{"input": "hi"}', {"content-type": "text/plain", **headers})
         answer = connection.getresponse()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from flowing import DEEPSEEK, FULL, PLAIN, ZHIPU, Flow
-from isthmus.testing import chat, chat_chunks, chat_error, chat_reply, silence, stream
+from isthmus.testing import PATIENCE, chat, chat_chunks, chat_error, chat_reply, silence, stream
 from talking import message_text
 
 Json = dict[str, Any]
@@ -124,11 +125,15 @@ def test_bug_04_a_call_without_an_answer_gets_one_before_it_goes_upstream(flow: 
 
 
 def test_bug_05_an_upstream_that_is_too_slow_is_a_504_that_says_so(special: Any) -> None:
-    flow = special(store="memory", provider="timeouts = { first_byte = 0.05, connect = 0.05 }")
+    flow = special(store="memory", provider="timeouts = { first_byte = 30, connect = 20 }")
     flow.script(silence(), silence())
     body = {"model": PLAIN, "input": "hi"}
-    for asked in (body, {**body, "stream": True}):
-        reply = flow.post("/v1/responses", asked)
+    for number, asked in enumerate((body, {**body, "stream": True}), start=1):
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(flow.post, "/v1/responses", asked)
+            flow.wait_sent(number)
+            flow.server.skip(50)
+            reply = answer.result(PATIENCE)
         assert reply.status == 504
         assert reply.error["code"] == "upstream_timeout"
         assert reply.error["type"] == "server_error"

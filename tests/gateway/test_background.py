@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from isthmus.errors import ConfigError
 from isthmus.ports import EventBatch
 from isthmus.store.memory import MemoryStore
 from isthmus.testing import Gate, chat_chunks, stream
-from talking import finished
+from talking import Stream, finished
 
 
 @pytest.mark.parametrize("failing", [1, 3])
@@ -27,18 +28,31 @@ def test_events_that_the_store_does_not_take_are_kept_with_the_next_ones(
         return await append(self, id, batch, owner=owner)
 
     monkeypatch.setattr(MemoryStore, "append_events", append_at_last)
-    chunks = chat_chunks("Hello there", pieces=4)
-    gate = Gate()
+    role, *rest = chat_chunks("Hello there", pieces=4)
+    gates = [Gate() for _ in range(4)]
+    told = [part for gate, chunk in zip(gates, rest[:4], strict=True) for part in (gate, chunk)]
     with running_flow(tmp_path, store="memory") as flow:
-        flow.script(stream([*chunks[:3], gate, *chunks[3:]]))
+        flow.script(stream([role, *told, *rest[4:]]))
         body = {"model": PLAIN, "input": "slow", "background": True, "stream": True}
         with flow.streaming("/v1/responses", body) as following:
-            gate.reached.wait()
-            gate.open()
-            events = list(following)
+            events = _through(following, "response.in_progress")
+            for gate in gates:  # one word at a time, so that the store is offered each of them alone
+                gate.open()
+                events += _through(following, "response.output_text.delta")
+            events += following
         response = finished(events)
         assert (response["status"], response["output_text"]) == ("completed", "Hello there")
         assert flow.get(f"/v1/responses/{response['id']}").json["status"] == "completed"
         with flow.streaming(f"/v1/responses/{response['id']}?stream=true", method="GET") as again:
             assert list(again) == events
     assert len(tries) > failing
+
+
+def _through(following: Stream, kind: str) -> list[Any]:
+    """The events up to the next one of this type."""
+    events: list[Any] = []
+    while not events or events[-1]["type"] != kind:
+        event = following.next()
+        assert event is not None, f"the stream ended without `{kind}`"
+        events.append(event)
+    return events

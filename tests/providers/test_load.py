@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from isthmus.errors import ConfigError
 from isthmus.providers import load_provider, provider_names
 from isthmus.providers.find import find_file
+from isthmus.providers.load import _read_builtin
 
 BUILT_IN = [
     "codex",
@@ -270,18 +273,24 @@ def test_merged_facts_are_remembered_but_not_without_end() -> None:
     assert len(provider._known) <= 256
 
 
-def test_one_provider_loads_within_five_milliseconds() -> None:
+def test_loading_one_provider_costs_little_more_than_reading_its_file() -> None:
+    """Some 1.5 times as much, 1 ms. Both are measured in turn, so that a busy machine slows both down."""
     load_provider("demo").capabilities()  # imports and directory listing are paid once
 
-    def measure(name: str) -> float:
-        from isthmus.providers.load import _read_builtin
-
+    def load(name: str) -> float:
         _read_builtin.cache_clear()
-        start = time.perf_counter()
+        start = time.thread_time()
         load_provider(name).capabilities()
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
-    assert max(min(measure(name) for _ in range(5)) for name in provider_names()) < 0.005
+    def read(name: str) -> float:
+        start = time.thread_time()
+        tomllib.loads((files("isthmus.providers") / "data" / f"{name}.toml").read_text())
+        return time.thread_time() - start
+
+    for name in provider_names():
+        loading, reading = zip(*((load(name), read(name)) for _ in range(9)), strict=True)
+        assert min(loading) < 4 * min(reading), name
 
 
 def test_importing_isthmus_loads_no_provider() -> None:

@@ -1,6 +1,7 @@
 """What the gateway promises about failures, each proved against the real process.
 
-`python -m bench.robustness` runs the same with full counts and prints the figures.
+`python -m bench.robustness` runs the same with full counts and prints the figures. Times are judged there, on a quiet
+machine; here they are far from what a broken promise would take, and far from what a busy machine needs.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory and CPU 
 def test_a_client_that_leaves_ends_the_upstream_call_at_once_and_is_stored_as_cancelled() -> None:
     from bench.robustness import disconnect
 
-    assert asyncio.run(disconnect.check(6)).broken == []
+    # Without its own eyes the gateway would see it at the next sign of life, after 15 s.
+    assert asyncio.run(disconnect.check(6, limit=10)).broken == []
 
 
 def test_clients_that_do_not_read_hold_the_upstream_back_and_lose_nothing() -> None:
     from bench.robustness import backpressure
 
-    assert asyncio.run(backpressure.check(10, 22_000_000)).broken == []
+    assert asyncio.run(backpressure.check(10, 22_000_000, answer=30)).broken == []
 
 
 def test_sigterm_lets_running_requests_finish_and_ends_the_rest_with_a_terminal_event() -> None:
     from bench.robustness import drain
 
-    assert asyncio.run(drain.check(4)).broken == []
+    assert asyncio.run(drain.check(4, grace=6, ending=40, hurry=30)).broken == []
 
 
 def test_kill_9_loses_nothing_that_a_client_was_told() -> None:
@@ -46,7 +48,7 @@ def test_no_broken_request_makes_a_500_or_a_hang() -> None:
 def test_a_long_chain_costs_the_same_space_for_every_turn() -> None:
     from bench.robustness import chain
 
-    assert asyncio.run(chain.check(60)).broken == []
+    assert asyncio.run(chain.check(60, noise=0.1)).broken == []
 
 
 def test_the_overhead_benchmark_measures_every_kind_of_call() -> None:

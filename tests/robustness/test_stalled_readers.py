@@ -9,9 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
-from isthmus.gateway import run
+from isthmus.gateway.run import _LAST_WORDS
 from isthmus.testing import PATIENCE, ScriptedUpstream, chat_chunks, stream
 from serving import GatewayThread, running_gateway_server
 from talking import Talk
@@ -35,7 +33,9 @@ def ask_and_stall(gateway: GatewayThread) -> tuple[socket.socket, str]:
     client.sendall(b"POST /v1/responses HTTP/1.1\r\nhost: [::1]\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
     seen = b""
     while b'"id":"resp_' not in seen:
-        seen += client.recv(4096)
+        came = client.recv(4096)
+        assert came, seen
+        seen += came
     return client, "resp_" + seen.partition(b'"id":"resp_')[2].split(b'"', 1)[0].decode()
 
 
@@ -46,28 +46,28 @@ def wait_until_over(gateway: GatewayThread) -> None:
         time.sleep(0.01)
 
 
-def test_a_run_past_its_time_is_taken_from_a_reader_that_does_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "_LAST_WORDS", 0.2)
+def test_a_run_past_its_time_is_taken_from_a_reader_that_does_not_read(tmp_path: Path) -> None:
     with ScriptedUpstream.running([FLOOD]) as upstream:
-        toml = config(upstream, tmp_path, "[providers.up.timeouts]\ntotal = 0.5")
+        toml = config(upstream, tmp_path, "[providers.up.timeouts]\ntotal = 200")
         with running_gateway_server(toml) as gateway:
             client, response_id = ask_and_stall(gateway)
             with closing(client):
+                running = gateway.wait_until_stuck(response_id)
+                gateway.skip(200)
+                assert not running.abandoned, "its reader is given time for the last words"
+                gateway.skip(_LAST_WORDS)
                 wait_until_over(gateway)
+                assert running.abandoned
                 response = Talk(gateway.url).get(f"/v1/responses/{response_id}").json
             assert (response["status"], response["error"]["code"]) == ("failed", "upstream_timeout")
-            assert upstream.requests[0].closed.is_set()
+            upstream.requests[0].closed.wait()
 
 
 def test_a_stopped_run_whose_reader_leaves_before_its_terminal_event_is_saved_as_stopped(tmp_path: Path) -> None:
     with ScriptedUpstream.running([FLOOD]) as upstream, running_gateway_server(config(upstream, tmp_path)) as gateway:
         client, response_id = ask_and_stall(gateway)
         with closing(client):
-            running = gateway.gateway.running.get(response_id)
-            assert running is not None
-            running.stop("shutdown")
+            gateway.wait_until_stuck(response_id).stop("shutdown")
         wait_until_over(gateway)
         response = Talk(gateway.url).get(f"/v1/responses/{response_id}").json
         assert (response["status"], response["error"]["code"]) == ("failed", "server_is_overloaded")

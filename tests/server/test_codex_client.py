@@ -33,7 +33,7 @@ def ask(step: Step, headers: dict[str, str]) -> tuple[int, list[dict[str, Any]] 
                 {"content-type": "application/json", **headers},
             )
             try:
-                with urllib.request.urlopen(request, timeout=10) as answer:
+                with urllib.request.urlopen(request, timeout=60) as answer:
                     return answer.status, list(_events(answer.read().decode()))
             except urllib.error.HTTPError as refused:
                 with refused:

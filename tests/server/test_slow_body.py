@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from isthmus.errors import RequestRefused
 from isthmus.server.http import SLOWEST_BODY, read_body
 from isthmus.server.options import ServerOptions
+from own_time import clock, run_in_own_time, turns
 from serving import GatewayThread, running_gateway_server
 
 CONFIG = '[server]\nport = 0\n[store]\nurl = "memory:"\n[log]\nlevel = "error"\n'
@@ -40,7 +40,7 @@ def test_a_body_that_never_ends_is_a_408_and_the_connection_is_closed(
     impatient: GatewayThread, path: str, begun: bytes
 ) -> None:
     where = urlsplit(impatient.url)
-    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+    with socket.create_connection((where.hostname, where.port), timeout=60) as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode() + begun)
         told = b"".join(iter(lambda: connection.recv(65536), b""))
     head, _, body = told.partition(b"\r\n\r\n")
@@ -51,32 +51,38 @@ def test_a_body_that_never_ends_is_a_408_and_the_connection_is_closed(
     assert "request body" in error["message"]
 
 
-async def test_a_large_body_has_more_time_than_a_small_one() -> None:
+def test_a_large_body_has_more_time_than_a_small_one() -> None:
     """It comes at twice the slowest pace, ten times as long as a small one may take."""
-    loop = asyncio.get_running_loop()
     piece = b"x" * (SLOWEST_BODY // 50)  # worth 20 ms, comes every 10 ms
     sent = 0
 
     async def receive() -> dict[str, object]:
         nonlocal sent
-        due = loop.create_future()
-        loop.call_later(0.01, due.set_result, None)
-        await due
+        await _ten_milliseconds()
         sent += 1
         return {"type": "http.request", "body": piece, "more_body": sent < 50}
 
-    assert len(await read_body({"headers": []}, receive, 10**6, 0.05)) == 50 * len(piece)
+    async def read() -> bytes:
+        clock().stop_clock()
+        return await read_body({"headers": []}, receive, 10**6, 0.05)
+
+    assert len(run_in_own_time(read())) == 50 * len(piece)
 
 
-async def test_a_trickle_is_given_up() -> None:
-    loop = asyncio.get_running_loop()
-
+def test_a_trickle_is_given_up() -> None:
     async def receive() -> dict[str, object]:
-        due = loop.create_future()
-        loop.call_later(0.01, due.set_result, None)
-        await due
+        await _ten_milliseconds()
         return {"type": "http.request", "body": b"x", "more_body": True}
 
-    with pytest.raises(RequestRefused, match="stopped after") as refused:
-        await read_body({"headers": []}, receive, 10**6, 0.05)
+    async def read() -> bytes:
+        clock().stop_clock()
+        return await read_body({"headers": []}, receive, 10**6, 0.05)
+
+    with pytest.raises(RequestRefused, match=r"stopped after [456] bytes") as refused:
+        run_in_own_time(read())
     assert refused.value.code == "request_timeout"
+
+
+async def _ten_milliseconds() -> None:
+    clock().skip(0.01)
+    await turns()

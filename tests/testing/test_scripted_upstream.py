@@ -21,7 +21,7 @@ CHUNKS = testing.chat_chunks("Hello there")
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 30))
+    asyncio.run(asyncio.wait_for(test(), 90))
 
 
 @asynccontextmanager

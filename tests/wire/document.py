@@ -1,8 +1,8 @@
-"""The third judge: the Open Responses document itself, where a copy lies beside the repository.
+"""The third judge: the Open Responses document, by the names, types and required fields in `open_responses.json`.
 
-In: an event or a response. Out: complaints, none when the document is not there. It is never copied into
-the project. What the document does not know (item types, tools, events and annotations of OpenAI's own)
-is taken out first; where it contradicts its own prose or every client, the value is adapted.
+In: an event or a response. Out: complaints. What the document does not know (item types, tools, events and
+annotations of OpenAI's own) is taken out first; where it contradicts its own prose or every client, the value is
+adapted. `scripts/take_open_responses.py` takes the facts from a newer document.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wire.shapes import complaints
 
 Json = dict[str, Any]
 
-DOCUMENT = Path(__file__).resolve().parents[2].parent / "shared" / "spec" / "open-responses-openapi.json"
+DOCUMENT = Path(__file__).with_name("open_responses.json")
 ITEM_TYPES = ("message", "function_call", "reasoning", "compaction")
 
 
@@ -78,16 +78,12 @@ def _adapt_part(part: Json) -> Json:
 
 
 def _judge(name: str, value: Json) -> list[str]:
-    validator = _validator(name)
-    return [] if validator is None else [f"{found} (document)" for found in complaints(validator, value)]
+    return [f"{found} (document)" for found in complaints(_validator(name), value)]
 
 
 @functools.cache
-def _validator(name: str) -> jsonschema_rs.Validator | None:
-    schemas = _schemas()
-    if not schemas:
-        return None
-    schema = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": schemas}}
+def _validator(name: str) -> jsonschema_rs.Validator:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": _schemas()}}
     return jsonschema_rs.Draft202012Validator(schema)
 
 
@@ -104,7 +100,5 @@ def _event_schemas() -> dict[str, str]:
 
 @functools.cache
 def _schemas() -> Json:
-    if not DOCUMENT.exists():
-        return {}
-    schemas: Json = json.loads(DOCUMENT.read_bytes())["components"]["schemas"]
+    schemas: Json = json.loads(DOCUMENT.read_bytes())["schemas"]
     return schemas

@@ -7,7 +7,7 @@
     check_sse(body)              the same, from the bytes of an SSE answer
 
 Three judges look at each object: our own schemas (`items`, `objects`), the official SDK (`sdk`), and the
-Open Responses document where it is at hand (`document`). `stream` then follows the events as a client would.
+Open Responses document (`document`). `stream` then follows the events as a client would.
 """
 
 from __future__ import annotations

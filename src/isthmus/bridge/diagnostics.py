@@ -38,6 +38,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.history.repaired": "The conversation was not a valid chat sequence; the smallest repair was made.",
     "bridge.attempt.failed": "The model that was asked for failed before it said anything; a fallback answered.",
     "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
+    "bridge.response.output_unchecked": "The answer could not be checked against the requested JSON format in time.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
     "bridge.response.output_unclean": "The requested JSON came amid other text that was streamed already; it stayed.",
     "bridge.response.part_ignored": "The answer held something that has no place in a Response; it was left out.",

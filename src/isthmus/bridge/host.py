@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
+
 GATEWAY_PARAMETERS: Final = (
     "metadata",
     "conversation",
@@ -30,6 +32,8 @@ class Host:
     """Strict mode: nothing is degraded or ignored; what cannot be had exactly is rejected."""
     repair_budget: int = 1
     """How often the model may be asked again when its answer breaks a binding output contract."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    """How large the schemas of a request may be."""
 
 
 LIBRARY: Final = Host()

@@ -53,7 +53,7 @@ def plan_request(
     compatibility = plan_bridge_compatibility(request, capabilities, host, history=history, replays_reasoning=replays)
     body = request.body
     tools = plan_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, thinking=compatibility.thinking)
-    contract = plan_output_contract(request, compatibility, capabilities.response_formats)
+    contract = plan_output_contract(request, compatibility, capabilities.response_formats, host.bounds)
     turns = normalise_history(items, stored=len(history), envelope_key=envelope_key, provider=target.provider)
     messages = build_messages(
         turns,

@@ -1,12 +1,14 @@
 """One turn, conducted without IO: facts in, commands out.
 
-    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Done
-      ▲                                              │
-      └────── the contract is not kept, budget left ─┘
+    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ Done
+      ▲                              │   ▲                             │
+      │                              Check                             │
+      └──────────────── the contract is not kept, budget left ─────────┘
 
 The shell calls the upstream when told to `Send`, feeds what comes back, and carries out what it is
-given, in order. `Done` means: save the response, then send its events. The streamed and the whole answer
-take the same way; only the decoder's method differs.
+given, in order. `Check` is work that may take long, done elsewhere: give its result to `checked`, then ask again
+where it came from (`feed` with nothing, or `end`). `Done` means: save the response, then send its events. The streamed
+and the whole answer take the same way; only the decoder's method differs.
 """
 
 from __future__ import annotations
@@ -18,11 +20,19 @@ from typing import Literal
 from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.vendor import Seal
-from isthmus.bridge.contract import applies_to, contract_failure, repair_request, validate_output_contract
+from isthmus.bridge.contract import (
+    ContractCheck,
+    applies_to,
+    contract_failure,
+    repair_request,
+    unchecked_failure,
+    validate_output_contract,
+)
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.jobs import CheckAnswer, Result, run_job
 from isthmus.bridge.plan import ask_again
-from isthmus.bridge.tools.examine import examine
+from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import OutputInvalid, UpstreamFailed
 from isthmus.protocol.events import Event
@@ -36,6 +46,13 @@ class Send:
 
     body: JsonObject
     attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Do this work where it can block nobody, and give its result to `checked`."""
+
+    job: CheckAnswer | ExamineInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,7 @@ class Done:
 class Turn:
     """The conductor of one response."""
 
-    __slots__ = ("_assembler", "_attempt", "_plan", "_response_id", "_said")
+    __slots__ = ("_assembler", "_attempt", "_check", "_plan", "_response_id", "_said")
 
     def __init__(
         self,
@@ -77,6 +94,7 @@ class Turn:
         self._plan = plan
         self._response_id = response_id
         self._attempt = 0
+        self._check: ContractCheck | None = None
         self._said: list[tuple[str, str]] = []
         frame = Frame(
             response_id=response_id,
@@ -131,25 +149,46 @@ class Turn:
         return self._assembler.heartbeat()
 
     def feed(self, deltas: Iterable[Delta]) -> list[Event]:
-        events = self._assembler.feed(deltas)
-        while (job := self._assembler.pending) is not None:
-            self._assembler.examined(examine(job))
-            events += self._assembler.feed(())
-        return events
+        """The events of these deltas, up to the first that has to wait for a `pending` check."""
+        return self._assembler.feed(deltas)
 
-    def end(self, now: int) -> Done | Send:
+    @property
+    def pending(self) -> Check | None:
+        """To be looked at after each `feed`: what nothing goes on without. Once it is `checked`, feed nothing."""
+        job = self._assembler.pending
+        return None if job is None else Check(job)
+
+    def checked(self, result: Result) -> None:
+        """The result of a check."""
+        match result:
+            case Examined():
+                self._assembler.examined(result)
+            case ContractCheck():
+                self._check = result
+            case _:
+                raise AssertionError(f"no check asks for {result!r}")
+
+    def end(self, now: int) -> Done | Send | Check:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
         assembler, contract = self._assembler, self._plan.contract
-        while (job := assembler.last_examination()) is not None:
-            assembler.examined(examine(job))
+        job = assembler.last_examination()
+        if job is not None:
+            return Check(job)
         reply = assembler.reply
         if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
             return self._done(assembler.end(now))
-        said = reply.text
-        check = validate_output_contract(contract, said)
+        check, self._check = self._check, None
+        if check is None and contract.canonical:
+            return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
+        # Without a schema there is nothing that could take long.
+        return self._settle(check or validate_output_contract(contract, reply.text), now)
+
+    def _settle(self, check: ContractCheck, now: int) -> Done | Send:
+        assembler, contract, target = self._assembler, self._plan.contract, self._plan.target
+        facts = {"provider": target.provider, "model": target.model, "response_id": self._response_id}
         if check.valid and not check.cleaned:
             return self._done(assembler.end(now))
-        if check.valid and not reply.holds:
+        if check.valid and not assembler.reply.holds:
             words = "the requested JSON stands among other text, which was told as it came"
             assembler.note(notice("bridge.response.output_unclean", "output", words))
             return self._done(assembler.end(now))
@@ -157,19 +196,22 @@ class Turn:
             words = "text around the requested JSON was removed"
             assembler.note(notice("bridge.response.output_cleaned", "output", words))
             return self._done(assembler.end(now, text=check.text))
+        if check.unchecked:
+            assembler.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
+            if not contract.requires_valid_json:
+                return self._done(assembler.end(now))
+            unchecked = unchecked_failure(contract, check, **facts)
+            return self._done(assembler.fail(unchecked.message, unchecked.code, now), unchecked)
         words = "; ".join(check.errors)
         assembler.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=self._attempt))
         if not contract.requires_valid_json:
             return self._done(assembler.end(now))
         if contract.held and self._attempt < self._plan.repair_budget:
             self._attempt += 1
-            self._said.append((said, repair_request(check)))
+            self._said.append((assembler.reply.text, repair_request(check)))
             assembler.again()
             return Send(ask_again(self._plan, self._said), self._attempt)
-        target = self._plan.target
-        failure = contract_failure(
-            contract, check, provider=target.provider, model=target.model, response_id=self._response_id
-        )
+        failure = contract_failure(contract, check, **facts)
         return self._done(assembler.fail(failure.message, failure.code, now), failure)
 
     def fail(self, failure: UpstreamFailed, now: int) -> Done:
@@ -192,6 +234,22 @@ def _with_wait(failure: UpstreamFailed) -> str:
     return f"{failure.message}; try again in {max(failure.retry_after, 0.1):g}s"
 
 
+def feed_here(turn: Turn, deltas: Iterable[Delta]) -> list[Event]:
+    """`feed`, with every check done on the spot: for callers that serve nobody else meanwhile."""
+    events = turn.feed(deltas)
+    while (check := turn.pending) is not None:
+        turn.checked(run_job(check.job))
+        events += turn.feed(())
+    return events
+
+
+def end_here(turn: Turn, now: int) -> Done | Send:
+    """`end`, likewise."""
+    while isinstance(command := turn.end(now), Check):
+        turn.checked(run_job(command.job))
+    return command
+
+
 def reconstruct_response_object(
     plan: Plan, deltas: Iterable[Delta], *, response_id: str, created_at: int, completed_at: int
 ) -> FinishedResponse:
@@ -201,8 +259,8 @@ def reconstruct_response_object(
     """
     turn = Turn(plan, response_id=response_id, now=created_at)
     turn.accepted()
-    turn.feed(deltas)
-    done = turn.end(completed_at)
+    feed_here(turn, deltas)
+    done = end_here(turn, completed_at)
     if isinstance(done, Send):
         # Nobody here can ask the model again: the contract is broken, and the caller learns how.
         raise OutputInvalid(

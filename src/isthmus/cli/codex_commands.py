@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import sys
-import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.text import Text
 
-from isthmus.cli.codex_config import Settings
-from isthmus.cli.codex_setup import CATALOGUE, Change, carry_out, codex_home, diff_lines, plan_setup, plan_undo
+from isthmus.cli.codex_daemon import STOP, daemon_runs
+from isthmus.cli.codex_files import Change, carry_out, diff_lines
 from isthmus.cli.terminal import open_console, plural, words
-from isthmus.errors import ConfigError
 from isthmus.protocol.json import JsonObject
 
 codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
 
 Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
 ConfigFile = Annotated[Path | None, typer.Option(help="Config file of the gateway (TOML).")]
+
+_UNDONE: Final = "Our settings are out again; what you and Codex have set since then stays."
 
 
 @codex_app.command()
@@ -46,25 +46,31 @@ def setup(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Tell Codex about the gateway and its models. Your own settings stay; `--undo` restores every byte."""
+    """Tell Codex about the gateway and its models. All other settings stay, byte for byte; `--undo` takes ours out."""
+    from isthmus.cli.codex_keys import CATALOGUE, Settings
+    from isthmus.cli.codex_setup import codex_home, plan_setup, plan_undo
+
     home = codex_home(codex_home_)
+    command = STOP if home == codex_home(None) else f"CODEX_HOME={shlex.quote(str(home))} {STOP}"
     if undo:
         changes = plan_undo(home, profile)
     else:
-        base, chosen, catalogue = _ask_gateway(url, model) if url else _read_offer(config, model)
+        base, chosen, catalogue = _read_offer(config, url, model)
         settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
         _say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")
+        _tell_of_daemon(home, command)
         return
     _show(changes)
     if dry_run:
         return
-    if not yes and sys.stdin.isatty() and not typer.confirm("Write this?", default=True, err=True):
-        raise typer.Exit(1)
+    if not yes:
+        _ask()
     carry_out(changes)
     start = f"codex -p {profile}" if profile else "codex"
-    _say("Codex is as it was before." if undo else f"Done. Start the gateway with `isthmus serve`, then `{start}`.")
+    _say(_UNDONE if undo else f"Done. Start the gateway with `isthmus serve`, then `{start}`.")
+    _tell_of_daemon(home, command)
 
 
 @codex_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -76,6 +82,7 @@ def run(
     config: ConfigFile = None,
 ) -> None:
     """Start gateway and Codex together for one go: `isthmus codex run -- exec "fix the tests"`."""
+    from isthmus.cli.codex_models import offer_models
     from isthmus.cli.codex_run import run_codex
     from isthmus.config import load_config
     from isthmus.upstream.codex.options import find_binary
@@ -85,50 +92,42 @@ def run(
     settings = load_config(
         config, overrides={"server.host": "127.0.0.1", "server.port": 0, "store.url": _own_store(store)}
     ).config
-    chosen, catalogue = _offer(settings, model)
+    chosen, catalogue = offer_models(settings, model)
     _log_to(log)
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, catalogue, context.args)))
 
 
-def _read_offer(config: Path | None, model: str | None) -> tuple[str, str, JsonObject]:
-    """Address, model and catalogue, from the gateway's own configuration."""
+def _read_offer(config: Path | None, url: str | None, model: str | None) -> tuple[str, str, JsonObject]:
+    """Address, model and catalogue, from a running gateway or from the gateway's own configuration."""
+    from isthmus.cli.codex_models import ask_gateway, offer_models
     from isthmus.config import load_config
 
+    if url:
+        return ask_gateway(url, model)
     settings = load_config(config).config
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)
-    return f"http://{host}:{settings.server.port}", *_offer(settings, model)
+    return f"http://{host}:{settings.server.port}", *offer_models(settings, model)
 
 
-def _offer(settings: Any, model: str | None) -> tuple[str, JsonObject]:
-    from isthmus.providers import load_provider
-    from isthmus.providers.codex_catalog import codex_catalogue, describe_offered, offered_models
-
-    folders = [Path(folder) for folder in settings.provider_folders]
-    providers = {
-        name: load_provider(given.uses or name, folders, models=given.models)
-        for name, given in settings.providers.items()
-    }
-    names = settings.models
-    chosen = model or names.default
-    if not chosen:
-        raise ConfigError("no model to use: name one with `--model provider/model`, or set `models.default`")
-    first = {chosen: describe_offered(chosen, providers, names.aliases, names.default)}
-    return chosen, codex_catalogue(first | offered_models(providers, names.aliases, names.default))
-
-
-def _ask_gateway(url: str, model: str | None) -> tuple[str, str, JsonObject]:
-    """Address, model and catalogue, from a gateway that runs."""
-    base = url.rstrip("/").removesuffix("/v1")
+def _ask() -> None:
+    """Enter is yes; `n`, the end of a pipe and ^C are no."""
     try:
-        with urllib.request.urlopen(f"{base}/v1/models", timeout=10) as answer:
-            listed: Mapping[str, Any] = msgspec.json.decode(answer.read())
-            entries = [entry for entry in listed["models"] if model is None or entry["slug"] == model]
-    except (OSError, ValueError, msgspec.DecodeError, LookupError, TypeError) as error:
-        raise ConfigError(f"`{base}` does not answer like a gateway: {error}; is it running?") from error
-    if not entries:
-        known = ", ".join(f"`{entry['slug']}`" for entry in listed["models"])
-        raise ConfigError(f"the gateway does not list the model `{model}`; it has {known or 'none'}")
-    return base, entries[0]["slug"], {"models": listed["models"]}
+        if typer.confirm("Write this?", default=True, err=True):
+            return
+        answer = "Nothing was written."
+    except typer.Abort:
+        answer = "Nothing was written; use `--yes` where nobody can answer."
+    if not sys.stdin.isatty():
+        _say("")  # nobody has pressed Enter behind the question
+    _say(answer)
+    raise typer.Exit(1)
+
+
+def _tell_of_daemon(home: Path, command: str) -> None:
+    """The command stands on a line of its own, so that it can be copied from a terminal of any width."""
+    if daemon_runs(home):
+        _say("A Codex daemon is running and keeps the settings that it started with. End it:", "yellow")
+        _say(f"  `{command}`")
 
 
 def _own_store(url: str) -> str:
@@ -164,5 +163,5 @@ def _summary(change: Change) -> str:
     return f"{'write' if change.before is None else 'update'} `{change.path}` ({plural(count, 'model')})"
 
 
-def _say(sentence: str) -> None:
-    open_console(stderr=True).print(words(sentence), soft_wrap=True)
+def _say(sentence: str, style: str = "") -> None:
+    open_console(stderr=True).print(words(sentence, style), soft_wrap=True)

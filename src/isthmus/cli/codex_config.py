@@ -1,130 +1,148 @@
-"""Our lines in a Codex `config.toml`, put in and taken out as text: the user's own lines keep every byte.
+"""Our keys are put into a Codex configuration: everything else keeps its bytes, and `undo_setup` takes them out again.
 
-In: the file's text and what Codex is to be told. Out: the new text. Worth knowing: taking out is the exact inverse of
-putting in, and every edit is checked by parsing: all that was in the file before must still be there, unless it is
-one of the keys that we set. A root key that the user had set is kept as a comment and comes back with `undo_setup`.
+In: the file's text and what Codex is to be told. Out: the new text. A key that the user had set is kept as a comment
+above ours. Worth knowing: every edit is checked before it is handed out. Read as TOML, it differs in our keys only, and
+taking them out again gives the text of before, byte for byte.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
+import tomlkit
+
+from isthmus.cli.codex_document import Statement, parse_document, read_document, written_value
+from isthmus.cli.codex_keys import (
+    FILE,
+    JOINED,
+    MARK,
+    NAME,
+    OLD_MARKS,
+    PROVIDER,
+    PROVIDERS,
+    ROOT_KEYS,
+    TABLE,
+    TABLE_KEYS,
+    Settings,
+    comparable,
+    keep_statement,
+    split_byte_order_mark,
+)
+from isthmus.cli.codex_undo import has_setup, undo_setup
 from isthmus.errors import ConfigError
 
-PROVIDER: Final = "isthmus"
-_BEGIN: Final = "# >>> isthmus codex setup: `isthmus codex setup --undo` takes these lines out again"
-_END: Final = "# <<< isthmus codex setup"
-_KEPT: Final = "# isthmus keeps: "
-_JOINED: Final = " (joined)"
-_BLOCK: Final = re.compile(
-    re.escape(_BEGIN) + r"(?P<joined>" + re.escape(_JOINED) + r")?\r?\n.*?" + re.escape(_END) + r"\r?\n", re.DOTALL
-)
-_TABLE: Final = re.compile(r"[ \t]*\[")
 
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What Codex is told about the gateway."""
-
-    base_url: str
-    model: str
-    catalogue: str
-    """Path of the catalogue file."""
-    key_env: str | None = None
-    """The variable with a key for the gateway, where it wants one."""
-
-    @property
-    def root(self) -> dict[str, str]:
-        return {"model": self.model, "model_provider": PROVIDER, "model_catalog_json": self.catalogue}
-
-    @property
-    def provider(self) -> dict[str, str]:
-        block = {"name": "Isthmus", "base_url": self.base_url, "wire_api": "responses"}
-        return {**block, "env_key": self.key_env} if self.key_env else block
-
-
-def apply_setup(text: str, settings: Settings) -> str:
-    """The text with our lines in it; lines of an earlier setup are replaced."""
-    before = undo_setup(text)
-    newline = "\r\n" if "\r\n" in before else "\n"
-    joined = bool(before) and not before.endswith("\n")
-    body = before + newline if joined else before
-    root = _block([_line(key, value) for key, value in settings.root.items()], newline)
-    lines = [f"[model_providers.{PROVIDER}]", *(_line(key, value) for key, value in settings.provider.items())]
-    new = root + _set_aside(body, settings.root) + _block(lines, newline, joined=joined)
-    _check(before, new, settings)
-    return new
-
-
-def undo_setup(text: str) -> str:
-    """The text without our lines, as it was before them."""
-    if not has_setup(text):
+def apply_setup(text: str, settings: Settings, name: str = FILE) -> str:
+    """The text with our keys in it; those of an earlier setup are replaced. `name` is what the file is called."""
+    if _says_so_already(text, settings, name):
         return text
-    joined = any(block["joined"] for block in _BLOCK.finditer(text))
-    bare = _BLOCK.sub("", text)
-    restored = "".join(line.removeprefix(_KEPT) for line in bare.splitlines(keepends=True))
-    if not joined:
-        return restored
-    return restored.removesuffix("\n").removesuffix("\r")
-
-
-def has_setup(text: str) -> bool:
-    return _BLOCK.search(text) is not None
+    before = undo_setup(text, name)
+    mark, body = split_byte_order_mark(before)
+    statements = read_document(body, name)
+    _refuse_clash(statements, name)
+    new = mark + _put_in(statements, settings, "\r\n" if "\r\n" in body else "\n")
+    if not _is_exact(before, new, settings):
+        raise ConfigError(
+            f"`{name}` is written in a way that cannot be added to safely; "
+            "use `--profile isthmus`, which writes a file of its own"
+        )
+    return new
 
 
 def overrides(settings: Settings) -> list[str]:
     """The same settings as `-c key=value` arguments, for one run without any file."""
     pairs = {
         **settings.root,
-        **{f"model_providers.{PROVIDER}.{key}": value for key, value in settings.provider.items()},
+        **{f"{PROVIDERS}.{PROVIDER}.{key}": value for key, value in settings.provider.items()},
     }
-    return [part for key, value in pairs.items() for part in ("-c", f"{key}={_quote(value)}")]
+    return [part for key, value in pairs.items() for part in ("-c", f"{key}={written_value(value)}")]
 
 
-def _block(lines: list[str], newline: str, *, joined: bool = False) -> str:
-    return newline.join([_BEGIN + (_JOINED if joined else ""), *lines, _END, ""])
+def _says_so_already(text: str, settings: Settings, name: str) -> bool:
+    """Whether there is nothing to do, wherever Codex has moved our keys; what 0.1.0 wrote is written anew."""
+    if not has_setup(text, name) or any(mark in text for mark in OLD_MARKS):
+        return False
+    said = parse_document(split_byte_order_mark(text)[1], name)
+    ours = _table(_table(said.get(PROVIDERS)).get(PROVIDER))
+    return all(said.get(key) == value for key, value in settings.root.items()) and all(
+        ours.get(key) == settings.provider.get(key) for key in TABLE_KEYS
+    )
 
 
-def _set_aside(text: str, keys: dict[str, str]) -> str:
-    """Root keys that we set become comments; they stand before the first table."""
-    lines = text.splitlines(keepends=True)
-    ours = re.compile(r"[ \t]*[\"']?(?:" + "|".join(keys) + r")[\"']?[ \t]*=")
-    for index, line in enumerate(lines):
-        if _TABLE.match(line):
-            break
-        if ours.match(line):
-            lines[index] = _KEPT + line
-    return "".join(lines)
+def _refuse_clash(statements: Sequence[Statement], name: str) -> None:
+    """A provider of our name that we have not written is the user's."""
+    headed = any(each.kind == "table" and each.path == TABLE for each in statements)
+    for each in statements:
+        if each.kind != "key":
+            continue
+        left = headed and each.path == (*TABLE, "name") and each.value == NAME  # by an undo
+        inside = len(each.path) == 3 and each.path[:2] == TABLE and each.path[2] in TABLE_KEYS
+        inline = each.path == (PROVIDERS,) and PROVIDER in _table(each.value)
+        if each.path == TABLE or inline or (inside and not left):
+            raise ConfigError(
+                f"`{name}` has a provider `{PROVIDER}` of its own at line {each.line}, which this command did not "
+                "write; give it another name there, or take it out, and try again"
+            )
 
 
-def _check(before: str, after: str, settings: Settings) -> None:
-    """Nothing but our own keys may differ."""
-    old = _parse(before, "it is not valid TOML; correct it first")
-    new = _parse(after, "our lines do not fit into it")
-    expected: dict[str, Any] = {**old, **settings.root}
-    providers = old.get("model_providers", {})
-    expected["model_providers"] = {**providers, PROVIDER: settings.provider}
-    if new != expected:
-        raise ConfigError(
-            "the Codex configuration is written in a way that cannot be added to safely; "
-            "use `--profile isthmus`, which writes a file of its own"
-        )
+def _put_in(statements: Sequence[Statement], settings: Settings, newline: str) -> str:
+    missing = dict(settings.root)
+    lines: list[str] = []
+    placed = False
+    for each in statements:
+        if each.kind == "key" and len(each.path) == 1 and each.path[0] in ROOT_KEYS:
+            lines += [keep_statement(each.text, newline), _line(each.path[0], missing.pop(each.path[0]), newline)]
+        elif each.kind == "key" and each.path == (PROVIDERS,) and isinstance(each.value, dict):
+            lines += [keep_statement(each.text, newline), _with_provider(each, settings, newline)]
+            placed = True
+        elif each.kind == "table" and each.path == TABLE:
+            # An undo had to leave it for the sake of others' keys in it, and its name for the sake of Codex.
+            rest = [_line(key, value, newline) for key, value in settings.provider.items() if key != "name"]
+            lines += [MARK + newline, _ended(each.text, newline), *rest]
+            placed = True
+        else:
+            lines.append(each.text)
+    if missing:
+        lines[:0] = [MARK + newline, *(_line(key, value, newline) for key, value in missing.items())]
+    table = [f"[{PROVIDERS}.{PROVIDER}]{newline}", *(_line(*pair, newline) for pair in settings.provider.items())]
+    joined = bool(statements) and not statements[-1].text.endswith("\n")
+    if joined:
+        lines[-1] = _ended(lines[-1], newline)
+    if joined or not placed:
+        lines.append(MARK + JOINED * joined + newline)
+    return "".join([*lines, *([] if placed else table)])
 
 
-def _parse(text: str, problem: str) -> dict[str, Any]:
+def _with_provider(statement: Statement, settings: Settings, newline: str) -> str:
+    """An inline table of providers, with ours in it."""
+    document: Any = tomlkit.parse(_ended(statement.text, newline))
+    ours = tomlkit.inline_table()
+    ours.update(settings.provider)
+    document[PROVIDERS][PROVIDER] = ours
+    return str(document.as_string())
+
+
+def _is_exact(before: str, after: str, settings: Settings) -> bool:
+    """Nothing but our own keys differs, and taking them out leads back."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the Codex configuration cannot be changed: {problem} ({error})") from error
+        old, new = (parse_document(split_byte_order_mark(text)[1], FILE) for text in (before, after))
+        back = undo_setup(after)
+    except ConfigError:
+        return False
+    providers = _table(old.get(PROVIDERS))
+    ours = {**_table(providers.get(PROVIDER)), **settings.provider}
+    expected = {**old, **settings.root, PROVIDERS: {**providers, PROVIDER: ours}}
+    return back == before and bool(comparable(new) == comparable(expected))
 
 
-def _line(key: str, value: str) -> str:
-    return f"{key} = {_quote(value)}"
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _quote(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _line(key: str, value: str, newline: str) -> str:
+    return f"{key} = {written_value(value)}{newline}"
+
+
+def _ended(text: str, newline: str) -> str:
+    return text if text.endswith("\n") else text + newline

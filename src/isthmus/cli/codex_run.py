@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from isthmus.cli.codex_config import Settings, overrides
+from isthmus.cli.codex_config import overrides
+from isthmus.cli.codex_keys import Settings
 from isthmus.config.schema import Config
 from isthmus.protocol.json import JsonObject
 from isthmus.server.serve import serve

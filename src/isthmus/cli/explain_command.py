@@ -67,7 +67,7 @@ def explain(
     chosen = _choose_provider(asked, provider, folders)
     explained = explain_request(asked, chosen, choose_model(asked, chosen, model), strict=strict)
     if body_only and explained.plan is not None:
-        print_json(explained.plan.body, pretty=not as_json)
+        print_json(explained.body, pretty=not as_json)
     elif as_json:
         print_json(explained.to_json())
     else:

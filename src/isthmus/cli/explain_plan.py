@@ -14,10 +14,12 @@ from isthmus.bridge.compat import apply_strict, plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.host import Host
+from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.types.contract import OutputContract
 from isthmus.bridge.types.plan import Plan, Target
@@ -69,6 +71,11 @@ class Explained:
         return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
     @property
+    def body(self) -> JsonObject | None:
+        """What would be sent, as it may be shown: without the credentials of the client's MCP servers."""
+        return showable_body(self.plan.body) if self.plan is not None else None
+
+    @property
     def rejected(self) -> tuple[CompatibilityDecision, ...]:
         return tuple(decision for decision in self.decisions if decision.action == "rejected")
 
@@ -81,7 +88,7 @@ class Explained:
             "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
             "tools": [_tool_json(tool) for tool in self.tools],
             "contract": _contract_json(contract) if contract is not None else None,
-            "body": self.plan.body if self.plan is not None else None,
+            "body": self.body,
         }
         if self.refusal is not None:
             shown["refused"] = refusal_json(self.refusal, self.asked)
@@ -118,6 +125,7 @@ def explain(asked: Asked, provider: Provider, model: str, *, strict: bool = Fals
     host = Host(HONOURED, strict)
     try:
         plan = plan_request(asked.request, target, host)
+        admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)
     decisions = plan.decisions

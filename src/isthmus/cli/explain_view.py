@@ -54,7 +54,7 @@ def show_explained(console: Console, explained: Explained, *, title: str, source
     if explained.plan is not None:
         _show_contract(console, explained.plan)
         show_messages(console, explained.plan.body, full=full)
-        _show_body(console, explained.plan.body, full=full)
+        _show_body(console, explained.body or {}, full=full)
 
 
 def _show_head(console: Console, explained: Explained, title: str, source: str) -> None:

@@ -22,6 +22,7 @@ from rich.text import Text
 
 from isthmus.cli.probe_file import provider_file
 from isthmus.cli.terminal import clean, heading, indented, lined_table, open_console, words
+from isthmus.config.redact import redact_url
 from isthmus.errors import ConfigError
 from isthmus.upstream.probe.findings import Findings, Verdict
 
@@ -112,7 +113,7 @@ def _check_address(given: str) -> str:
     """The address without what does not belong into a file that is passed around."""
     parts = urlsplit(given)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"`{given}` is not an address; write it like `http://localhost:8000/v1`")
+        raise ConfigError(f"`{redact_url(given)}` is not an address; write it like `http://localhost:8000/v1`")
     if parts.username or parts.password:
         raise ConfigError("the address holds a password; leave it out and give a key with `--key-env`")
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))

@@ -13,15 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.turn import Send, Turn
+from isthmus.bridge.turn import Check, Send, Turn
 from isthmus.bridge.types.plan import Target
 from isthmus.client.line import Batch, ModelInfo
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, known_models
@@ -40,19 +41,22 @@ class LocalLine:
         provider: Provider,
         backend: Backend,
         *,
+        checker: Checker,
         capabilities: Callable[[str], ProviderCapabilities] | None = None,
         list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None,
         credential: str = "",
         strict: bool = False,
         repair_budget: int = 1,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._name = name
         self._provider = provider
         self._backend = backend
+        self._checker = checker
         self._capabilities = capabilities or provider.capabilities
         self._list_models = list_models
         self._credential = credential
-        self._host = Host(frozenset({"store"}), strict, repair_budget)
+        self._host = Host(frozenset({"store"}), strict, repair_budget, bounds)
 
     @property
     def provider(self) -> str:
@@ -66,6 +70,7 @@ class LocalLine:
         parsed = parse_request(request)
         target = Target(self._name, request["model"], self._capabilities(request["model"]))
         plan = plan_request(parsed, target, self._host, envelope_key=ENVELOPE_KEY)
+        await self._checker.admit(plan.contract)
         turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
         command: Send | None = turn.begin()
         while command is not None:
@@ -75,9 +80,14 @@ class LocalLine:
                 async for deltas in answer:
                     if events := turn.feed(deltas):
                         yield events
+                    while (check := turn.pending) is not None:
+                        turn.checked(await self._checker.check(check.job))
+                        if events := turn.feed(()):
+                            yield events
                     if turn.broken:
                         break
-            ended = turn.end(int(time.time()))
+            while isinstance(ended := turn.end(int(time.time())), Check):
+                turn.checked(await self._checker.check(ended.job))
             if isinstance(ended, Send):
                 command = ended
                 continue

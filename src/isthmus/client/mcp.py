@@ -11,7 +11,7 @@ import asyncio
 import base64
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from isthmus.client.messages import DocumentPart, ImagePart, Part, TextPart
 from isthmus.client.tools.context import ToolFailed, ToolReturn
 from isthmus.client.tools.definition import MAX_NAME, Tool
 from isthmus.errors import ConfigError
+from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -35,18 +36,27 @@ _HASH: Final = 8
 @dataclass(frozen=True, slots=True)
 class Stdio:
     command: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] | None = field(default=None, repr=False)
     cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 McpTarget = Stdio | Http
+
+
+def target_secrets(target: McpTarget) -> Iterator[Secret]:
+    """What it takes to get in: nobody hears of it when something goes wrong."""
+    if isinstance(target, Http):
+        yield from header_secrets(target.headers)
+        yield from url_secrets(target.url)
+    else:
+        yield from (Secret(value, name) for name, value in (target.env or {}).items() if not value.startswith("/"))
 
 
 def stdio(command: str, *args: str, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Stdio:
@@ -64,18 +74,17 @@ async def open_mcp(target: McpTarget, *, name: str, required: bool, within: floa
     server = McpServer(target, name)
     try:
         await server.start(within)
+        return server
     except Exception as error:
         await server.aclose()
+        reason = server.reason(error)
         if not required:
-            log.warning("mcp.unavailable name=%s reason=%r", name, error)
+            log.warning("mcp.unavailable name=%s reason=%r", name, reason)
             return None
         if isinstance(error, ConfigError):
             raise
-        words = (
-            f"MCP server `{name}` cannot be used: {_reason(error)}; with `required=False` the rest goes on without it"
-        )
-        raise ConfigError(words, code="mcp_unavailable") from error
-    return server
+    words = f"MCP server `{name}` cannot be used: {reason}; with `required=False` the rest goes on without it"
+    raise ConfigError(words, code="mcp_unavailable")  # out here: the library's own error may hold the address
 
 
 class McpServer:
@@ -87,6 +96,7 @@ class McpServer:
         self.problems: list[str] = []
         """Tools that could not be taken over, and why."""
         self._target = target
+        self._scrub = Scrubber(target_secrets(target)).text
         self._client: Client | None = None
         self._life: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -116,6 +126,10 @@ class McpServer:
             await asyncio.gather(life, return_exceptions=True)
         self.tools = []
 
+    def reason(self, error: BaseException) -> str:
+        """What went wrong, in words without the secrets of the way there."""
+        return self._scrub(_reason(error))
+
     async def _live(self, ready: asyncio.Future[None]) -> None:
         try:
             async with AsyncExitStack() as stack:
@@ -125,7 +139,7 @@ class McpServer:
                 await self._follow(client)
         except Exception as error:
             if ready.done():
-                log.warning("mcp.lost name=%s reason=%r", self.name, error)
+                log.warning("mcp.lost name=%s reason=%r", self.name, self.reason(error))
             else:
                 ready.set_exception(error)
         finally:
@@ -181,7 +195,7 @@ class McpServer:
                 async for _ in news:
                     self._changed.set()
         except Exception as error:
-            log.debug("mcp.listen.unavailable name=%s reason=%r", self.name, error)
+            log.debug("mcp.listen.unavailable name=%s reason=%r", self.name, self.reason(error))
         finally:
             self.listening.set()
 

@@ -17,7 +17,7 @@ import msgspec
 from isthmus.bridge.resolve import nearest_name
 from isthmus.config.problems import KeyPath, Problem, dotted
 from isthmus.config.quantities import parse_duration, parse_size
-from isthmus.config.redact import redact
+from isthmus.config.redact import redact, redact_query
 from isthmus.config.schema import DURATION, SIZE
 from isthmus.config.toml_text import toml_value
 
@@ -167,7 +167,7 @@ def _suggest_word(kind: Any, value: object) -> str:
 
 def _show(path: KeyPath, value: object) -> str:
     """The wrong value, if it may be shown, and what it is."""
-    shown = redact(path[-1], value)
+    shown = (redact_query if path[-2:-1] == ("query",) else redact)(path[-1], value)
     if isinstance(value, (Mapping, list)) or shown != value:
         return _kind(value)
     return f"{_kind(value)} {str(value).lower()}" if isinstance(value, bool) else f"{_kind(value)} {shown!r}"[:80]

@@ -1,8 +1,8 @@
 """What may be shown of a value: everything but secrets.
 
 In: the key a value stands under, and the value. Out: the same, with secrets replaced. A value is a secret by its
-key's name (`api_key`, `Authorization`, `x-goog-api-key`), by its look (a bearer token, `sk-…`), or by its
-place in a URL (the password, a `?key=`).
+key's name (`api_key`, `Authorization`, `x-goog-api-key`), by its look (a bearer token, `sk-…`), by its
+place in a URL (the password, a `?key=`), or by standing in a `query`, whose names tell little (`code`, `sig`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-HIDDEN: Final = "<redacted>"
+from isthmus.scrub import HIDDEN as HIDDEN
+from isthmus.scrub import is_shown
 
 _SECRET_WORDS: Final = frozenset(
     {
@@ -35,6 +36,8 @@ _QUERY: Final = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]*)")
 def redact(key: str, value: Any) -> Any:
     """`value` as it may be shown under `key`; tables and lists are shown inside out, other objects as they are."""
     if isinstance(value, Mapping):
+        if key == "query":
+            return {name: redact_query(str(name), inner) for name, inner in value.items()}
         return {name: redact(str(name), inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact(key, inner) for inner in value]
@@ -43,6 +46,11 @@ def redact(key: str, value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and is_secret_key(key):
         return HIDDEN
     return value
+
+
+def redact_query(name: str, value: Any) -> Any:
+    """A query parameter of a provider: only what is known to be harmless (`api-version`) is shown."""
+    return redact(name, value) if is_shown(name) or not value else HIDDEN
 
 
 def is_secret_key(key: str) -> bool:

@@ -17,7 +17,7 @@ from isthmus.config.known import CODEX
 from isthmus.config.load import Reading
 from isthmus.config.origins import Origin
 from isthmus.config.problems import KeyPath, dotted
-from isthmus.config.redact import HIDDEN, is_secret_key, redact
+from isthmus.config.redact import HIDDEN, is_secret_key, redact, redact_query
 from isthmus.config.toml_text import toml_key, toml_value
 
 _REFERENCE_ONLY: Final = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
@@ -68,12 +68,13 @@ def _shown(value: Any, path: KeyPath, written: Mapping[KeyPath, Any]) -> Any:
 def _shown_text(value: str, path: KeyPath, written: Mapping[KeyPath, Any]) -> str:
     """What came from the environment may be a secret wherever it stands, so the reference is shown instead."""
     name = path[-1].partition("[")[0]
+    show = redact_query if path[-2:-1] == ("query",) else redact
     reference = written.get(path)
     if isinstance(reference, str):
         if _REFERENCE_ONLY.fullmatch(reference):
             return reference
-        return HIDDEN if is_secret_key(name) else str(redact(name, reference))
-    shown = str(redact(name, value))
+        return HIDDEN if is_secret_key(name) else str(show(name, reference))
+    shown = str(show(name, value))
     return shown.replace("${", "$${")  # so that reading it again gives the same text
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import Dialect
 from isthmus.config.redact import redact
 
@@ -187,6 +188,46 @@ class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often a model may be asked again when its answer breaks the output format."""
 
 
+class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How schemas, patterns and grammars of clients are compiled and checked: in processes of their own, within these
+    limits. Whatever is over a `max_…` is answered with 400 and the name of the limit."""
+
+    workers: Count = 2
+    """Processes for checks that are quick. They start when they are first needed."""
+    slow_workers: Count = 1
+    """Processes for checks that are not, so that these do not stop the others."""
+    quick: Timeout = 0.5
+    """How long a check may take and still count as quick."""
+    deadline: Timeout = 5.0
+    """How long a check may take at all. After that its process is killed."""
+    idle: Timeout = 60.0
+    """After how long without work a process ends."""
+    memory: Annotated[int, Meta(ge=64_000_000, extra={"quantity": SIZE})] = 512_000_000
+    """Memory of one process, where the system can bound it."""
+    queue: Count = 200
+    """Checks that may wait for a process; more are answered with 503."""
+    wait: Timeout = 10.0
+    """How long a check waits for a process; after that it is answered with 503."""
+    cache: Bytes = 1_000_000
+    """Memory for what was found out about schemas, so that one that comes again is not compiled again to admit it."""
+    max_schema: Bytes = DEFAULT_BOUNDS.max_schema
+    """Largest schema of an output format."""
+    max_nodes: Count = DEFAULT_BOUNDS.max_nodes
+    """Most objects and lists in one."""
+    max_depth: Count = DEFAULT_BOUNDS.max_depth
+    """How deeply they may be nested."""
+    max_expanded: Count = DEFAULT_BOUNDS.max_expanded
+    """Most objects and lists in one when every `$ref` is written out; recursion counts once."""
+    max_patterns: Count = DEFAULT_BOUNDS.max_patterns
+    """Most different regular expressions in one."""
+    max_pattern: Count = DEFAULT_BOUNDS.max_pattern
+    """Most characters in one regular expression."""
+    max_pattern_total: Count = DEFAULT_BOUNDS.max_pattern_total
+    """Most characters in all different regular expressions of a schema together."""
+    max_regex: Bytes = DEFAULT_BOUNDS.max_regex
+    """Memory that one regular expression may take once compiled."""
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -207,4 +248,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     providers: Mapping[str, ProviderConfig] = {}
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
+    checks: Checks = Checks()
     log: Log = Log()

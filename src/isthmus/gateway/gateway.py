@@ -14,11 +14,13 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.assemble.vendor import Seal
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
+from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.plan import Plan
@@ -27,7 +29,7 @@ from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.run import Attempt, Run, Running
-from isthmus.ports import UNFINISHED, ItemPage, Store, StoredResponse
+from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -45,6 +47,7 @@ class Settings:
     repair_budget: int = 1
     max_chain: int = 10_000
     envelope_key: bytes | None = None
+    bounds: Bounds = DEFAULT_BOUNDS
 
 
 class Gateway:
@@ -53,6 +56,7 @@ class Gateway:
         directory: Directory,
         store: Store,
         *,
+        checker: Checker,
         settings: Settings = Settings(),  # noqa: B008  # frozen
         now: Callable[[], float],
         new_id: Callable[[str], str],
@@ -60,6 +64,7 @@ class Gateway:
         self.directory = directory
         self.store = store
         self.settings = settings
+        self._checker = checker
         self._now = now
         self._new_id = new_id
         self.running = Running()
@@ -77,7 +82,7 @@ class Gateway:
         noted: Sequence[CompatibilityDecision] = (),
         client: ClientProfile = ANY_CLIENT,
     ) -> Run:
-        """Plan a response; nothing is sent before the run is iterated."""
+        """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
         candidate = self.directory.find(request.body.get("model"))
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
@@ -87,7 +92,9 @@ class Gateway:
             turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
             return Attempt(plan, turn, candidate.served.backend)
 
-        return self._run(request, candidate, attempt, owner)
+        run = self._run(request, candidate, attempt, owner)
+        await self._checker.admit(run.plan.contract)
+        return run
 
     async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
@@ -103,7 +110,7 @@ class Gateway:
             StoredResponse(
                 id=run.id,
                 response=_encode(response),
-                input=tuple(_encode(item) for item in request.items),
+                input=tuple(_encode(showable_item(item)) for item in request.items),
                 previous_response_id=request.body.get("previous_response_id"),
                 created_at=response["created_at"],
                 status="queued",
@@ -151,7 +158,9 @@ class Gateway:
         candidate = self.directory.find(request.body.get("model"))
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=owner)
-        return self._plan(request, candidate, history, None, ())
+        plan = self._plan(request, candidate, history, None, ())
+        await self._checker.admit(plan.contract)
+        return plan
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,7 +221,8 @@ class Gateway:
         client: ClientProfile = ANY_CLIENT,
     ) -> Plan:
         settings = self.settings
-        host = Host(HONOURED, settings.strict if strict is None else strict, settings.repair_budget)
+        strictly = settings.strict if strict is None else strict
+        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
         return plan_request(
             request,
             candidate.target,
@@ -238,7 +248,7 @@ class Gateway:
                     log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
 
         stored = request.body.get("store") is not False
-        inputs = tuple(_encode(item) for item in request.items) if stored else ()
+        inputs = tuple(_encode(showable_item(item)) for item in request.items) if stored else ()
 
         async def save(response: FinishedResponse, plan: Plan) -> None:
             if stored:
@@ -261,6 +271,7 @@ class Gateway:
             attempt(candidate, response_id, created),
             others=others(),
             running=self.running,
+            checker=self._checker,
             save=save,
             now=self._now,
             total_timeout=candidate.served.total_timeout,

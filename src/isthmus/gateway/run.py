@@ -1,6 +1,7 @@
 """One response on its way: the short loop that carries out what the turn commands.
 
     Send  → call the backend, feed its deltas back
+    Check → have it done where it stops nobody, give the result back
     Done  → save, then hand out the terminal event
 
 It ends in exactly one terminal event, whatever happens: the upstream's end, its error, a timeout, a
@@ -19,10 +20,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 from isthmus.bridge.diagnostics import notice
-from isthmus.bridge.turn import Done, Send, Turn
+from isthmus.bridge.turn import Check, Done, Send, Turn
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError, UpstreamFailed
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Checker
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -100,6 +101,7 @@ class Run:
         *,
         others: Iterator[Attempt] | None = None,
         running: Running,
+        checker: Checker,
         save: Save,
         now: Callable[[], float],
         total_timeout: float | None = None,
@@ -108,6 +110,7 @@ class Run:
         self._attempt = first
         self._others = others if others is not None else iter(())
         self._running = running
+        self._checker = checker
         self._save = save
         self._now = now
         self._total = total_timeout
@@ -231,9 +234,11 @@ class Run:
                         events = turn.feed(deltas)
                         if events:
                             yield events
+                        if turn.pending is not None:
+                            yield await self._check_pending()
                 finally:
                     await sending.__aexit__(None, None, None)
-                command = turn.end(self._time())
+                command = await self._end()
             done = command
         except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
             await self._finish(self._stopped())
@@ -256,6 +261,21 @@ class Run:
             broken = UpstreamFailed("the gateway failed while it made this response; its log says more")
             done = turn.fail(broken, self._time())
         yield (await self._finish(done)).events
+
+    async def _check_pending(self) -> list[Event]:
+        """What had to wait for a check, once it was made."""
+        turn = self._turn
+        events: list[Event] = []
+        while (check := turn.pending) is not None:
+            turn.checked(await self._wait(self._checker.check(check.job)))
+            events += turn.feed(())
+        return events
+
+    async def _end(self) -> Done | Send:
+        turn = self._turn
+        while isinstance(command := turn.end(self._time()), Check):
+            turn.checked(await self._wait(self._checker.check(command.job)))
+        return command
 
     async def _wait(self, awaitable: Awaitable[_T]) -> _T:
         """Wait on the upstream: the only place where `stop` cancels the reader's task."""

@@ -33,6 +33,8 @@ STATUSES: Final[Mapping[str, int]] = {
     # the operator's turn
     "store_unavailable": 503,
     "draining": 503,
+    "workers_busy": 503,
+    "work_failed": 500,
 }
 
 RATE_LIMIT_WAIT: Final = "5"
@@ -67,7 +69,7 @@ def error_headers(error: IsthmusError) -> dict[str, str]:
         return {"connection": "close"}  # the rest of the body may still come: it must not be read as a request
     if isinstance(error, UpstreamFailed) and error.retry_after is not None:
         return {"retry-after": f"{max(round(error.retry_after), 1)}"}
-    if error.code in ("draining", "server_is_overloaded"):
+    if error.code in ("draining", "server_is_overloaded", "workers_busy"):
         return {"retry-after": "1"}
     if error.code == "rate_limit_exceeded":
         return {"retry-after": RATE_LIMIT_WAIT}  # Codex gives up at once on a 429 that names no time

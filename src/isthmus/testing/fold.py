@@ -10,7 +10,7 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.turn import Done, Send, Turn
+from isthmus.bridge.turn import Done, Send, Turn, end_here, feed_here
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.protocol.json import JsonObject
 
@@ -42,8 +42,8 @@ def stream(
     turn = Turn(plan or plan_for(), response_id=RESPONSE_ID, now=CREATED_AT)
     events = turn.accepted()
     for batch in deltas:
-        events += turn.feed(batch if isinstance(batch, Sequence) else [batch])
-    done = turn.end(COMPLETED_AT)
+        events += feed_here(turn, batch if isinstance(batch, Sequence) else [batch])
+    done = end_here(turn, COMPLETED_AT)
     if isinstance(done, Send):
         raise AssertionError("the turn asks the model again; conduct it with `Turn` itself")
     assert isinstance(done, Done)

@@ -22,6 +22,7 @@ from isthmus.client.line import Batch, Line, Route
 from isthmus.client.local import LocalLine
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
+from isthmus.testing.checker import InlineChecker
 from isthmus.testing.replies import Call
 
 
@@ -90,7 +91,7 @@ class ScriptedModel:
 
 class _ScriptedLine(LocalLine):
     def __init__(self, model: ScriptedModel) -> None:
-        super().__init__("scripted", load_provider("demo"), _ScriptedBackend(model))
+        super().__init__("scripted", load_provider("demo"), _ScriptedBackend(model), checker=InlineChecker())
         self._model = model
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:

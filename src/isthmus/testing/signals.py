@@ -11,7 +11,7 @@ import asyncio
 import threading
 from typing import Final
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 60.0
 """How many seconds a test waits for a state before it says what did not happen."""
 
 

@@ -3,7 +3,9 @@
 In: a plan and its body. Out: deltas. Worth knowing: a stream's read loop takes what the socket already
 has, so that a burst of tokens costs one turn of the loop, but never more than a piece at a time: what a
 stalled client keeps us from sending stays small, and one flood does not hold the other streams back. The
-idle clock runs only while we wait for the upstream, never while our own client is slow to read.
+idle clock runs only while we wait for the upstream, never while our own client is slow to read. Every error leaves
+here without our secrets: its words are scrubbed, and the HTTP library's own error, which may hold the address with
+everything in it, is not its cause.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import math
+import os
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,9 +30,11 @@ from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
 from isthmus.bridge.sse import SseParser
+from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
 
 MAX_REPLY: Final = 64 * 1024 * 1024
 _PIECE: Final = 16 * 1024
@@ -58,7 +63,7 @@ class Endpoint:
     """Where one provider is served."""
 
     provider: str
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     proxy: str | None = field(default=None, repr=False)
@@ -67,24 +72,34 @@ class Endpoint:
     max_connections: int = 100
     patience: Patience = Patience()
 
+    def secrets(self) -> Iterator[Secret]:
+        """Everything in it that nobody else may see."""
+        yield from header_secrets(self.headers)
+        yield from query_secrets(self.query)
+        yield from url_secrets(self.url)
+        yield from url_secrets(self.proxy or "")
+
 
 class HttpBackend:
     """A provider that speaks Chat Completions or Responses over HTTP."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, more_secrets: Sequence[Secret] = ()) -> None:
+        """`more_secrets`: those of the provider's other places and keys."""
         self._endpoint = endpoint
         # Found once: asking aiohttp to look (`trust_env`) costs two changes of thread for every request.
         self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
+        self._scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         response = await self._post(_encode(body))
         try:
+            scrubber = self._scrubber.and_also(tool_secrets(body.get("tools")))
             if response.status // 100 != 2:
-                raise await self._refusal(response)
+                raise await self._refusal(response, scrubber)
             self._check_kind(response.content_type)
-            decoder = _decoder(plan)
+            decoder = _decoder(plan, scrubber)
             yield self._answer(response, decoder)
             if decoder.done:
                 await _let_end(response)
@@ -110,14 +125,11 @@ class HttpBackend:
                     proxy=self._proxy,
                     allow_redirects=False,
                 )
-        except TimeoutError as error:
-            raise self._timed_out("did not answer in time") from error
+        except TimeoutError:
+            failure = self._failed("did not answer in time", "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamFailed(
-                f"provider `{endpoint.provider}` cannot be reached: {_reason(error)}",
-                code="upstream_unreachable",
-                metadata={"provider": endpoint.provider},
-            ) from error
+            failure = self._failed(f"cannot be reached: {tell_reason(error)}", "upstream_unreachable")
+        raise failure  # out here it has neither cause nor context
 
     async def _answer(self, response: aiohttp.ClientResponse, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if response.content_type == _SSE:
@@ -129,10 +141,7 @@ class HttpBackend:
     def _check_kind(self, kind: str) -> None:
         """A page in place of an answer is a refusal: it is noticed while our client can still be given a status."""
         if kind != _SSE and not kind.endswith("json") and kind not in ("application/octet-stream", "text/plain"):
-            raise UpstreamFailed(
-                f"provider `{self._endpoint.provider}` answered `{kind}`, not JSON; is `base_url` right?",
-                metadata={"provider": self._endpoint.provider},
-            )
+            raise self._failed(f"answered `{kind}`, not JSON; is `base_url` right?")
 
     async def _stream(self, response: aiohttp.ClientResponse, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         parser = SseParser()
@@ -159,13 +168,11 @@ class HttpBackend:
                 return data
             async with asyncio.timeout(self._endpoint.patience.idle):
                 return await content.read(_PIECE)
-        except TimeoutError as error:
-            raise self._timed_out(f"was silent for {self._endpoint.patience.idle:g} s") from error
+        except TimeoutError:
+            failure = self._failed(f"was silent for {self._endpoint.patience.idle:g} s", "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamFailed(
-                f"provider `{self._endpoint.provider}` broke off its answer: {_reason(error)}",
-                metadata={"provider": self._endpoint.provider},
-            ) from error
+            failure = self._failed(f"broke off its answer: {tell_reason(error)}")
+        raise failure
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
@@ -177,7 +184,7 @@ class HttpBackend:
                 raise UpstreamFailed(f"provider `{self._endpoint.provider}` sent more than {MAX_REPLY} bytes")
         return b"".join(pieces)
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
+    async def _refusal(self, response: aiohttp.ClientResponse, scrubber: Scrubber) -> UpstreamFailed:
         pieces = b""
         try:
             while len(pieces) < _MAX_ERROR and (piece := await self._read(response)):
@@ -189,17 +196,17 @@ class HttpBackend:
             pieces[:_MAX_ERROR],
             provider=self._endpoint.provider,
             retry_after=parse_retry_after(response.headers.get("retry-after"), time.time()),
+            scrub=scrubber.text,
         )
         request_id = response.headers.get("x-request-id")
         if request_id:
-            failure.metadata = {**failure.metadata, "request_id": request_id}
+            failure.metadata = {**failure.metadata, "request_id": scrubber.text(request_id)}
         return failure
 
-    def _timed_out(self, words: str) -> UpstreamFailed:
+    def _failed(self, words: str, code: str | None = None) -> UpstreamFailed:
         provider = self._endpoint.provider
-        return UpstreamFailed(
-            f"provider `{provider}` {words}", code="upstream_timeout", metadata={"provider": provider}
-        )
+        told = self._scrubber.text(words)
+        return UpstreamFailed(f"provider `{provider}` {told}", code=code, metadata={"provider": provider})
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -216,10 +223,10 @@ class HttpBackend:
         return self._session
 
 
-def _decoder(plan: Plan) -> Decoder:
+def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
-        return ResponsesDecoder(plan.reply)
-    return ChatDecoder(plan.reply, plan.leaks)
+        return ResponsesDecoder(plan.reply, scrubber)
+    return ChatDecoder(plan.reply, plan.leaks, scrubber.text)
 
 
 async def _let_end(response: aiohttp.ClientResponse) -> None:
@@ -252,7 +259,10 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
-def _reason(error: BaseException) -> str:
+def tell_reason(error: BaseException) -> str:
+    """Why a connection failed, in words that hold no address, as far as we know the library's own."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"  # the library's words may hold the answer's headers
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection closed before it was whole"  # in place of the HTTP library's inner words
     if isinstance(error, aiohttp.ClientHttpProxyError):
@@ -261,4 +271,7 @@ def _reason(error: BaseException) -> str:
         return "its answer is not HTTP"  # the library's words hold the address, and that may hold a key or a password
     if isinstance(error, aiohttp.InvalidURL):
         return "its address is not one"
+    if isinstance(error, aiohttp.ClientOSError) and not isinstance(error, aiohttp.ClientConnectorError):
+        # A body that could not be written is told together with the whole address: the system's words are enough.
+        return os.strerror(error.errno) if error.errno else "the connection broke"
     return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """A gateway at an address: Responses requests out, its events in. For clients that keep no provider in-process.
 
 In: a request body. Out: events, as they were sent. What the gateway refuses is raised as it would have been in-process:
-`RequestRefused` where the caller can fix it, `UpstreamFailed` where not.
+`RequestRefused` where the caller can fix it, `UpstreamFailed` where not; in neither are the secrets of its address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import msgspec
 from isthmus.bridge.sse import SseParser
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after
+from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
+from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after, tell_reason
 
 _MAX_ERROR: Final = 64 * 1024
 _DONE: Final = b"[DONE]"
@@ -33,7 +34,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class GatewayAddress:
-    url: str
+    url: str = field(repr=False)
     """`http://localhost:8484` or `…/v1`."""
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -50,6 +51,9 @@ class GatewayWire:
 
     def __init__(self, address: GatewayAddress) -> None:
         self._address = address
+        self._scrubber = Scrubber(
+            (Secret(address.api_key, "key"), *header_secrets(address.headers), *url_secrets(address.url))
+        )
         self._session: aiohttp.ClientSession | None = None
 
     async def events(self, request: JsonObject) -> AsyncGenerator[list[dict[str, Any]], None]:
@@ -60,20 +64,20 @@ class GatewayWire:
             if response.status // 100 != 2:
                 raise await self._refusal(response)
             if response.content_type != "text/event-stream":
-                whole = _decode(await self._whole(response))
+                whole = self._scrubbed(_decode(await self._whole(response)))
                 yield [{"type": f"response.{_ending(whole.get('status'))}", "response": whole}]
                 return
             parser = SseParser()
             while True:
                 data = await self._read(response)
                 found = parser.feed(data) if data else parser.end()
-                events = [_decode(event.data) for event in found if event.data != _DONE]
+                events = [self._clean(_decode(event.data)) for event in found if event.data != _DONE]
                 if events:
                     yield events
                 if not data or any(event["type"] in _FINAL for event in events):
                     return
         except msgspec.DecodeError as error:
-            raise self._failed(f"sent an event that is not JSON: {error}") from error
+            raise self._failed(f"sent an event that is not JSON: {error}") from None
         finally:
             response.close()
 
@@ -97,19 +101,21 @@ class GatewayWire:
         try:
             async with asyncio.timeout(patience.connect + patience.first_byte):
                 return await self._client().request(method, self._address.base + path, data=data, allow_redirects=False)
-        except TimeoutError as error:
-            raise self._failed("did not answer in time", "upstream_timeout") from error
+        except TimeoutError:
+            failure = self._failed("did not answer in time", "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failed(f"cannot be reached: {error}", "upstream_unreachable") from error
+            failure = self._failed(f"cannot be reached: {tell_reason(error)}", "upstream_unreachable")
+        raise failure  # out here it has neither cause nor context: the library's own error may hold the address
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         try:
             async with asyncio.timeout(self._address.patience.idle):
                 return await response.content.readany()
-        except TimeoutError as error:
-            raise self._failed("fell silent", "upstream_timeout") from error
+        except TimeoutError:
+            failure = self._failed("fell silent", "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failed(f"broke off its answer: {error}") from error
+            failure = self._failed(f"broke off its answer: {tell_reason(error)}")
+        raise failure
 
     async def _whole(self, response: aiohttp.ClientResponse, limit: int = MAX_REPLY) -> bytes:
         found = bytearray()
@@ -121,10 +127,11 @@ class GatewayWire:
         error: Any = None
         with suppress(msgspec.DecodeError, AttributeError, UpstreamFailed):  # the status says enough
             error = _decode(await self._whole(response, _MAX_ERROR)).get("error")
-        said = error if isinstance(error, dict) else {}
+        said = self._scrubber.json(error) if isinstance(error, dict) else {}
         message = said.get("message") or f"the gateway answered HTTP {response.status}"
         code, status = said.get("code"), response.status
-        metadata = {"provider": "gateway", "request_id": response.headers.get("x-request-id")}
+        request_id = self._scrubber.json(response.headers.get("x-request-id"))
+        metadata = {"provider": "gateway", "request_id": request_id}
         if status in (400, 404, 405, 409, 413, 415, 422) and code not in _PROVIDERS_TURN:
             return RequestRefused(message, code=code, param=said.get("param"), metadata=metadata)
         if status in (401, 403):
@@ -133,7 +140,20 @@ class GatewayWire:
         return UpstreamFailed(message, code=code, status=status, retry_after=wait, metadata=metadata)
 
     def _failed(self, words: str, code: str = "server_error") -> UpstreamFailed:
-        return UpstreamFailed(f"the gateway {words}", code=code, metadata={"provider": "gateway"})
+        told = self._scrubber.text(words)
+        return UpstreamFailed(f"the gateway {told}", code=code, metadata={"provider": "gateway"})
+
+    def _clean(self, event: dict[str, Any]) -> dict[str, Any]:
+        """What the gateway says of a failure may repeat our key; what a model says is not looked at."""
+        if event["type"] == "response.failed" and isinstance(event.get("response"), dict):
+            return {**event, "response": self._scrubbed(event["response"])}
+        return self._scrubbed(event) if event["type"] == "error" else event
+
+    def _scrubbed(self, told: dict[str, Any]) -> dict[str, Any]:
+        """A response or an event whose error is without secrets."""
+        return {
+            name: self._scrubber.json(value) if name in ("error", "message") else value for name, value in told.items()
+        }
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -27,7 +27,7 @@ from isthmus.bridge.deltas import (
 )
 from isthmus.bridge.envelope import seal, unseal
 from isthmus.bridge.host import Host
-from isthmus.bridge.turn import Done, Send, Turn
+from isthmus.bridge.turn import Done, Send, Turn, end_here
 from isthmus.bridge.types.plan import Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_response, check_stream
@@ -159,9 +159,9 @@ def held_plan(**body: Any) -> Plan:
 def test_citations_of_a_failed_attempt_never_attach_to_the_repaired_answer() -> None:
     turn = Turn(held_plan(), response_id="resp_1", now=1)
     events = turn.accepted() + turn.feed([Annotation(cite("old")), Text("no json"), Finished("stop")])
-    assert isinstance(turn.end(2), Send)
+    assert isinstance(end_here(turn, 2), Send)
     events += turn.feed([Text('{"a": 1}'), Annotation(cite("new")), Finished("stop")])
-    done = turn.end(3)
+    done = end_here(turn, 3)
     assert isinstance(done, Done)
     check_stream(events + done.events)
     assert done.response["output"][0]["content"][0]["annotations"] == [cite("new")]
@@ -171,9 +171,9 @@ def test_nothing_of_a_failed_attempt_is_left() -> None:
     turn = Turn(held_plan(), response_id="resp_1", now=1)
     turn.accepted()
     turn.feed([ItemBegan("message", "commentary"), Text("no json"), VendorExtra("k", "old"), Finished("stop")])
-    assert isinstance(turn.end(2), Send)
+    assert isinstance(end_here(turn, 2), Send)
     turn.feed([Text('{"a": 1}'), Finished("stop")])
-    done = turn.end(3)
+    done = end_here(turn, 3)
     assert isinstance(done, Done)
     assert shape(done.response) == [("message", ['{"a": 1}'])]
     assert "phase" not in done.response["output"][0]
@@ -241,6 +241,6 @@ def test_an_event_that_was_told_never_changes() -> None:
         more = turn.feed([delta])
         events += more
         told += copy.deepcopy(more)
-    done = turn.end(2)
+    done = end_here(turn, 2)
     assert isinstance(done, Done)
     assert events == told

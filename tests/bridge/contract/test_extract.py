@@ -105,6 +105,6 @@ HOSTILE = {
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     list(find_json(text))
-    assert time.process_time() - started < 1.0  # some 0.1 s; the square of the length would take minutes
+    assert time.thread_time() - started < 10  # some 0.1 s; the square of the length would take minutes

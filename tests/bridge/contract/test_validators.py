@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.contract import validators
-from isthmus.bridge.contract.validators import check_schema, validator_for
+from isthmus.bridge.contract.validators import validator_for
 from isthmus.errors import RequestRefused
 
 
@@ -28,7 +28,7 @@ from isthmus.errors import RequestRefused
 )
 def test_an_unusable_schema_is_the_callers_to_fix(schema: dict[str, Any]) -> None:
     with pytest.raises(RequestRefused, match=r"`text\.format\.schema`") as refused:
-        check_schema(schema)
+        validator_for(schema)
     assert (refused.value.code, refused.value.param) == ("invalid_json_schema", "text.format.schema")
     assert len(refused.value.message) < 500
 
@@ -48,13 +48,13 @@ def test_an_unusable_schema_is_the_callers_to_fix(schema: dict[str, Any]) -> Non
     ],
 )
 def test_a_usable_schema_passes(schema: dict[str, Any] | bool) -> None:
-    check_schema(schema)
+    validator_for(schema)
 
 
 def test_a_file_reference_is_never_read(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"type": "integer"}')
     with pytest.raises(RequestRefused):
-        check_schema({"properties": {"a": {"$ref": f"file://{tmp_path}/schema.json"}}})
+        validator_for({"properties": {"a": {"$ref": f"file://{tmp_path}/schema.json"}}})
 
 
 def test_a_network_reference_never_opens_a_connection() -> None:
@@ -64,7 +64,7 @@ def test_a_network_reference_never_opens_a_connection() -> None:
             for keyword in ("$ref", "$schema", "$dynamicRef"):
                 schema = {"properties": {"a": {keyword: f"{scheme}://127.0.0.1:{port}/{keyword[1:]}.json"}}}
                 try:
-                    check_schema(schema)
+                    validator_for(schema)
                 except RequestRefused:
                     continue
         server.setblocking(False)

@@ -130,9 +130,9 @@ def test_nested_references_cannot_explode() -> None:
         below = {"$ref": f"#/$defs/D{level - 1}"}
         defs[f"D{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
     schema = {"type": "object", "properties": {"top": {"$ref": "#/$defs/D39"}}, "$defs": defs}
-    started = time.process_time()
+    started = time.thread_time()
     projected, _ = project_parameters(schema, NONE, True)
-    assert time.process_time() - started < 1
+    assert time.thread_time() - started < 10  # some milliseconds; 2 to the power of 40 would never end
     assert len(str(projected)) < 1_000_000
 
 

@@ -143,7 +143,7 @@ class Rig:
             env=environment(self.home, proxy),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=120,
         )
         events = [json.loads(row) for row in ended.stdout.decode().splitlines() if row.startswith("{")]
         return Outcome(ended.returncode, events, ended.stderr.decode())

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from isthmus.cli.codex_config import Settings
-from isthmus.cli.codex_setup import CATALOGUE, carry_out, plan_setup, plan_undo
+from isthmus.cli.codex_files import carry_out
+from isthmus.cli.codex_keys import CATALOGUE, Settings
+from isthmus.cli.codex_setup import plan_setup, plan_undo
 from isthmus.providers.catalog import known_models
 from isthmus.providers.codex_catalog import codex_catalogue
 from isthmus.testing import chat
@@ -34,7 +35,7 @@ def codex(home: Path, work: Path, *arguments: str) -> subprocess.CompletedProces
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -49,7 +50,7 @@ def isthmus(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -102,7 +103,7 @@ def test_codex_asks_for_models_itself_where_its_key_comes_from_a_command(tmp_pat
 def test_both_shapes_of_the_model_list_name_the_same_models() -> None:
     with (
         running_gateway_server('[server]\nport = 0\n[store]\nurl = "memory:"\n') as gateway,
-        urllib.request.urlopen(f"{gateway.url}/v1/models", timeout=10) as answer,
+        urllib.request.urlopen(f"{gateway.url}/v1/models", timeout=60) as answer,
     ):
         listed = json.loads(answer.read())
     slugs = [entry["slug"] for entry in listed["models"]]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import isthmus.server.errors
-from isthmus.testing import CUT, ScriptedUpstream, chat, chat_chunks, chat_error, error, stream
+from isthmus.testing import CUT, HANG, ScriptedUpstream, chat, chat_chunks, chat_error, error, stream
 from real.codex.rig import CLASSIC, LITE, MODELS, OURS, UNKNOWN, real, rig
 
 pytestmark = real
@@ -69,9 +68,7 @@ def test_a_call_cut_off_by_a_broken_stream_leaves_no_trace_in_the_next_attempt(t
 
 def test_a_failure_closes_the_stream_so_that_codex_does_not_wait_for_its_idle_timer(tmp_path: Path) -> None:
     with rig(tmp_path, stream([*HALF, chat_error("boom")], done=False)) as it:
-        started = time.monotonic()
-        outcome = it.exec("hi", provider="stream_max_retries = 0\nstream_idle_timeout_ms = 30000")
-    assert time.monotonic() - started < 20
+        outcome = it.exec("hi", provider="stream_max_retries = 0\nstream_idle_timeout_ms = 600000")
     assert "boom" in outcome.failure
 
 
@@ -104,24 +101,25 @@ def test_an_overloaded_provider_is_named_as_such(tmp_path: Path) -> None:
         assert "at capacity" in it.exec("hi").failure
 
 
-IMPATIENT = "stream_max_retries = 0\nrequest_max_retries = 0\nstream_idle_timeout_ms = 1000"
+IMPATIENT = "stream_max_retries = 0\nrequest_max_retries = 0\nstream_idle_timeout_ms = 3000"
+LONG = 5.0
+"""Seconds of silence, more than that."""
 
 
 @pytest.mark.parametrize("target", MODELS)
 def test_heartbeats_keep_codex_patient_while_the_model_is_silent(tmp_path: Path, target: str) -> None:
     chunks = chat_chunks("Late.")
-    with rig(tmp_path, stream([chunks[0], 2.5, *chunks[1:]]), target=target) as it:
+    with rig(tmp_path, stream([chunks[0], LONG, *chunks[1:]]), target=target) as it:
         assert it.exec("hi", slug=OURS, provider=IMPATIENT).worked().said == ["Late."]
 
 
 def test_a_model_that_thinks_before_its_first_byte_is_waited_for(tmp_path: Path) -> None:
-    with rig(tmp_path, stream(chat_chunks("Late."), after=2.5)) as it:
+    with rig(tmp_path, stream(chat_chunks("Late."), after=LONG)) as it:
         assert it.exec("hi", slug=OURS, provider=IMPATIENT).worked().said == ["Late."]
 
 
 def test_without_heartbeats_codex_would_give_up(tmp_path: Path) -> None:
-    chunks = chat_chunks("Late.")
-    with rig(tmp_path, stream([chunks[0], 2.5, *chunks[1:]]), heartbeat="0s") as it:
+    with rig(tmp_path, stream([chat_chunks("Late.")[0], HANG], done=False), heartbeat="0s") as it:
         assert "idle timeout" in it.exec("hi", slug=OURS, provider=IMPATIENT).failure
 
 

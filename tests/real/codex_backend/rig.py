@@ -49,11 +49,11 @@ TIME = {"type": "function", "name": "get_time", "parameters": {"type": "object",
 
 
 def in_loop(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callable[Arguments, None]:
-    """Run a coroutine test on a loop of its own, and never for longer than half a minute."""
+    """Run a coroutine test on a loop of its own, and never for longer than two minutes."""
 
     @functools.wraps(test)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 120))
 
     return run
 

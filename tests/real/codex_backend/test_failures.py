@@ -204,7 +204,7 @@ async def test_a_closed_thread_leaves_the_process_too(tmp_path: Path) -> None:
         process = await codex.supervisor.process()
         assert (await process.request("thread/loaded/list", {}))["data"] == [thread.id]
         await thread.close()
-        for _ in range(100):
+        for _ in range(1000):
             if not (await process.request("thread/loaded/list", {}))["data"]:
                 return
             await asyncio.sleep(0.05)

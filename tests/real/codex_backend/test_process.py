@@ -33,11 +33,11 @@ pytestmark = real
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def _script(folder: Path, text: str) -> ProcessOptions:
+def _script(folder: Path, text: str, patience: float = 60) -> ProcessOptions:
     program = folder / "codex"
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return ProcessOptions(binary=program, home=folder, handshake_timeout=0.5, shutdown_grace=0.5)
+    return ProcessOptions(binary=program, home=folder, handshake_timeout=patience, shutdown_grace=0.5)
 
 
 @in_loop
@@ -99,18 +99,18 @@ async def test_nothing_is_written_to_stderr_about_malformed_input_of_ours(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "patience", "words"),
     [
-        ("sleep 60", "did not answer `initialize` within 0.5 s"),
-        ("echo 'token=sk-abcdefgh12345678' >&2; exit 3", r"ended \(exit code 3\) while `initialize` was waiting"),
+        ("sleep 600", 0.5, "did not answer `initialize` within 0.5 s"),
+        ("echo 'token=sk-abcdefgh12345678' >&2; exit 3", 60, r"ended \(exit code 3\) while `initialize` was waiting"),
     ],
     ids=["silent", "crashes"],
 )
-def test_a_handshake_that_fails_says_how(tmp_path: Path, text: str, words: str) -> None:
+def test_a_handshake_that_fails_says_how(tmp_path: Path, text: str, patience: float, words: str) -> None:
     @in_loop
     async def check() -> None:
         with pytest.raises(UpstreamFailed, match=words) as failed:
-            await start_process(_script(tmp_path, text))
+            await start_process(_script(tmp_path, text, patience))
         assert "sk-abc" not in str(failed.value.metadata)
 
     check()

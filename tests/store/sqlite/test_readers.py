@@ -15,7 +15,7 @@ def test_reads_go_on_while_the_writer_is_busy(tmp_path: Path) -> None:
         store = SqliteStore(tmp_path / "store.db")
         await store.save(turn("r1"))
         busy = threading.Event()
-        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(30)))
+        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(60)))
         await asyncio.sleep(0)
         assert await asyncio.gather(*(store.load("r1") for _ in range(50))) == [turn("r1")] * 50
         assert not blocked.done()

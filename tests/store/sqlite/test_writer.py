@@ -29,7 +29,7 @@ def test_what_waits_while_the_writer_is_busy_becomes_one_commit(tmp_path: Path) 
     async def ask() -> None:
         store = SqliteStore(tmp_path / "store.db")
         busy = threading.Event()
-        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(30)))
+        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(60)))
         await asyncio.sleep(0)
         saves = [asyncio.ensure_future(store.save(turn(f"r{number}"))) for number in range(100)]
         await asyncio.sleep(0)
@@ -86,7 +86,7 @@ def test_the_queue_is_bounded_and_everybody_gets_through(tmp_path: Path) -> None
     async def ask() -> None:
         store = SqliteStore(tmp_path / "store.db", queue_size=4)
         busy = threading.Event()
-        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(30)))
+        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(60)))
         saves = [asyncio.ensure_future(store.save(turn(f"r{number}"))) for number in range(50)]
         for _ in range(5):
             await asyncio.sleep(0)
@@ -131,7 +131,7 @@ def test_a_cancelled_caller_gives_up_the_answer_not_the_write(tmp_path: Path) ->
     async def ask() -> None:
         store = SqliteStore(tmp_path / "store.db", queue_size=2)
         busy = threading.Event()
-        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(30)))
+        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(60)))
         await asyncio.sleep(0)
         queued = asyncio.ensure_future(store.save(turn("queued")))
         await asyncio.sleep(0)

@@ -61,7 +61,7 @@ def test_an_older_binary_is_spoken_to_in_its_own_words(tmp_path: Path) -> None:
             assert deltas == [Text("found"), Finished("stop")]
             assert sessions.health().malformed_lines == 1
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), 60))
     asked = _asked(tmp_path)
     methods = [message["method"] for message in asked if "method" in message]
     assert methods[:6] == [
@@ -86,7 +86,7 @@ def test_the_older_words_are_remembered(tmp_path: Path) -> None:
             await sessions.start(SPEC)
             await sessions.start(SPEC)
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), 60))
     methods = [message.get("method") for message in _asked(tmp_path)]
     assert methods.count("thread/start") == 1
     assert methods.count("newConversation") == 2
@@ -98,4 +98,4 @@ def test_an_older_binary_cannot_take_over_a_history_and_says_so(tmp_path: Path) 
             with pytest.raises(UpstreamFailed, match="too old"):
                 await sessions.start(SPEC, [{"type": "message", "role": "user", "content": []}])
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), 60))

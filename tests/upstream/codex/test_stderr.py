@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from isthmus.upstream.codex.stderr import StderrTail, redact
+from isthmus.scrub import Scrubber
+from isthmus.upstream.codex.options import ProcessOptions, child_secrets
+from isthmus.upstream.codex.stderr import StderrTail, redact, redact_params
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,21 @@ def test_only_the_last_lines_are_kept_and_each_is_bounded() -> None:
     for line in (b"first", b"second", b"", b"third-and-long\n", b"\xff"):
         tail.add(line)
     assert tail.text() == "third\n\ufffd"
+
+
+def test_what_the_child_was_handed_is_not_in_its_words() -> None:
+    options = ProcessOptions(
+        binary=Path("codex"),
+        environment={
+            "MY_KEY": "plain words, no look",
+            "PROXY": "http://joe:hush-hush@proxy:1",
+            "FILE": "/etc/long/name",
+        },
+    )
+    scrub = Scrubber(child_secrets(options)).text
+    tail = StderrTail(scrub=scrub, width=60)
+    tail.add(b"bad: " + b"x" * 45 + b"plain words, no look")  # the cut goes through it
+    tail.add(b"http://joe:hush-hush@proxy:1 or /etc/long/name")
+    assert tail.text() == f"bad: {'x' * 45}<redacted>\nhttp://<redacted>:<redacted>@proxy:1 or /etc/long/name"
+    told = {"turn": {"error": {"message": "no plain words, no look; sk-proj-abcdefghij"}, "n": [1, None]}}
+    assert redact_params(told, scrub) == {"turn": {"error": {"message": "no <redacted>; [redacted]"}, "n": [1, None]}}

@@ -13,6 +13,7 @@ import pytest
 from demo_requests import request
 from demo_running import posted, run, user
 from isthmus.upstream.demo import DemoServer
+from own_time import clock, turns
 
 
 @pytest.mark.parametrize(
@@ -107,15 +108,19 @@ def test_garble_sends_what_is_no_json(stream: bool) -> None:
 
 def test_slow_says_at_once_that_it_heard_and_then_waits() -> None:
     async def test(demo: DemoServer, client: openai.AsyncOpenAI) -> None:
-        begun = time.monotonic()
+        clock().stop_clock()
         stream = await client.chat.completions.create(
-            model="demo", messages=user("[[demo: slow 0.4]] say hi"), stream=True
+            model="demo", messages=user("[[demo: slow 0.5]] say hi"), stream=True
         )
         chunks = aiter(stream)
         assert (await anext(chunks)).choices[0].delta.role == "assistant"
-        assert time.monotonic() - begun < 0.35
-        assert (await anext(chunks)).choices[0].delta.content == "hi"
-        assert time.monotonic() - begun >= 0.4
+        said = asyncio.ensure_future(anext(chunks))
+        await turns()
+        clock().skip(0.25)
+        await turns()
+        assert not said.done()
+        clock().skip(0.25)
+        assert (await said).choices[0].delta.content == "hi"
         await stream.close()
 
     run(test)
@@ -123,14 +128,15 @@ def test_slow_says_at_once_that_it_heard_and_then_waits() -> None:
 
 def test_the_paced_model_takes_its_time() -> None:
     async def test(demo: DemoServer, client: openai.AsyncOpenAI) -> None:
-        took: dict[str, float] = {}
-        for model in ("demo", "demo-paced"):
-            begun = time.monotonic()
+        async def count(model: str) -> None:
             stream = await client.chat.completions.create(model=model, messages=user("count to 8"), stream=True)
             assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]).endswith("8.")
-            took[model] = time.monotonic() - begun
-        assert took["demo-paced"] >= 16 / 40
-        assert took["demo"] < took["demo-paced"] / 2
+
+        begun = time.monotonic()
+        await count("demo-paced")
+        assert time.monotonic() - begun >= 16 / 40
+        clock().stop_clock()
+        await count("demo")  # needs no time at all
 
     run(test)
 
@@ -143,7 +149,7 @@ def test_a_client_that_leaves_ends_its_answer() -> None:
             serving = asyncio.all_tasks() - before
             reply.close()
         assert serving
-        _, running = await asyncio.wait(serving, timeout=2)
+        _, running = await asyncio.wait(serving, timeout=60)
         assert not running
 
     run(test)
@@ -157,9 +163,9 @@ def test_stopping_ends_running_answers_soon() -> None:
                 reply = await session.post(f"{demo.base_url}/chat/completions", json=body)
                 await reply.content.readany()
                 begun = time.monotonic()
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 60
             with pytest.raises(aiohttp.ClientError):
                 await reply.content.read()
             reply.close()
 
-    asyncio.run(asyncio.wait_for(live(), 30))
+    asyncio.run(asyncio.wait_for(live(), 100))

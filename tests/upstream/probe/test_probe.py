@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,7 @@ from isthmus.upstream.probe.findings import Findings
 from isthmus.upstream.probe.investigate import STAGES, investigate
 from isthmus.upstream.probe.listing import read_context, read_inputs, read_models, read_props
 from isthmus.upstream.probe.probe import address, probe
+from leaking import assert_silent, everything_of
 from probed_servers import SERVERS, Server, routes
 
 Json = dict[str, Any]
@@ -227,3 +229,16 @@ def test_every_question_survives_answers_that_make_no_sense() -> None:
         assert isinstance(found, Findings)
         assert not found.tools
         assert all(ask.title for ask in asked)
+
+
+def test_a_key_that_the_server_repeats_is_not_repeated() -> None:
+    key = "sk-live-0Zq7Kd81mXw4Tn92"
+
+    async def refused(words: str) -> str:
+        async with ScriptedUpstream(default=error(500, words)) as upstream:
+            with pytest.raises(UpstreamFailed) as failed:
+                await probe(upstream.base_url, key=key, model="m")
+        return everything_of(failed.value)
+
+    for words in (f"no {key}", "x" * 240 + key, " " * 1150 + "x" * 20 + key, quote(key, safe="") + key.upper()):
+        assert_silent([key], error=asyncio.run(refused(words)))

@@ -30,7 +30,7 @@ from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
-from isthmus.bridge.tools.examine import Examined, ExamineInput, declaration
+from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import find_identity, restore_call, shape_call
 from isthmus.bridge.types.tools import ProviderCall, ToolIdentity, ToolPlan
 from isthmus.protocol.events import CommandPlace
@@ -58,6 +58,7 @@ class Calls:
     """Which tool each call means, whether it may pass, when it is closed."""
 
     __slots__ = (
+        "_any",
         "_calls",
         "_changed",
         "_examining",
@@ -66,6 +67,7 @@ class Calls:
         "_output",
         "_taken",
         "_tools",
+        "_waived",
         "broken",
         "pending",
     )
@@ -78,18 +80,20 @@ class Calls:
         self._output = output
         self._taken = taken
         self._notices = notices
+        self._any = False
         self._calls: dict[int, _Call | None] = {}
         self._open: dict[int, _Call] = {}
         self._changed: dict[int, _Call] = {}
         """Those that got more text since it was last asked whether they are whole."""
         self._examining: _Call | None = None
+        self._waived = False
         self.pending: ExamineInput | None = None
         self.broken = False
         """Whether one broke off although the provider said that it finished."""
 
     def __bool__(self) -> bool:
         """Whether there is a call that the client sees."""
-        return any(call is not None for call in self._calls.values())
+        return self._any
 
     def open(self, delta: CallOpened, before: Callable[[], None]) -> Failed | None:
         """Begin a call, with this done `before`, or suppress it; one that means no tool at all fails the turn."""
@@ -105,6 +109,7 @@ class Calls:
         before()
         call = _Call(self._call_id(delta.id), name, identity, self._output)
         self._calls[delta.slot] = self._open[delta.slot] = call
+        self._any = True
         return None
 
     def append(self, delta: CallArguments) -> None:
@@ -135,6 +140,8 @@ class Calls:
 
     def examine_all(self, *, stopped: bool, spoken_since: bool) -> None:
         """The reply is about to be over: whatever will be closed as whole is examined first."""
+        if not self._open:
+            return
         self._examine([call for call in self._open.values() if not self._cut(call, stopped, spoken_since)])
 
     def take_verdict(self, verdict: Examined) -> None:
@@ -146,15 +153,14 @@ class Calls:
     def waive(self) -> None:
         """Nobody can be waited for any more: what was not examined yet will be passed on as it is."""
         self._examining = self.pending = None
-        for call in self._open.values():
-            job = call.examination
-            if job is not None:
-                call.examined = Examined(job.text, "", "unchecked", "the response ended before that")
+        self._waived = True
 
     def _examine(self, calls: Iterable[_Call]) -> None:
         for call in calls:
             job = call.examination
-            if job is not None:
+            if job is not None and self._waived:
+                call.examined = Examined(job.text, "", "unchecked", "the response ended before that")
+            elif job is not None:
                 self.pending, self._examining = job, call
                 raise Paused
 
@@ -162,6 +168,9 @@ class Calls:
 
     def close_all(self, *, stopped: bool, failed: bool, spoken_since: bool) -> None:
         """The reply is over. `stopped`: before its time; then a call that is not whole was cut off."""
+        if not self._open:
+            return
+        self.examine_all(stopped=stopped, spoken_since=spoken_since)
         for slot, call in list(self._open.items()):
             cut = self._cut(call, stopped, spoken_since)
             if cut and failed and not call.begun:
@@ -265,14 +274,11 @@ class _Call:
     @property
     def examination(self) -> ExamineInput | None:
         """What has to be examined before this call can be closed as whole; `None`: nothing, or it was."""
-        identity = self._identity
-        if self._reader is None or identity is None or self.examined is not None:
-            return None
-        grammar = identity.tool.get("format")
-        if not isinstance(grammar, dict) or grammar.get("type") != "grammar":
+        if self._reader is None or self._identity is None or self.examined is not None:
             return None
         found = self._read()
-        return None if found is None or found.shape == "cut" else ExamineInput(declaration(identity.tool), found.text)
+        # What is cut falls back or stays open: there is nothing to mend.
+        return None if found is None or found.shape == "cut" else examination_of(self._identity.tool, found)
 
     def append(self, delta: CallArguments) -> None:
         text = delta.text

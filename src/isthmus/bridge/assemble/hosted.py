@@ -69,9 +69,10 @@ class Hosted:
         self._finish(known, delta.item, given if over else "completed")
 
     def close_all(self) -> None:
-        for known in self._open.values():
-            self._finish(known, known.item, "failed")
-        self._open = {}
+        if self._open:
+            for known in self._open.values():
+                self._finish(known, known.item, "failed")
+            self._open = {}
 
     def _begin(self, item: Any) -> _Open:
         self.told = True

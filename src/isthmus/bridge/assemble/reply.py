@@ -111,7 +111,8 @@ class Reply:
         self._hosted = Hosted(output)
         self._speech: Message | Thought | None = None
         self._open_text: TextPart | None = None
-        self._said: list[tuple[Phase | None, str]] = []
+        self._said: list[Message] = []
+        """Those that are closed."""
         self._held: list[_Spoken] = []
         self._holding = False
         """Whether the item that speaks is a message that is held."""
@@ -137,9 +138,8 @@ class Reply:
     @property
     def text(self) -> str:
         """The answer, shown or held: all messages but those that the model itself calls commentary."""
-        said = [*self._said, *_read_held(self._held)]
-        if isinstance(self._speech, Message):
-            said.append((self._speech.phase, self._speech.text))
+        shown = [*self._said, self._speech] if isinstance(self._speech, Message) else self._said
+        said = [*((message.phase, message.text) for message in shown), *_read_held(self._held)]
         answer = [text for phase, text in said if phase != "commentary"]
         return "".join(answer or [text for _, text in said])
 
@@ -172,9 +172,9 @@ class Reply:
 
     def last_examination(self) -> None:
         """Ask for what has to be examined before the end: `calls.pending` says what."""
-        if self.calls.pending is None:
+        if self.calls.pending is None and self._waiting:
             self.take(())
-        if self.calls.pending is None:
+        if self.calls.pending is None and self.calls:
             try:
                 stopped = self.outcome.status != "completed"
                 self.calls.examine_all(stopped=stopped, spoken_since=self._speech is not None)
@@ -340,8 +340,8 @@ class Reply:
             self._attach_annotations(self._open_text)
             self._open_text = None
         if isinstance(speech, Message):
-            self._said.append((speech.phase, speech.text))
             speech.close(status)
+            self._said.append(speech)
         elif speech is not None:
             speech.close(status, self._vendor.seal_reasoning)
 
@@ -356,10 +356,9 @@ class Reply:
 
     def close(self, outcome: Outcome) -> Outcome:
         """Everything closes; gives how it ended, which a call that broke off can still change."""
-        if self._waiting or self.calls.pending is not None:
-            self.calls.waive()
-            self.take(())
         self.calls.waive()
+        if self._waiting:
+            self.take(())
         stopped, failed = outcome.status != "completed", outcome.status == "failed"
         self.calls.close_all(stopped=stopped, failed=failed, spoken_since=self._speech is not None)
         if self.calls.broken and outcome.status == "completed":

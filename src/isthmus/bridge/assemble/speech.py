@@ -30,9 +30,10 @@ from isthmus.protocol.items import (
 class TextPart:
     """An open part of answer text. `append` is the hottest code of the assembler."""
 
-    __slots__ = ("_annotations", "_index", "_item_id", "_logprobs", "_output", "_output_index", "_pieces")
+    __slots__ = ("_annotations", "_at", "_index", "_item_id", "_logprobs", "_output", "_output_index", "_pieces")
 
     def __init__(self, at: ContentPlace, output: Output) -> None:
+        self._at = at
         self._item_id = at["item_id"]
         self._output_index = at["output_index"]
         self._index = at["content_index"]
@@ -41,7 +42,8 @@ class TextPart:
         self._annotations: list[Annotation] = []
         self._logprobs: list[Logprob] = []
         # Lists of its own: those of the part grow while this event waits to be read.
-        _tell_part(output, "response.content_part.added", at, {**self._shape(""), "annotations": [], "logprobs": []})
+        empty: OutputText = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        _tell_part(output, "response.content_part.added", at, empty)
 
     @property
     def text(self) -> str:
@@ -78,7 +80,12 @@ class TextPart:
         self._annotations.append(annotation)
 
     def close(self) -> OutputText:
-        part = self._shape(self.text)
+        part: OutputText = {
+            "type": "output_text",
+            "text": "".join(self._pieces),
+            "annotations": self._annotations,
+            "logprobs": self._logprobs,
+        }
         self._output.events.append(
             {
                 "type": "response.output_text.done",
@@ -90,13 +97,6 @@ class TextPart:
         )
         _tell_part(self._output, "response.content_part.done", self._at, part)
         return part
-
-    @property
-    def _at(self) -> ContentPlace:
-        return {"item_id": self._item_id, "output_index": self._output_index, "content_index": self._index}
-
-    def _shape(self, text: str) -> OutputText:
-        return {"type": "output_text", "text": text, "annotations": self._annotations, "logprobs": self._logprobs}
 
 
 class RefusalWords:

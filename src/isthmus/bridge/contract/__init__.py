@@ -9,8 +9,10 @@ from __future__ import annotations
 from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
+    check_answer,
     contract_failure,
     repair_request,
+    unchecked_failure,
     validate_output_contract,
 )
 from isthmus.bridge.contract.planner import plan_output_contract
@@ -18,8 +20,10 @@ from isthmus.bridge.contract.planner import plan_output_contract
 __all__ = [
     "ContractCheck",
     "applies_to",
+    "check_answer",
     "contract_failure",
     "plan_output_contract",
     "repair_request",
+    "unchecked_failure",
     "validate_output_contract",
 ]

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.bridge.contract.extract import Candidate, find_json
-from isthmus.bridge.contract.validators import validator_for
+from isthmus.bridge.contract.validators import compile_schema, read_schema
 from isthmus.bridge.types.contract import OutputContract
-from isthmus.errors import OutputInvalid
+from isthmus.errors import OutputInvalid, OutputUnchecked
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -35,6 +35,8 @@ class ContractCheck:
     cleaned: bool = False
     errors: tuple[str, ...] = ()
     """What is wrong, each with its place (a JSON pointer); empty when valid."""
+    unchecked: str = ""
+    """Why there was no check at all; empty: there was one."""
 
 
 def applies_to(contract: OutputContract, status: str, has_calls: bool, refused: bool) -> bool:
@@ -46,7 +48,14 @@ def validate_output_contract(contract: OutputContract, text: str) -> ContractChe
     """Check an answer. The result is the same for the same text, however it arrived."""
     if contract.mode == "none":
         return ContractCheck(True, text)
-    check = _checker(contract)
+    if contract.schema is None:
+        return check_answer(None, contract.max_regex, text)
+    return check_answer(contract.canonical or read_schema(contract.schema), contract.max_regex, text)
+
+
+def check_answer(canonical: bytes | None, max_regex: int, text: str) -> ContractCheck:
+    """Check a text against a schema in canonical form; without one it must be a JSON object."""
+    check = _checker(canonical, max_regex)
     nearest: Candidate | None = None
     for index, group in enumerate(find_json(text)):
         group.sort(key=lambda candidate: -len(candidate.text))
@@ -78,6 +87,17 @@ def contract_failure(
     )
 
 
+def unchecked_failure(
+    contract: OutputContract, check: ContractCheck, *, provider: str, model: str, response_id: str
+) -> OutputUnchecked:
+    """The error that ends a response whose answer could not be held against a binding contract."""
+    return OutputUnchecked(
+        f"the answer of `{model}` could not be checked against the requested {contract.requested} format: "
+        f"{check.unchecked}",
+        metadata={"provider": provider, "model": model, "response_id": response_id},
+    )
+
+
 def repair_request(check: ContractCheck) -> str:
     """The words that ask the model once more."""
     problems = "\n".join(f"- {error}" for error in check.errors)
@@ -87,9 +107,9 @@ def repair_request(check: ContractCheck) -> str:
     )
 
 
-def _checker(contract: OutputContract) -> Callable[[Candidate], Iterator[str]]:
+def _checker(canonical: bytes | None, max_regex: int) -> Callable[[Candidate], Iterator[str]]:
     """What finds the faults of a candidate, one by one; none when it fits."""
-    faults = _object_faults if contract.schema is None else partial(_schema_faults, validator_for(contract.schema))
+    faults = _object_faults if canonical is None else partial(_schema_faults, compile_schema(canonical, max_regex))
 
     def check(candidate: Candidate) -> Iterator[str]:
         if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
@@ -106,8 +126,11 @@ def _object_faults(value: Any) -> Iterator[str]:
 
 
 def _schema_faults(validator: Validator, value: Any) -> Iterator[str]:
-    for error in validator.iter_errors(value):
-        yield _place(error.instance_path) + _cut(error.message)
+    try:
+        for error in validator.iter_errors(value):
+            yield _place(error.instance_path) + _cut(error.message)
+    except ValueError:  # Python's own bound on reading digits, met inside the validator
+        yield "a number has more digits than can be checked"
 
 
 def _is_text(value: Any) -> bool:

@@ -22,8 +22,9 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import ResponseFormatSupport
-from isthmus.bridge.contract.validators import check_schema
+from isthmus.bridge.contract.validators import PARAM, read_schema
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.projection import project_schema
@@ -32,8 +33,16 @@ from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 
-def plan_output_contract(request: Request, plan: CompatibilityPlan, formats: ResponseFormatSupport) -> OutputContract:
-    """Make the contract; a schema that is missing or no JSON Schema at all is refused here, before anything is sent."""
+def plan_output_contract(
+    request: Request,
+    plan: CompatibilityPlan,
+    formats: ResponseFormatSupport,
+    bounds: Bounds = DEFAULT_BOUNDS,
+) -> OutputContract:
+    """Make the contract; a schema that is missing or larger than allowed is refused here.
+
+    Whether it is a JSON Schema at all is for `AdmitSchema` to say: that takes compiling it.
+    """
     decision = plan.decision("text.format")
     asked: Mapping[str, Any] = (request.body.get("text") or {}).get("format") or {}
     kind = asked.get("type", "text")
@@ -44,18 +53,20 @@ def plan_output_contract(request: Request, plan: CompatibilityPlan, formats: Res
     if kind == "json_object":
         send = {"type": "json_object"} if mode == "native" else None
         return OutputContract("json_object", mode, send, JSON_INSTRUCTION)
-    return _schema_contract(asked, mode, formats)
+    return _schema_contract(asked, mode, formats, bounds)
 
 
-def _schema_contract(asked: Mapping[str, Any], mode: Mode, formats: ResponseFormatSupport) -> OutputContract:
+def _schema_contract(
+    asked: Mapping[str, Any], mode: Mode, formats: ResponseFormatSupport, bounds: Bounds
+) -> OutputContract:
     schema = asked.get("schema")
     if schema is None:
         raise RequestRefused(
             "`text.format.schema` is missing; give the `json_schema` format its schema, or send `json_object`",
             code="missing_required_parameter",
-            param="text.format.schema",
+            param=PARAM,
         )
-    check_schema(schema)
+    canonical = read_schema(schema, bounds)
     strict = bool(asked.get("strict"))
     send: JsonObject | None = None
     if mode == "native":
@@ -72,6 +83,8 @@ def _schema_contract(asked: Mapping[str, Any], mode: Mode, formats: ResponseForm
         requires_valid_json=strict,
         held=strict and mode != "native",
         name=asked.get("name") or "",
+        canonical=canonical,
+        max_regex=bounds.max_regex,
     )
 
 

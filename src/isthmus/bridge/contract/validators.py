@@ -2,68 +2,101 @@
 
 In: a client's schema. Out: a validator, or a 400 that says what is wrong with the schema. Nothing is ever fetched:
 a reference to another document is refused, whatever its scheme. `format` is checked, since a strict schema promises
-it; formats that the validator does not know are let pass.
+it; formats that the validator does not know are let pass. Compiling can take long and holds on to the interpreter:
+a gateway calls this in its worker processes only.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds, check_bounds, check_bytes
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-_KEPT: Final = 256
+_KEPT: Final = 64
 _LARGEST_KEPT: Final = 128 * 1024
 """Schemas above this many bytes are compiled anew each time: the cache stays small whatever clients send."""
-_PARAM: Final = "text.format.schema"
+_MOST_BACKTRACKS: Final = 1_000_000
+"""Steps of a pattern with look-around; all others are matched in linear time."""
+PARAM: Final = "text.format.schema"
 _DRAFT: Final = re.compile(r"https?://json-schema\.org/(?:draft-0[467]/|draft/20(?:19-09|20-12)/)?schema#?")
 
 
-def check_schema(schema: JsonObject | bool) -> None:
-    """Refuse what is not a usable JSON Schema."""
-    validator_for(schema)
+def read_schema(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, param: str = PARAM) -> bytes:
+    """The schema in canonical text, held against its bounds; nothing is compiled.
 
-
-def validator_for(schema: JsonObject | bool) -> Validator:
-    """The validator of a schema; two spellings of one schema share it."""
+    Two spellings of one schema give the same bytes.
+    """
+    check_bounds(schema, bounds, param)
     if isinstance(schema, dict) and "$schema" in schema and not _DRAFT.fullmatch(str(schema["$schema"])):
         # A made-up `$schema` says nothing about the keywords, so it is read as the newest draft.
         schema = {keyword: value for keyword, value in schema.items() if keyword != "$schema"}
     try:
         canonical = msgspec.json.encode(schema, order="sorted")
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise _refusal(str(error)) from error
-    return _kept(canonical) if len(canonical) <= _LARGEST_KEPT else _compile(canonical)
+        raise refuse_schema(str(error)) from error
+    check_bytes(len(canonical), bounds, param)
+    return canonical
 
 
-def _compile(canonical: bytes) -> Validator:
+def validator_for(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, param: str = PARAM) -> Validator:
+    """The validator of a schema; two spellings of one schema share it."""
+    return compile_schema(read_schema(schema, bounds, param=param), bounds.max_regex)
+
+
+def compile_schema(canonical: bytes, max_regex: int) -> Validator:
+    """The validator of a schema in canonical text."""
+    return (_kept if len(canonical) <= _LARGEST_KEPT else _compile)(canonical, max_regex)
+
+
+def pattern_limits(max_regex: int) -> Any:
+    """How the patterns of a schema are compiled: with look-around, and never into more than so many bytes."""
+    import jsonschema_rs
+
+    return jsonschema_rs.FancyRegexOptions(_MOST_BACKTRACKS, size_limit=max_regex, dfa_size_limit=max_regex)
+
+
+def refuse_schema(what: str) -> RequestRefused:
+    return RequestRefused(
+        f"`{PARAM}` is not a JSON Schema that answers can be checked against: {what}; correct the schema",
+        code="invalid_json_schema",
+        param=PARAM,
+    )
+
+
+def _compile(canonical: bytes, max_regex: int) -> Validator:
     # Imported late: the library is a tenth of the start-up budget, and most requests have no schema.
     import jsonschema_rs
 
     try:
         # The text, not the object: numbers stay exact, and nothing of the client's object is held on to.
-        return jsonschema_rs.validator_for(canonical.decode(), retriever=_refuse_to_fetch, validate_formats=True)
+        return jsonschema_rs.validator_for(
+            canonical.decode(),
+            retriever=_refuse_to_fetch,
+            validate_formats=True,
+            pattern_options=pattern_limits(max_regex),
+        )
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise _refusal(str(error).split("\n", 1)[0][:300]) from error
+        raise refuse_schema(_explain(str(error), max_regex)) from error
 
 
 _kept = lru_cache(maxsize=_KEPT)(_compile)
 
 
+def _explain(error: str, max_regex: int) -> str:
+    said = error.split("\n", 1)[0][:300]
+    if said.endswith('is not a "regex"'):
+        said += f", or takes more than {max_regex:,} bytes once compiled (`checks.max_regex`)"
+    return said
+
+
 def _refuse_to_fetch(uri: str) -> NoReturn:
     raise ValueError(f"references to other documents are not followed: {uri}")
-
-
-def _refusal(what: str) -> RequestRefused:
-    return RequestRefused(
-        f"`{_PARAM}` is not a JSON Schema that answers can be checked against: {what}; correct the schema",
-        code="invalid_json_schema",
-        param=_PARAM,
-    )

@@ -13,6 +13,7 @@ from typing import Final
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.tools.builtin import describe_as_function
+from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.names import NameAllocator, flat_name
 from isthmus.bridge.tools.parameters import ROOT_WRAPPED, project_parameters
@@ -56,6 +57,8 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
         return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "tool_search" and tool.type not in support.native and tool.tool.get("execution") != "client":
         return "only a tool search that the client runs can be offered; every tool in the request is declared at once"
+    if tool.type == "mcp" and is_stripped(tool.tool):
+        return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
     if support.degraded.get(tool.type) == "retrieval" and not tool.tool.get("vector_store_ids"):
         return f"`{tool.path}.vector_store_ids` names no store to search"
     return ""

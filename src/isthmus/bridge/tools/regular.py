@@ -22,6 +22,8 @@ Matcher = Callable[[str], bool]
 MAX_DEFINITION: Final = 16_000
 _MAX_PATTERN: Final = 100_000
 _MAX_NODES: Final = 20_000
+_MAX_COMPILED: Final = 8 * 1024 * 1024
+"""Bytes that a pattern may take once compiled."""
 
 
 class NotRegular(Exception):
@@ -41,7 +43,8 @@ def compile_regex(pattern: str) -> Matcher:
         raise Unreadable("the pattern is too long")
     schema = {"type": "string", "pattern": f"\\A(?:{_translate(pattern)})\\z"}
     try:
-        validator = jsonschema_rs.Draft202012Validator(schema, pattern_options=jsonschema_rs.RegexOptions())
+        limits = jsonschema_rs.RegexOptions(size_limit=_MAX_COMPILED, dfa_size_limit=_MAX_COMPILED)
+        validator = jsonschema_rs.Draft202012Validator(schema, pattern_options=limits)
     except ValueError as error:
         raise Unreadable("the pattern is not one that a linear-time engine can match") from error
     return validator.is_valid

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.protocol.json import JsonObject
 
 Mode = Literal["none", "native", "json_object", "prompt"]
@@ -30,6 +31,9 @@ class OutputContract:
     """Whether the text is kept back in a stream until it was checked, because it may yet be cleaned or asked for
     again. Only a held text may be replaced by `ContractCheck.text`: what a client has seen stays as it was."""
     name: str = ""
+    canonical: bytes = b""
+    """The schema in canonical text: what is compiled, and what a verdict about it is remembered by."""
+    max_regex: int = DEFAULT_BOUNDS.max_regex
 
 
 NO_CONTRACT: Final = OutputContract()

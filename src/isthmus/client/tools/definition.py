@@ -225,11 +225,11 @@ def _refuse_twins(tools: Sequence[Tool[..., Any]]) -> None:
 
 def _schema_reader(name: str, schema: JsonObject) -> Reader:
     try:
-        validator = validator_for(schema)
+        validator = validator_for(schema, param=f"{name}.parameters")
     except RequestRefused as error:
         raise RequestRefused(
             f"the parameters of tool `{name}` are not a usable JSON Schema: {error.message}",
-            code="invalid_json_schema",
+            code=error.code,
             param="parameters",
         ) from error
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
 from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, merge_config
 from isthmus.errors import ConfigError
+from isthmus.scrub import Secret, url_secrets
 
 ENVIRONMENT: Final = (
     "PATH",
@@ -103,6 +104,16 @@ def child_environment(options: ProcessOptions, ours: Mapping[str, str] | None = 
     elif "CODEX_HOME" in source:
         environment["CODEX_HOME"] = source["CODEX_HOME"]
     return environment | dict(options.environment)
+
+
+def child_secrets(options: ProcessOptions) -> Iterator[Secret]:
+    """What the child was handed that it must not repeat: the operator's own variables, but for paths; passwords in
+    the addresses of proxies."""
+    for name, value in child_environment(options).items():
+        if "://" in value:
+            yield from url_secrets(value)
+        elif name in options.environment and not value.startswith(("/", "~", ".")):
+            yield Secret(value, name)
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -18,10 +18,11 @@ from isthmus.bridge.dialects.codex.approvals import Answer, answer_server_reques
 from isthmus.bridge.dialects.codex.wire import build_initialize_params
 from isthmus.errors import ConfigError, UpstreamFailed
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrubber
 from isthmus.upstream.codex import rpc
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
-from isthmus.upstream.codex.options import ProcessOptions, child_environment, command_line
-from isthmus.upstream.codex.stderr import StderrTail
+from isthmus.upstream.codex.options import ProcessOptions, child_environment, child_secrets, command_line
+from isthmus.upstream.codex.stderr import StderrTail, redact_params
 from isthmus.upstream.codex.turns import TurnQueue
 
 _CHUNK = 65_536
@@ -68,7 +69,8 @@ class CodexProcess:
         self._stdin = child.stdin
         self._options = options
         self._messages = rpc.MessageReader(max_line=options.max_line)
-        self._stderr = StderrTail()
+        self._scrub = Scrubber(child_secrets(options)).text
+        self._stderr = StderrTail(scrub=self._scrub)
         self._next_id = 0
         self._pending: dict[rpc.RequestId, tuple[str, asyncio.Future[Any]]] = {}
         self._turns: dict[str, TurnQueue] = {}
@@ -208,11 +210,12 @@ class CodexProcess:
             case rpc.Refused(identity, code, text):
                 method, future = self._pending.get(identity, ("", None)) if identity is not None else ("", None)
                 if future is not None and not future.done():
-                    future.set_exception(RpcRefused(method, code, text))
-            case rpc.Notification():
-                queue = self._turns.get(_thread_of(message.params))
+                    future.set_exception(RpcRefused(method, code, redact_params(text, self._scrub)))
+            case rpc.Notification(method, params):
+                queue = self._turns.get(_thread_of(params))
                 if queue is not None:
-                    queue.put(message)
+                    telling = _tells_error(method, params)
+                    queue.put(rpc.Notification(method, redact_params(params, self._scrub)) if telling else message)
             case rpc.Request():
                 self._dispatch_request(message)
 
@@ -243,6 +246,14 @@ class CodexProcess:
     def _gone(self, when: str = "") -> CodexGone:
         how = "was shut down" if self._closing else f"ended (exit code {self.exit_code})"
         return CodexGone(f"the codex process {how}{when}", stderr=self.stderr)
+
+
+def _tells_error(method: str, params: JsonObject) -> bool:
+    """Whether this is one of the few messages that speak of an error; all others are the model's."""
+    if method in ("error", "turn/completed"):
+        return True
+    event = params.get("msg") if method.startswith("codex/event") else None
+    return isinstance(event, dict) and event.get("type") in ("error", "stream_error")
 
 
 def _thread_of(params: JsonObject) -> str:

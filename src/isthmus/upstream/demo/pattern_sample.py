@@ -11,7 +11,8 @@ import re
 import string
 from typing import Final
 
-import jsonschema_rs
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
+from isthmus.bridge.contract.validators import pattern_limits
 
 _CLASSES: Final = {"d": string.digits, "w": string.ascii_lowercase + string.digits + "_", "s": " "}
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
@@ -39,8 +40,11 @@ def sample_pattern(pattern: str, least: int = 0) -> str | None:
 
 def matches(pattern: str, text: str) -> bool:
     """As JSON Schema means it. The validator gives up on a pattern that would take for ever; Python's `re` does not."""
+    import jsonschema_rs
+
     try:
-        return bool(jsonschema_rs.validator_for({"pattern": pattern}).is_valid(text))
+        limits = pattern_limits(DEFAULT_BOUNDS.max_regex)
+        return bool(jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=limits).is_valid(text))
     except ValueError:
         return False
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import jsonschema_rs
-
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.demo.directives import BadDirective, Directives, read_directives
 
@@ -164,6 +162,8 @@ def _tools(given: object) -> Iterator[Tool]:
 
 def check_schema(schema: Any, what: str) -> None:
     """Refuse what is no JSON Schema, as providers do."""
+    import jsonschema_rs  # late: a gateway leaves it to its worker processes
+
     try:
         valid = jsonschema_rs.meta.is_valid(schema)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):
@@ -183,7 +183,8 @@ def _choice(given: object, tools: tuple[Tool, ...]) -> tuple[str, str | None]:
 
 def _schema(given: JsonObject) -> Any:
     schema = _object(given.get("json_schema")).get("schema", True)
-    check_schema(schema, "the contents of `response_format`")
+    if schema is not True:
+        check_schema(schema, "the contents of `response_format`")
     return schema
 
 

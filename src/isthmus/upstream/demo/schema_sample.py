@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import jsonschema_rs
-
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
+from isthmus.bridge.contract.validators import pattern_limits
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.demo.scalar_sample import sample_number, sample_string
 from isthmus.upstream.demo.schema_merge import branches_of, kind_of, merged, resolve
@@ -175,7 +175,11 @@ def _valid(schema: Any, value: Any, root: Any = None) -> bool:
     if isinstance(root, Mapping) and isinstance(schema, Mapping):
         shared = {name: root[name] for name in ("$defs", "definitions", "$schema") if name in root}
         schema = {**shared, **schema}
+    import jsonschema_rs
+
     try:
-        return bool(jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value))
+        limits = pattern_limits(DEFAULT_BOUNDS.max_regex)
+        validator = jsonschema_rs.validator_for(schema, validate_formats=True, pattern_options=limits)
+        return bool(validator.is_valid(value))
     except (ValueError, TypeError):
         return True

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from isthmus.upstream.demo.model import MODELS, Reply, answer
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
+from isthmus.ports import Workers
+from isthmus.upstream.demo.compose import Composer
+from isthmus.upstream.demo.model import MODELS, Reply
 from isthmus.upstream.demo.question import Refused
 from isthmus.upstream.demo.wire import DONE, closing, error_body, event, model_list, opening, piece_chunks, whole
 
@@ -32,10 +35,11 @@ _FAILURE: Final = Refused(500, "the demo model was asked to fail", "server_error
 
 
 class DemoServer:
-    """Runs in the loop that opens it."""
+    """Runs in the loop that opens it; with `workers`, what takes long runs there."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, *, workers: Workers | None = None, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._port = port
+        self._composer = Composer(workers, bounds)
         self._runner: web.AppRunner | None = None
 
     @property
@@ -52,7 +56,7 @@ class DemoServer:
         from aiohttp import web
 
         app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post("/v1/chat/completions", _complete)
+        app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", _list_models)
         app.router.add_get("/v1/models/{model}", _show_model)
         self._runner = web.AppRunner(
@@ -67,6 +71,17 @@ class DemoServer:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        try:
+            body = _read(await request.read())
+            reply = await self._composer.compose(body)
+        except Refused as refused:
+            return _refusal(refused)
+        if body.get("stream"):
+            options = body.get("stream_options")
+            return await _stream(request, reply, usage=isinstance(options, dict) and bool(options.get("include_usage")))
+        return await _whole(request, reply)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -87,18 +102,6 @@ async def _show_model(request: web.Request) -> web.Response:
     if name not in MODELS:
         return _refusal(Refused(404, f"there is no demo model `{name}`", "model_not_found"))
     return _json(next(model for model in model_list()["data"] if model["id"] == name))
-
-
-async def _complete(request: web.Request) -> web.StreamResponse:
-    try:
-        body = _read(await request.read())
-        reply = answer(body)
-    except Refused as refused:
-        return _refusal(refused)
-    if body.get("stream"):
-        options = body.get("stream_options")
-        return await _stream(request, reply, usage=isinstance(options, dict) and bool(options.get("include_usage")))
-    return await _whole(request, reply)
 
 
 def _read(data: bytes) -> dict[str, Any]:

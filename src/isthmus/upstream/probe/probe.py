@@ -13,11 +13,14 @@ import aiohttp
 import msgspec
 
 from isthmus.bridge.sse import SseParser
+from isthmus.scrub import Scrub, Scrubber, Secret, url_secrets
+from isthmus.upstream.http import tell_reason
 from isthmus.upstream.probe.answers import Answer, Ask
 from isthmus.upstream.probe.findings import Findings
 from isthmus.upstream.probe.investigate import investigate
 
 _MAX: Final = 4 * 1024 * 1024
+_READ: Final = 64 * 1024
 _EXCERPT: Final = 300
 
 Progress = Callable[[str, str], None]
@@ -44,19 +47,20 @@ async def probe(
 
     headers = {"user-agent": "isthmus", **({"authorization": f"Bearer {key}"} if key else {})}
     limits = aiohttp.ClientTimeout(total=patience)
+    scrub = Scrubber((Secret(key, "key"), *url_secrets(base_url))).text
     async with aiohttp.ClientSession(headers=headers, timeout=limits, trust_env=True) as session:
         steps = investigate(Findings(model=model), enter)
         try:
             ask = next(steps)
             while True:
                 progress(stage, ask.title)
-                ask = steps.send(await _carry_out(session, base_url, ask, key))
+                ask = steps.send(await _carry_out(session, base_url, ask, scrub))
         except StopIteration as done:
             findings: Findings = done.value
             return findings
 
 
-async def _carry_out(session: aiohttp.ClientSession, base_url: str, ask: Ask, key: str) -> Answer:
+async def _carry_out(session: aiohttp.ClientSession, base_url: str, ask: Ask, scrub: Scrub) -> Answer:
     try:
         async with session.request(
             "GET" if ask.body is None else "POST",
@@ -67,21 +71,17 @@ async def _carry_out(session: aiohttp.ClientSession, base_url: str, ask: Ask, ke
         ) as response:
             data = await _read(response)
             streamed = response.content_type == "text/event-stream"
-            return _answer(response.status, data, streamed, key)
+            return _answer(response.status, data, streamed, scrub)
     except TimeoutError:
         return Answer(0, text="no answer in time")
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-        return Answer(0, text=hide(str(error) or type(error).__name__, key))
+        return Answer(0, text=scrub(tell_reason(error)))
 
 
 def address(base_url: str, path: str) -> str:
     """Behind the base URL; a path from the root leaves the version (`/v1`) out."""
     base = base_url.rstrip("/")
     return f"{base.removesuffix('/v1')}{path}" if path.startswith("/") else f"{base}/{path}"
-
-
-def hide(text: str, key: str) -> str:
-    return text.replace(key, "…") if key else text
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -91,8 +91,9 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return data
 
 
-def _answer(status: int, data: bytes, streamed: bool, key: str) -> Answer:
-    excerpt = hide(" ".join(data[: 4 * _EXCERPT].decode(errors="replace").split()), key)[:_EXCERPT]
+def _answer(status: int, data: bytes, streamed: bool, scrub: Scrub) -> Answer:
+    # Scrubbed before it is cut: half a key would not be found.
+    excerpt = " ".join(scrub(data[:_READ].decode(errors="replace")).split())[:_EXCERPT]
     if streamed:
         parser = SseParser()
         events = [_decode(event.data) for event in [*parser.feed(data), *parser.end()]]

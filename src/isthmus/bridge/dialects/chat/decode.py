@@ -29,7 +29,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.dialects.chat.call_reader import CallReader
-from isthmus.bridge.dialects.chat.failures import read_error
+from isthmus.bridge.dialects.chat.failures import excerpt, read_error
 from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 from isthmus.bridge.dialects.chat.markup import LeakedTools
 from isthmus.bridge.dialects.chat.thinking import ThinkTags
@@ -38,6 +38,7 @@ from isthmus.bridge.dialects.citations import read_citation
 from isthmus.bridge.finish import map_provider_finish_reason
 from isthmus.protocol.items import Logprob
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrub, unscrubbed
 
 _decode_json: Final = msgspec.json.Decoder().decode
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -55,13 +56,20 @@ class ChatDecoder:
         "_ignored",
         "_leaked",
         "_live",
+        "_scrub",
         "_tags",
         "_usage",
         "done",
     )
 
-    def __init__(self, rules: ReplyRules, leaks: Mapping[str, JsonObject | None] | None = None) -> None:
-        """`leaks`: the tools whose markup may stand in the text, by name, with their schemas."""
+    def __init__(
+        self, rules: ReplyRules, leaks: Mapping[str, JsonObject | None] | None = None, scrub: Scrub = unscrubbed
+    ) -> None:
+        """`leaks`: the tools whose markup may stand in the text, by name, with their schemas.
+
+        `scrub` is for the words of errors; what the model says is not looked at.
+        """
+        self._scrub = scrub
         self._fields = tuple(rules.reasoning_fields)
         self._finish_reasons = rules.finish_reasons
         self._usage = UsageReader(rules)
@@ -85,10 +93,10 @@ class ChatDecoder:
             if data.strip() == b"[DONE]":
                 self.done = True
                 return []
-            return [Failed(f"the upstream sent a chunk that is not JSON: {_excerpt(data)}")]
+            return [Failed(f"the upstream sent a chunk that is not JSON: {excerpt(data, self._scrub)}")]
         out: list[Delta] = []
         if not isinstance(chunk, dict):
-            return [Failed(f"the upstream sent a chunk that is not an object: {_excerpt(data)}")]
+            return [Failed(f"the upstream sent a chunk that is not an object: {excerpt(data, self._scrub)}")]
         choices = chunk.get("choices")
         if choices and isinstance(choices, list) and isinstance(choices[0], dict):
             choice = choices[0]
@@ -105,7 +113,7 @@ class ChatDecoder:
             reason = None
             self._problem(chunk, out)
         if chunk.get("error") is not None and choices:
-            out.append(read_error(chunk["error"]))
+            out.append(read_error(chunk["error"], self._scrub))
         if "usage" in chunk or reason or "x_groq" in chunk or "web_search" in chunk:
             self._tail(chunk, reason, out)
         return out
@@ -115,7 +123,8 @@ class ChatDecoder:
         try:
             reply = data if isinstance(data, dict) else _decode_json(data)
         except _NOT_JSON:
-            return [Failed(f"the upstream's reply is not JSON: {_excerpt(data)}")]
+            words = excerpt(data, self._scrub) if isinstance(data, bytes) else ""
+            return [Failed(f"the upstream's reply is not JSON: {words}")]
         out: list[Delta] = []
         choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -123,7 +132,7 @@ class ChatDecoder:
             return out or [Failed("the upstream's reply has no choices")]
         choice = choices[0]
         if reply.get("error") is not None:
-            out.append(read_error(reply["error"]))
+            out.append(read_error(reply["error"], self._scrub))
         message = choice.get("message")
         self._message(message if isinstance(message, dict) else {}, choice, out)
         self._tail(reply, choice.get("finish_reason"), out)
@@ -280,13 +289,14 @@ class ChatDecoder:
     def _problem(self, chunk: JsonObject, out: list[Delta]) -> None:
         """A chunk without choices: an error, a vendor's status, or nothing but usage."""
         if chunk.get("error") is not None:
-            out.append(read_error(chunk["error"]))
+            out.append(read_error(chunk["error"], self._scrub))
             return
         status = chunk.get("base_resp")
         if isinstance(status, dict) and status.get("status_code"):
-            out.append(read_error({"message": status.get("status_msg"), "code": status["status_code"]}))
+            told = {"message": status.get("status_msg"), "code": status["status_code"]}
+            out.append(read_error(told, self._scrub))
         elif chunk.get("object") == "error":
-            out.append(read_error(chunk))
+            out.append(read_error(chunk, self._scrub))
 
     def _tail(self, chunk: JsonObject, reason: Any, out: list[Delta]) -> None:
         found = find_usage(chunk)
@@ -356,7 +366,3 @@ def _web_search_call(results: list[Any]) -> JsonObject:
         if isinstance(result, dict)
     ]
     return {"type": "web_search_call", "action": {"type": "search", "query": "", "sources": sources}}
-
-
-def _excerpt(data: bytes | JsonObject) -> str:
-    return repr(data[:120]) if isinstance(data, bytes) else ""

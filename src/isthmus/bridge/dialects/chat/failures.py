@@ -14,6 +14,7 @@ import msgspec
 from isthmus.bridge.deltas import Failed
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrub, unscrubbed
 
 _CONTEXT: Final = re.compile(
     r"context.{0,3}(length|window|size)|maximum context|too many (input )?tokens|(prompt|input).{0,20}too long"
@@ -24,19 +25,25 @@ _QUOTA: Final = re.compile(
     r"insufficient.{0,3}(quota|balance|credit)|quota.{0,12}exceeded|out of credit", re.IGNORECASE
 )
 _RATE: Final = re.compile(r"rate.?limit|too many requests|throttl", re.IGNORECASE)
+_READ: Final = 8 * 1024
+"""So much of an error's text is looked at; what is cut off here is never shown."""
+_SHOWN: Final = 2000
+_EXCERPT: Final = 120
 _OVERLOAD: Final = re.compile(r"overload|server.?busy|capacity", re.IGNORECASE)
 
 
-def read_error(error: Any) -> Failed:
-    """An error object (or text) inside a reply or stream."""
-    message, words, status = _words(error)
+def read_error(error: Any, scrub: Scrub = unscrubbed) -> Failed:
+    """An error object (or text) inside a reply or stream; `scrub` takes our secrets out of its words."""
+    message, words, status = _words(error, scrub)
     return Failed(message or "the upstream reported an error", classify(words, status))
 
 
-def upstream_failure(status: int, body: bytes, *, provider: str, retry_after: float | None = None) -> UpstreamFailed:
+def upstream_failure(
+    status: int, body: bytes, *, provider: str, retry_after: float | None = None, scrub: Scrub = unscrubbed
+) -> UpstreamFailed:
     """A non-2xx answer as our typed error. 401 and 403 are about our key: its text is never repeated."""
     error = _error_of(body)
-    message, words, _ = _words(error)
+    message, words, _ = _words(error, scrub)
     code = classify(words, status)
     if status in (401, 403):
         code = "upstream_unauthorized"
@@ -75,17 +82,23 @@ def _error_of(body: bytes) -> Any:
     return decoded
 
 
-def _words(error: Any) -> tuple[str, str, int | None]:
+def excerpt(data: bytes, scrub: Scrub) -> str:
+    """The beginning of bytes that nobody can read. Scrubbed first: a cut would hide a key from the scrubber."""
+    return repr(scrub(data[:_READ].decode("utf-8", "backslashreplace"))[:_EXCERPT])
+
+
+def _words(error: Any, scrub: Scrub) -> tuple[str, str, int | None]:
     """A message to show, all words to classify by, and a status if the vendor put one inside."""
     if isinstance(error, str):
-        return error[:2000], error[:2000], None
+        message = scrub(error[:_READ])[:_SHOWN]
+        return message, message, None
     if not isinstance(error, dict):
         return "", "", None
-    message = _message(error)
+    message = scrub(_message(error)[:_READ])
     code = error.get("code")
     words = " ".join(str(part) for part in (message, code, error.get("type")) if part is not None)[:4000]
     status = code if isinstance(code, int) and 400 <= code < 600 else None
-    return message[:2000], words, status
+    return message[:_SHOWN], words, status
 
 
 def _message(error: JsonObject) -> str:

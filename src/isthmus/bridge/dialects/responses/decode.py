@@ -33,7 +33,7 @@ from isthmus.bridge.deltas import (
     Used,
     VendorExtra,
 )
-from isthmus.bridge.dialects.chat.failures import read_error
+from isthmus.bridge.dialects.chat.failures import excerpt, read_error
 from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 from isthmus.bridge.dialects.chat.usage import UsageReader
 from isthmus.bridge.dialects.responses.told import (
@@ -49,6 +49,7 @@ from isthmus.bridge.dialects.responses.told import (
 )
 from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
+from isthmus.scrub import Scrubber
 
 _decode_json: Final = msgspec.json.Decoder().decode
 
@@ -69,14 +70,17 @@ _HOSTED: Final = frozenset(
 )
 """Items that are told from their beginning on. Other calls (`computer_call` …) are passed on when they are whole."""
 _NO_FIELDS: Final = frozenset({"type", "sequence_number", "output_index", "item_id"})
+_NO_SECRETS: Final = Scrubber()
 
 
 class ResponsesDecoder:
     """Decodes one upstream answer: either events one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_by_id", "_by_index", "_hosted", "_items", "_slots", "_speaking", "_usage", "done")
+    __slots__ = ("_by_id", "_by_index", "_hosted", "_items", "_scrubber", "_slots", "_speaking", "_usage", "done")
 
-    def __init__(self, rules: ReplyRules) -> None:
+    def __init__(self, rules: ReplyRules, scrubber: Scrubber = _NO_SECRETS) -> None:
+        """`scrubber` is for the words of errors and of MCP servers; what the model says is not looked at."""
+        self._scrubber = scrubber
         self._usage = UsageReader(_usage_rules(rules))
         self._items: list[Told] = []
         self._by_index: dict[int, Told] = {}
@@ -98,9 +102,9 @@ class ResponsesDecoder:
             if data.strip() == b"[DONE]":
                 self.done = True
                 return []
-            return [Failed(f"the upstream sent an event that is not JSON: {data[:120]!r}")]
+            return [Failed(f"the upstream sent an event that is not JSON: {excerpt(data, self._scrubber.text)}")]
         if not isinstance(event, dict):
-            return [Failed(f"the upstream sent an event that is not an object: {data[:120]!r}")]
+            return [Failed(f"the upstream sent an event that is not an object: {excerpt(data, self._scrubber.text)}")]
         out: list[Delta] = []
         kind = event.get("type")
         tell = _EVENTS.get(kind) if isinstance(kind, str) else None
@@ -125,7 +129,9 @@ class ResponsesDecoder:
         out: list[Delta] = []
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             error = response.get("error") if isinstance(response, dict) else None
-            return [read_error(error) if error is not None else Failed("the upstream's reply has no output")]
+            if error is None:
+                return [Failed("the upstream's reply has no output")]
+            return [read_error(error, self._scrubber.text)]
         self._finish(response, "completed", out)
         return out
 
@@ -176,7 +182,7 @@ class ResponsesDecoder:
         told = self._find(event, "")
         if told.hosted >= 0 and not told.closed:
             fields = {name: value for name, value in event.items() if name not in _NO_FIELDS}
-            out.append(HostedProgress(told.hosted, event["type"], fields))
+            out.append(HostedProgress(told.hosted, event["type"], self._shown(fields, told.kind)))
 
     def _added(self, event: JsonObject, out: list[Delta]) -> None:
         item = event.get("item")
@@ -191,7 +197,7 @@ class ResponsesDecoder:
             case str() as kind if kind in _HOSTED and told.hosted < 0 and not told.closed:
                 self._speaking = None
                 told.hosted, self._hosted = self._hosted, self._hosted + 1
-                out.append(HostedOpened(told.hosted, item))
+                out.append(HostedOpened(told.hosted, self._shown(item)))
 
     def _part_added(self, event: JsonObject, out: list[Delta]) -> None:
         found = event.get("part")
@@ -220,7 +226,8 @@ class ResponsesDecoder:
             self._close(self._place(event, item), item, out)
 
     def _fail(self, event: JsonObject, out: list[Delta]) -> None:
-        out.append(read_error(event["error"] if isinstance(event.get("error"), dict | str) else event))
+        error = event["error"] if isinstance(event.get("error"), dict | str) else event
+        out.append(read_error(error, self._scrubber.text))
         self.done = True
 
     # ── items ──────────────────────────────────────────────────────────────────────────────────────
@@ -309,11 +316,17 @@ class ResponsesDecoder:
                 self._close_speech(told, item, out)
             case str() as kind if kind in _HOSTED or kind.endswith("_call"):
                 self._speaking = None
-                out.append(HostedCall(item, told.hosted if told.hosted >= 0 else None))
+                out.append(HostedCall(self._shown(item), told.hosted if told.hosted >= 0 else None))
             case kind:
                 words = f"an output item of type `{text_of(kind)[:64]}` has no counterpart here"
                 out.append(Markup(words, "bridge.response.part_ignored"))
         told.closed = True
+
+    def _shown(self, item: JsonObject, kind: str = "") -> JsonObject:
+        """What an MCP server says may repeat the credentials that it was sent."""
+        of_mcp = (kind or text_of(item.get("type"))).startswith("mcp_")
+        shown: JsonObject = self._scrubber.json(item) if of_mcp else item
+        return shown
 
     def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         self._open(told, item, out)
@@ -401,7 +414,9 @@ class ResponsesDecoder:
                 reason = details.get("reason") if isinstance(details, dict) else None
                 out.append(Finished("content_filter" if reason == "content_filter" else "length"))
             case _:
-                out.append(read_error(error) if error else Failed("the upstream's response failed"))
+                out.append(
+                    read_error(error, self._scrubber.text) if error else Failed("the upstream's response failed")
+                )
 
     def _same(self, index: int, item: JsonObject, left: list[Told]) -> Told:
         """The streamed item that an item of the final object is: ids may change on the way, and items go missing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from isthmus.bridge.parse import Request
+from isthmus.bridge.tools.credentials import showable_tool
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
 
@@ -51,7 +52,7 @@ def _or(value: Any, default: Any) -> Any:
 
 def _echo_tool(tool: JsonObject) -> JsonObject:
     if tool.get("type") != "function":
-        return tool
+        return showable_tool(tool)
     # Required and nullable in the object, optional in the request.
     return {"description": None, "parameters": None, "strict": None, **tool}
 

@@ -1,0 +1,128 @@
+"""Work of the core that can take long, as plain data: it can be done here, or in another process.
+
+In: a job. Out: its result. `run_job` does it; `encode_job`, `run_encoded` and `decode_result` carry it through a
+pipe; `give_up` is the result of a job that nobody could finish. A client's schema or grammar decides how long a job
+takes, and the libraries that do it hold on to the interpreter meanwhile: in a gateway, jobs run where they can be
+killed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, overload
+
+import msgspec
+
+from isthmus.bridge.contract.check import ContractCheck, check_answer
+from isthmus.bridge.contract.validators import PARAM, compile_schema
+from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
+from isthmus.bridge.types.contract import OutputContract
+from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitSchema:
+    """Whether answers can be checked against a schema, found out before anything is sent."""
+
+    schema: str
+    """In canonical text."""
+    max_regex: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    refusal: str = ""
+    """What is wrong with the schema; empty: nothing."""
+    code: str = "invalid_json_schema"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Whether an answer keeps its contract."""
+
+    schema: str
+    """In canonical text."""
+    max_regex: int
+    text: str
+
+
+Job = AdmitSchema | CheckAnswer | ExamineInput
+Result = Admission | ContractCheck | Examined
+
+
+@overload
+def run_job(job: AdmitSchema) -> Admission: ...
+@overload
+def run_job(job: CheckAnswer) -> ContractCheck: ...
+@overload
+def run_job(job: ExamineInput) -> Examined: ...
+@overload
+def run_job(job: Job) -> Result: ...
+def run_job(job: Job) -> Result:
+    """Do it, here and now."""
+    match job:
+        case AdmitSchema(schema, max_regex):
+            try:
+                compile_schema(schema.encode(), max_regex)
+            except RequestRefused as error:
+                return Admission(error.message)
+            return Admission()
+        case CheckAnswer(schema, max_regex, text):
+            return check_answer(schema.encode(), max_regex, text)
+        case ExamineInput():
+            return examine(job)
+
+
+def give_up(job: Job, reason: str) -> Result:
+    """The result of a job that was not done; `reason` names the limit and its setting."""
+    match job:
+        case AdmitSchema():
+            return Admission(f"`{PARAM}` is more than can be compiled here: {reason}; simplify it", SCHEMA_TOO_LARGE)
+        case CheckAnswer(text=text):
+            return ContractCheck(False, text, unchecked=reason)
+        case ExamineInput(text=text):
+            return Examined(text, "", "unchecked", reason)
+
+
+def admission_of(contract: OutputContract) -> AdmitSchema | None:
+    """The job that admits a contract's schema; `None`: it has none."""
+    return AdmitSchema(contract.canonical.decode(), contract.max_regex) if contract.canonical else None
+
+
+def refuse(admission: Admission) -> None:
+    """Raise what an admission found to be wrong."""
+    if admission.refusal:
+        raise RequestRefused(admission.refusal, code=admission.code, param=PARAM)
+
+
+def admit_here(contract: OutputContract) -> None:
+    """Admit a contract's schema on the spot: for callers that serve nobody else meanwhile."""
+    job = admission_of(contract)
+    if job is not None:
+        refuse(run_job(job))
+
+
+def encode_job(job: Job) -> bytes:
+    # The standard library's JSON, because it carries what models really write: half surrogate pairs, huge numbers.
+    return json.dumps([type(job).__name__, _plain(job)]).encode()
+
+
+def run_encoded(data: bytes) -> bytes:
+    """A job in, its result out, both encoded: what a worker process calls."""
+    name, fields = json.loads(data)
+    return json.dumps(_plain(run_job(_KINDS[name](**fields)))).encode()
+
+
+def decode_result(job: Job, data: bytes) -> Result:
+    result: Result = msgspec.convert(json.loads(data), _RESULTS[type(job)])
+    return result
+
+
+def _plain(value: Job | Result) -> dict[str, Any]:
+    """Its fields. They hold nothing but JSON, so the deep copy of `asdict` would be for nothing."""
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+_KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (AdmitSchema, CheckAnswer, ExamineInput)}
+_RESULTS: Final[dict[Any, Any]] = {AdmitSchema: Admission, CheckAnswer: ContractCheck, ExamineInput: Examined}

@@ -1,0 +1,99 @@
+"""The keys in Codex's configuration that are ours, what they are set to, and the comments that stand beside them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isthmus.cli.codex_document import KeyPath, Statement, parse_document, read_document, written_value
+from isthmus.errors import ConfigError
+
+FILE: Final = "config.toml"
+CATALOGUE: Final = "isthmus-models.json"
+
+PROVIDER: Final = "isthmus"
+PROVIDERS: Final = "model_providers"
+TABLE: Final[KeyPath] = (PROVIDERS, PROVIDER)
+ROOT_KEYS: Final = ("model", "model_provider", "model_catalog_json")
+TABLE_KEYS: Final = ("name", "base_url", "wire_api", "env_key")
+NAME: Final = "Isthmus"
+
+MARK: Final = "# isthmus codex setup: `isthmus codex setup --undo` takes this out again"
+JOINED: Final = " (joined)"
+"""After a mark: before us, the file had no line end at its end."""
+OLD_MARKS: Final = ("# >>> isthmus codex setup", "# <<< isthmus codex setup")
+"""What version 0.1.0 wrote around its lines."""
+KEPT: Final = "# isthmus keeps: "
+"""Before a statement that the user had where ours is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What Codex is told about the gateway."""
+
+    base_url: str
+    model: str
+    catalogue: str
+    """Path of the catalogue file."""
+    key_env: str | None = None
+    """The variable with a key for the gateway, where it wants one."""
+
+    @property
+    def root(self) -> dict[str, str]:
+        return {"model": self.model, "model_provider": PROVIDER, "model_catalog_json": self.catalogue}
+
+    @property
+    def provider(self) -> dict[str, str]:
+        block = {"name": NAME, "base_url": self.base_url, "wire_api": "responses"}
+        return {**block, "env_key": self.key_env} if self.key_env else block
+
+
+def is_mark(statement: Statement) -> bool:
+    return statement.comment.startswith((MARK.partition("`")[0], *OLD_MARKS))
+
+
+def keep_statement(text: str, newline: str) -> str:
+    """A statement of the user's as one line of comment; one of many lines becomes a string."""
+    line = text.removesuffix("\n").removesuffix("\r")
+    words = written_value(line) if "\n" in line else line
+    return f"{KEPT}{words}{text[len(line) :] or newline}"
+
+
+def kept_statement(statement: Statement) -> Statement | None:
+    """The statement that a comment keeps; `None`: it is no such comment."""
+    if not statement.comment.startswith(KEPT):
+        return None
+    line = statement.text.lstrip().removeprefix(KEPT)
+    try:
+        if line.startswith('"') and "value" in (whole := parse_document(f"value = {line}", FILE)):
+            line = whole["value"] + line[len(line.rstrip()) :]
+    except ConfigError:
+        pass  # a statement whose key stands in quotes
+    try:
+        return next((each for each in read_document(line, FILE) if each.kind == "key"), None)
+    except ConfigError:
+        return None  # somebody's own words
+
+
+def is_our_catalogue(statement: Statement) -> bool:
+    if statement.path != ("model_catalog_json",) or not isinstance(statement.value, str):
+        return False
+    return re.split(r"[/\\]", statement.value)[-1] == CATALOGUE
+
+
+def split_byte_order_mark(text: str) -> tuple[str, str]:
+    """The mark that some editors put first, and the rest."""
+    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+
+
+def comparable(value: Any) -> Any:
+    """The same value with floats as text: `nan` is not equal to itself."""
+    match value:
+        case dict():
+            return {key: comparable(entry) for key, entry in value.items()}
+        case list():
+            return [comparable(entry) for entry in value]
+        case float():
+            return repr(value)
+    return value

@@ -1,0 +1,21 @@
+"""No hot path is slower than `baseline.json` says. What each measure sees and does not see: docs/reference/speed.md."""
+
+from __future__ import annotations
+
+from bench.speed.judge import judge, red
+from bench.speed.measure import expect, measure_counts, measure_cpu, measure_imports
+
+
+def test_planning_and_streaming_take_no_more_instructions_and_calls_than_recorded() -> None:
+    counts = measure_counts()
+    assert red(judge(counts, expect(counts).counts)) == []
+
+
+def test_planning_and_streaming_take_no_more_cpu_time_beside_a_fixed_loop_than_recorded() -> None:
+    expected = expect().cpu
+    assert red(judge(measure_cpu(expected), expected)) == []
+
+
+def test_imports_load_and_run_no_more_than_recorded_and_nothing_heavy() -> None:
+    imports, heavy = measure_imports()
+    assert [*heavy, *red(judge(imports, expect().imports))] == []
