@@ -115,8 +115,8 @@ class Calls:
     def append(self, delta: CallArguments) -> None:
         call = self._open.get(delta.slot)
         if call is not None:
-            call.append(delta)
             self._changed[delta.slot] = call
+            call.append(delta)
         elif (closed := self._calls.get(delta.slot)) is not None and not closed.says(delta):
             words = f"arguments of the call to `{closed.name}` came after it was whole"
             where = f"output.{closed.item_id}"

@@ -100,7 +100,7 @@ class CustomInputReader:
             if not decoder.closed:
                 return CustomInput(text, "cut")
             if value is _NOT_JSON:
-                return CustomInput(text + _read_on(arguments[decoder.end :]), "nested" if nested else "loose")
+                return CustomInput(text + _read_on(_behind_input(arguments)), "nested" if nested else "loose")
             return CustomInput(text, "nested" if nested else "input", _others(value, "input"))
         if isinstance(value, dict):
             key = _choose_key(value)
@@ -126,6 +126,13 @@ _KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "
 _AFTER_VALUE: Final = re.compile(r"\s*(?:\Z|\}|,\s*(?:\Z|\"[^\"\\]*(?:\Z|\"\s*(?:\Z|:))))")
 _END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
 _LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
+
+
+def _behind_input(arguments: str) -> str:
+    """What stands behind the input's closing quote, whatever the fragments were in which it came."""
+    decoder = _InputDecoder()
+    decoder.feed(arguments)
+    return arguments[decoder.end :]
 
 
 def _read_on(rest: str) -> str:
@@ -174,29 +181,28 @@ _LOST: Final = "\ufffd"
 class _InputDecoder:
     """Decodes the string after `{"input":` piece by piece, cut anywhere, forgiving broken escapes."""
 
-    __slots__ = ("_at", "_pieces", "_seen", "_tail", "closed", "end", "opened", "refused")
+    __slots__ = ("_at", "_pieces", "_tail", "closed", "end", "opened", "refused")
 
     def __init__(self) -> None:
         self._at = 0
         self._tail = ""
-        self._seen = 0
         self._pieces: list[str] = []
         self.opened = False
         self.closed = False
         self.refused = False
         self.end = 0
-        """Where the closing quote stood: just behind it."""
+        """Where the closing quote stood: just behind it, in the last fragment."""
 
     def feed(self, fragment: str) -> str:
         start = 0
         if not self.opened:
             start = self._open(fragment)
-        self._seen += len(fragment)
         if not self.opened or self.closed:
             return ""
         data = self._tail + fragment[start:]
         text, end = self._string(data)
-        self.end = self._seen - len(data) + end
+        if self.closed:
+            self.end = len(fragment) - len(data) + end
         self._pieces.append(text)
         return text
 
