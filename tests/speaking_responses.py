@@ -123,22 +123,21 @@ def _call(number: int, call: Call) -> Json:
 
 def _item_events(index: int, item: Json, pieces: int) -> Iterator[Json]:
     place = {"output_index": index, "item_id": item["id"]}
-    empty: dict[str, Json] = {
-        "message": {"content": []},
-        "function_call": {"arguments": ""},
-        "custom_tool_call": {"input": ""},
-    }
-    opened = {**item, "status": "in_progress", **empty.get(item["type"], {"summary": [], "content": []})}
+    opened = {**item, "status": "in_progress", **_EMPTY.get(item["type"], {})}
     yield {"type": "response.output_item.added", "output_index": index, "item": opened}
-    for part in item.get("summary", ()):
+    for number, part in enumerate(item.get("summary", ())):
         for piece in split(part["text"], pieces):
-            yield {"type": "response.reasoning_summary_text.delta", **place, "summary_index": 0, "delta": piece}
+            yield {"type": "response.reasoning_summary_text.delta", **place, "summary_index": number, "delta": piece}
     for number, part in enumerate(item.get("content", ())):
         kind, field = _PART_EVENTS[part["type"]]
         yield {"type": "response.content_part.added", **place, "content_index": number, "part": {**part, field: ""}}
         for piece in split(part[field], pieces):
             yield {"type": f"response.{kind}.delta", **place, "content_index": number, "delta": piece}
+        for annotation in part.get("annotations", ()):
+            at = {**place, "content_index": number, "annotation_index": 0}
+            yield {"type": "response.output_text.annotation.added", **at, "annotation": annotation}
         yield {"type": f"response.{kind}.done", **place, "content_index": number, field: part[field]}
+        yield {"type": "response.content_part.done", **place, "content_index": number, "part": part}
     for field, kind in (("arguments", "function_call_arguments"), ("input", "custom_tool_call_input")):
         for piece in split(item.get(field, ""), pieces):
             yield {"type": f"response.{kind}.delta", **place, "delta": piece}

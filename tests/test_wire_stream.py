@@ -34,7 +34,8 @@ def test_a_correct_stream_passes_and_gives_its_response(items: tuple[str, ...], 
 
 
 def test_the_samples_show_every_event_that_has_a_schema() -> None:
-    assert set(EVERY_EVENT) == set(EVENTS) - {"response.queued"}
+    failed = {"response.mcp_call.failed", "response.mcp_list_tools.failed"}
+    assert set(EVERY_EVENT) == set(EVENTS) - {"response.queued"} - failed
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, event in EVERY_EVENT.items() for name in event])

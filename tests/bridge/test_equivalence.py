@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
+from isthmus.bridge.dialects.codex.decode import LegDecoder
+from isthmus.bridge.host import Host
 from isthmus.bridge.sse import SseParser
+from isthmus.bridge.turn import Done, Turn, end_here
 from isthmus.bridge.types.plan import Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
@@ -156,3 +159,70 @@ def test_a_whole_reply_equals_its_stream_folded(data: st.DataObject, reply: dict
     check_stream(folded_events)
     check_stream(live_events)
     assert essence(folded) == essence(live)
+
+
+# Asked again
+
+ASKS = plan_for({"text": {"format": FORMAT}, "stream": True}, host=Host(repair_budget=1))
+answers = st.fixed_dictionaries({"content": words | st.just('{"a": 1}'), "reasoning_content": st.none() | words})
+
+
+def conduct(attempts: list[list[list[Delta]]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    turn = Turn(ASKS, response_id="resp_1", now=1)
+    events: list[Any] = turn.accepted()
+    for batches in attempts:
+        for batch in batches:
+            events += turn.feed(batch)
+        ended = end_here(turn, 2)
+        if isinstance(ended, Done):
+            return events + ended.events, dict(ended.response)
+    raise AssertionError("the budget is one more answer")
+
+
+@given(st.data(), answers, answers)
+@settings(max_examples=150, deadline=None)
+def test_an_answer_that_is_asked_for_again_is_the_same_whole_and_streamed(
+    data: st.DataObject, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    both = [{"refusal": None, "calls": [], "finish": "stop", "usage": None, **answer} for answer in (first, second)]
+    folded_events, folded = conduct([[whole(reply)] for reply in both])
+    live_events, live = conduct([streamed(data.draw, reply) for reply in both])
+    check_stream(folded_events)
+    check_stream(live_events)
+    assert essence(folded) == essence(live)
+
+
+# Codex: the same turn in deltas, and as completed items only
+
+spoken = st.lists(
+    st.tuples(words.filter(bool), st.sampled_from([None, "commentary", "final_answer"])), min_size=1, max_size=3
+)
+
+
+@given(spoken, st.lists(words.filter(bool), max_size=2), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_codex_turn_is_the_same_in_deltas_and_as_completed_items(
+    said: list[tuple[str, str | None]], thought: list[str], calls: bool
+) -> None:
+    def turn(live: bool) -> dict[str, Any]:
+        decoder, deltas = LegDecoder({"f": "f"}), list[Delta]()
+        for number, text in enumerate(thought):
+            place = {"itemId": f"r{number}", "summaryIndex": 0}
+            deltas += decoder.feed("item/reasoning/summaryTextDelta", {**place, "delta": text})
+        for number, (text, phase) in enumerate(said):
+            item = {"type": "agentMessage", "id": f"m{number}", "phase": phase}
+            deltas += decoder.feed("item/started", {"item": {**item, "text": ""}})
+            for char in text if live else "":
+                deltas += decoder.feed("item/agentMessage/delta", {"itemId": f"m{number}", "delta": char})
+            deltas += decoder.feed("item/completed", {"item": {**item, "text": text}})
+        if calls:
+            call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+            deltas += decoder.feed("rawResponseItem/completed", {"item": call})
+        deltas += decoder.feed("turn/completed", {"turn": {"status": "completed"}})
+        events, response = stream([[delta] for delta in deltas], plan=PLANS["plain"])
+        check_stream(events)
+        return essence(response)
+
+    whole_turn = turn(False)
+    assert turn(True) == whole_turn
+    assert len(whole_turn["items"]) == len(said) + len(thought) + calls

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import pairwise
 
 import pytest
@@ -108,3 +109,41 @@ def test_what_is_written_is_read_back(fields: dict[str, str]) -> None:
 def test_chat_chunks_and_pings_have_no_event_line() -> None:
     assert encode_data({"a": 1}) == b'data: {"a":1}\n\n'
     assert parse(PING) == []
+
+
+class Counted(bytes):
+    """Bytes that know how often they were copied into something longer."""
+
+    copied = 0
+
+    def __radd__(self, before: bytes) -> bytes:
+        Counted.copied += len(before) + len(self)
+        return bytes(before) + bytes(self)
+
+
+def test_a_large_event_in_many_reads_is_put_together_once() -> None:
+    Counted.copied = 0
+    parser, piece = SseParser(), b"x" * 16_384
+    assert parser.feed(b"data: ") == []
+    for _ in range(512):
+        assert parser.feed(Counted(piece)) == []
+    [event] = parser.feed(b"\n\n")
+    assert event.data == piece * 512
+    assert Counted.copied <= 2 * 512 * len(piece), "each byte is copied a fixed number of times"
+
+
+def test_the_work_for_one_event_grows_as_its_size_does() -> None:
+    def cost(reads: int) -> float:
+        piece = b"x" * 16_384
+        best = float("inf")
+        for _ in range(5):
+            parser = SseParser(max_event=1 << 30)
+            before = time.process_time()
+            parser.feed(b"data: ")
+            for _ in range(reads):
+                parser.feed(piece)
+            parser.feed(b"\n\n")
+            best = min(best, time.process_time() - before)
+        return best
+
+    assert cost(2048) < 16 * cost(256), "eight times the bytes: about eight times the work, not sixty-four"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +123,43 @@ def test_a_native_format_streams_live_and_is_checked_all_the_same() -> None:
     assert isinstance(done, Done)
     check_stream(events + done.events)
     assert done.response["status"] == "failed"
+
+
+FENCED = 'Sure!\n```json\n{"a": 1}\n```\nDone.'
+
+
+def test_a_native_format_amid_prose_is_reported_where_it_was_streamed() -> None:
+    _, done = answer(turn_of(plan(formats=NATIVE)), Text(FENCED), Finished("stop"))
+    assert isinstance(done, Done)
+    assert (done.response["status"], done.response["output_text"]) == ("completed", FENCED)
+    assert codes(done.response) == ["bridge.response.output_unclean"]
+
+
+def test_a_native_format_amid_prose_is_cleaned_where_nobody_has_seen_it() -> None:
+    whole = replace(plan(formats=NATIVE), stream=False)
+    _, done = answer(turn_of(whole), Text(FENCED), Finished("stop"))
+    assert isinstance(done, Done)
+    assert (done.response["status"], done.response["output_text"]) == ("completed", '{"a": 1}')
+    assert codes(done.response) == ["bridge.response.output_cleaned"]
+
+
+def test_a_loose_format_amid_prose_stays_as_it_is_and_is_reported() -> None:
+    _, done = answer(turn_of(plan(strict=False)), Text(FENCED), Finished("stop"))
+    assert isinstance(done, Done)
+    assert done.response["output_text"] == FENCED
+    assert "bridge.response.output_unclean" in codes(done.response)
+
+
+def test_a_response_that_could_not_be_kept_is_told_as_failed_and_nothing_told_before_changes() -> None:
+    _, done = answer(turn_of(plan_for()), Text("hi"), Finished("stop"))
+    assert isinstance(done, Done)
+    before = copy.deepcopy(done)
+    lost = done.unkept("server_error", "the disk is full")
+    assert done == before
+    assert lost.events[:-1] == done.events[:-1]
+    assert lost.events[-1]["type"] == "response.failed"
+    assert lost.events[-1]["sequence_number"] == done.events[-1]["sequence_number"]
+    check_response(lost.response)
 
 
 def test_a_loose_format_only_reports_the_mismatch() -> None:

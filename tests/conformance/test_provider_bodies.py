@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from isthmus.bridge.assemble.finish import TABLE
 from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.finish import TABLE
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.survey import survey_tools

@@ -99,7 +99,7 @@ SCENES: dict[str, Scene] = {
         "anthropic/claude-sonnet-4.6", [("message", "It ")], (), status="failed", code="rate_limit_exceeded"
     ),
     # The thought signature travels in a reasoning item of its own.
-    "gemini/tools": Scene("gemini-3-pro-preview", [GENOA, KIEL, ("reasoning", "")], (55, 0, 12, 0), WEATHER),
+    "gemini/tools": Scene("gemini-3-pro-preview", [GENOA, KIEL, ("reasoning", "")], (55, 0, 86, 0), WEATHER),
     "together/thinking": Scene("zai-org/GLM-5.2", WALK, (33, 0, 22, 0)),
     "ollama/tools": Scene("gpt-oss:20b", [("reasoning", "Both cities."), GENOA, KIEL], (130, 0, 48, 0), WEATHER),
     "vllm/thinking": Scene("Qwen/Qwen3-32B", WALK, (19, 0, 31, 0)),

@@ -23,7 +23,9 @@ from wire.shapes import (
 )
 
 STATUS = one_of("in_progress", "completed", "incomplete")
-SEARCH_STATUS = one_of("in_progress", "searching", "completed", "incomplete", "failed")
+HOSTED_STATUS = one_of(
+    "in_progress", "searching", "interpreting", "generating", "calling", "completed", "incomplete", "failed"
+)
 
 ANNOTATION = by_type(
     {
@@ -89,6 +91,10 @@ def _item(kind: str, required: dict[str, Schema], optional: dict[str, Schema] | 
     return shape({"type": const(kind), "id": ITEM_ID, "status": STATUS, **required}, optional)
 
 
+def _hosted(kind: str, required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return shape({"type": const(kind), "id": ITEM_ID, "status": HOSTED_STATUS, **required}, optional)
+
+
 ITEMS: dict[str, Schema] = {
     "message": _item(
         "message",
@@ -116,6 +122,19 @@ ITEMS: dict[str, Schema] = {
             "status": one_of("in_progress", "searching", "completed", "incomplete", "failed"),
         },
     ),
+    "file_search_call": _hosted("file_search_call", {"queries": list_of(TEXT)}, {"results": nullable(list_of(OBJECT))}),
+    "code_interpreter_call": _hosted(
+        "code_interpreter_call",
+        {"code": nullable(TEXT), "container_id": WORD, "outputs": nullable(list_of(OBJECT))},
+    ),
+    "image_generation_call": _hosted("image_generation_call", {"result": nullable(TEXT)}),
+    "mcp_call": _hosted(
+        "mcp_call",
+        {"server_label": WORD, "name": WORD, "arguments": TEXT},
+        {"output": nullable(TEXT), "error": {}, "approval_request_id": nullable(WORD)},
+    ),
+    "mcp_list_tools": _hosted("mcp_list_tools", {"server_label": WORD, "tools": list_of(OBJECT)}, {"error": {}}),
+    "mcp_approval_request": _hosted("mcp_approval_request", {"server_label": WORD, "name": WORD, "arguments": TEXT}),
     "compaction": _item("compaction", {"encrypted_content": WORD}, {"created_by": WORD}),
 }
 ITEM = by_type(ITEMS)

@@ -189,9 +189,26 @@ _FIELDS: dict[str, tuple[dict[str, Schema], dict[str, Schema]]] = {
     "response.shell_call_command.added": ({**_COMMAND_AT, "command": TEXT}, {"item_id": WORD}),
     "response.shell_call_command.delta": ({**_COMMAND_AT, "delta": TEXT}, {"item_id": WORD, **_PADDING}),
     "response.shell_call_command.done": ({**_COMMAND_AT, "command": TEXT}, {"item_id": WORD}),
-    "response.web_search_call.in_progress": (_ITEM_AT, {}),
-    "response.web_search_call.searching": (_ITEM_AT, {}),
-    "response.web_search_call.completed": (_ITEM_AT, {}),
+    **{
+        f"response.{kind}.{step}": (_ITEM_AT, {})
+        for kind, steps in {
+            "web_search_call": ("in_progress", "searching", "completed"),
+            "file_search_call": ("in_progress", "searching", "completed"),
+            "code_interpreter_call": ("in_progress", "interpreting", "completed"),
+            "image_generation_call": ("in_progress", "generating", "completed"),
+            "mcp_call": ("in_progress", "completed", "failed"),
+            "mcp_list_tools": ("in_progress", "completed", "failed"),
+        }.items()
+        for step in steps
+    },
+    "response.code_interpreter_call_code.delta": ({**_ITEM_AT, "delta": TEXT}, _PADDING),
+    "response.code_interpreter_call_code.done": ({**_ITEM_AT, "code": TEXT}, {}),
+    "response.image_generation_call.partial_image": (
+        {**_ITEM_AT, "partial_image_index": COUNT, "partial_image_b64": TEXT},
+        {},
+    ),
+    "response.mcp_call_arguments.delta": ({**_ITEM_AT, "delta": TEXT}, _PADDING),
+    "response.mcp_call_arguments.done": ({**_ITEM_AT, "arguments": TEXT}, {}),
     # Both shapes at once: nested for the specification, flat for the SDK.
     "error": (
         {

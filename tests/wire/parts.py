@@ -21,7 +21,7 @@ CALL_TEXTS: Final = {
     "response.custom_tool_call_input": ("custom_tool_call", "input"),
 }
 
-_STAGES: Final = ("in_progress", "searching", "completed")
+_STAGES: Final = ("in_progress", "searching", "interpreting", "generating", "completed", "failed")
 
 _FIXED: Final = ("id", "type", "role", "call_id", "name", "namespace", "execution")
 """What an item has said when it was added, and keeps."""
@@ -97,7 +97,7 @@ def finish_item(item: Item, done: Json) -> None:
         expect(all(command.done for command in item.commands), "a command is left open")
         said = [command.value for command in item.commands]
         expect(done["action"]["commands"] == said, "`commands` is not what its events said")
-    if item.stages and done["status"] == "completed":
+    if item.type == "web_search_call" and item.stages and done["status"] == "completed":
         expect(item.stages[-1] == "completed", "the search is done but was never completed")
     item.done = done
 
@@ -154,8 +154,12 @@ def command(item: Item, verb: str, event: Json) -> None:
     commands[index].add(event["delta"]) if verb == "delta" else commands[index].finish(event["command"])
 
 
-def stage(item: Item, verb: str) -> None:
-    expect(item.type == "web_search_call", f"the item at this index is a {item.type}")
+def stage(item: Item, family: str, verb: str) -> None:
+    """How far a hosted tool is: each step once and in order, but for the pieces that some of them send."""
+    owner = family.removeprefix("response.").removesuffix("_code").removesuffix("_arguments")
+    expect(item.type == owner, f"the item at this index is a {item.type}")
+    if verb not in _STAGES:
+        return
     expect(verb not in item.stages, f"`{verb}` was said before")
     behind = [stage for stage in item.stages if _STAGES.index(stage) > _STAGES.index(verb)]
     expect(not behind, f"`{verb}` after {behind}")

@@ -83,6 +83,40 @@ ITEMS: dict[str, Json] = {
         "status": "completed",
         "action": {"type": "search", "query": "isthmus"},
     },
+    "file_search_call": {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["q"]},
+    "code_interpreter_call": {
+        "type": "code_interpreter_call",
+        "id": "ci_1",
+        "status": "completed",
+        "code": "1 + 1",
+        "container_id": "cntr_1",
+        "outputs": None,
+    },
+    "image_generation_call": {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "aGk="},
+    "mcp_call": {
+        "type": "mcp_call",
+        "id": "mcp_1",
+        "status": "completed",
+        "server_label": "files",
+        "name": "read",
+        "arguments": "{}",
+        "output": "ok",
+    },
+    "mcp_list_tools": {
+        "type": "mcp_list_tools",
+        "id": "mcpl_1",
+        "status": "completed",
+        "server_label": "files",
+        "tools": [],
+    },
+    "mcp_approval_request": {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "status": "completed",
+        "server_label": "files",
+        "name": "read",
+        "arguments": "{}",
+    },
     "compaction": {"type": "compaction", "id": "cmp_1", "status": "completed", "encrypted_content": "isth1.x.y"},
 }
 
@@ -178,10 +212,29 @@ def _item_events(index: int, item: Json, spelling: str) -> Iterator[Json]:
                 here = {"output_index": index, "command_index": number}
                 yield {"type": "response.shell_call_command.added", **here, "command": ""}
                 yield from _text_events("response.shell_call_command", here, "command", command)
-        case "web_search_call":
-            for stage in ("in_progress", "searching", "completed"):
-                yield {"type": f"response.web_search_call.{stage}", **at}
+        case str() as kind if kind in _STAGES:
+            yield {"type": f"response.{kind}.in_progress", **at}
+            if kind == "code_interpreter_call":
+                yield from _text_events("response.code_interpreter_call_code", at, "code", item["code"])
+            if kind == "mcp_call":
+                yield from _text_events("response.mcp_call_arguments", at, "arguments", item["arguments"])
+            for stage in _STAGES[kind]:
+                yield {"type": f"response.{kind}.{stage}", **at}
+            if kind == "image_generation_call":
+                piece = {"partial_image_index": 0, "partial_image_b64": "aGk="}
+                yield {"type": "response.image_generation_call.partial_image", **at, **piece}
+            yield {"type": f"response.{kind}.completed", **at}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+_STAGES = {
+    "web_search_call": ("searching",),
+    "file_search_call": ("searching",),
+    "code_interpreter_call": ("interpreting",),
+    "image_generation_call": ("generating",),
+    "mcp_call": (),
+    "mcp_list_tools": (),
+}
 
 
 def _opening(item: Json) -> Json:

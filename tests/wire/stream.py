@@ -155,7 +155,7 @@ class _Machine:
         elif family == "response.shell_call_command":
             command(item, verb, event)
         else:
-            stage(item, verb)
+            stage(item, family, verb)
 
     def _one_spelling(self, family: str) -> None:
         if family in ("response.reasoning", "response.reasoning_text"):

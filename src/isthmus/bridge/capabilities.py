@@ -159,6 +159,8 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reasoning_fields: list[str] = msgspec.field(default_factory=lambda: ["reasoning_content", "reasoning"])
     think_tags: bool = False
     """Whether `<think>…</think>` in the text is reasoning."""
+    think_opened: bool = False
+    """The same, where the model's template writes the opening tag itself: the text begins inside it."""
     leaked_tools: Literal["", "dsml", "glm", "qwen"] = ""
     """Tool markup known to leak into text; parsed only when tools were offered."""
     citations_tell_search: bool = False

@@ -1,8 +1,13 @@
-"""The neck of the hourglass: what any upstream can tell us, in eight small facts.
+"""The neck of the hourglass: what any upstream can tell us, in small facts with boundaries.
 
 Decoders (one per dialect) turn chunks or whole replies into these; below this line nobody knows a
 provider. They are `msgspec` structs because one is made for every streamed token: a frozen dataclass
 costs four times as much to create.
+
+Words (`Text`, `Reasoning`, `Refusal`) need no boundary: the assembler opens an item when they come and closes it
+when another kind of item begins. A dialect that does tell its items apart says so with `ItemBegan`, `PartBegan` and
+`ItemEnded`; then two messages stay two, each with its own phase, parts and citations, and vendor state that comes
+between the bounds of a reasoning item is sealed into that very item (signed, interleaved thinking blocks).
 """
 
 from __future__ import annotations
@@ -11,16 +16,23 @@ from typing import Any, Literal
 
 import msgspec
 
+from isthmus.protocol.events import HostedStepType
+from isthmus.protocol.items import Annotation as Citation
+from isthmus.protocol.items import Logprob, Phase
+
 
 class _Delta(msgspec.Struct, frozen=True, gc=False):
     pass
+
+
+# ── words ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Text(_Delta, frozen=True, gc=False):
     """A piece of the answer."""
 
     text: str
-    logprobs: list[dict[str, Any]] | None = None
+    logprobs: list[Logprob] | None = None
 
 
 class Reasoning(_Delta, frozen=True, gc=False):
@@ -34,6 +46,39 @@ class Refusal(_Delta, frozen=True, gc=False):
     """A piece of the model's words for why it will not answer."""
 
     text: str
+
+
+class Annotation(_Delta, frozen=True, gc=False):
+    """A citation that belongs to the text part that is open, or to the next one."""
+
+    annotation: Citation
+
+
+# ── boundaries ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class ItemBegan(_Delta, frozen=True, gc=False):
+    """An item that the vendor tells apart from the one before it. `id` is the vendor's own."""
+
+    kind: Literal["message", "reasoning"]
+    phase: Phase | None = None
+    id: str = ""
+
+
+class PartBegan(_Delta, frozen=True, gc=False):
+    """Another part of the item that is open: needed where its kind is that of the part before, or it stays empty."""
+
+    kind: Literal["output_text", "refusal", "reasoning_text", "summary_text"]
+
+
+class ItemEnded(_Delta, frozen=True, gc=False):
+    """The item that speaks is over; `phase` where it became known only now."""
+
+    status: Literal["completed", "incomplete"] = "completed"
+    phase: Phase | None = None
+
+
+# ── calls ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class CallOpened(_Delta, frozen=True, gc=False):
@@ -50,12 +95,36 @@ class CallArguments(_Delta, frozen=True, gc=False):
     slot: int
     text: str
     replace: bool = False
+    whole: bool = False
+    """Nothing of it was told before and nothing will follow: it need not be shown piece by piece."""
 
 
-class Annotation(_Delta, frozen=True, gc=False):
-    """A citation that belongs to the answer's text."""
+class HostedCall(_Delta, frozen=True, gc=False):
+    """A tool that the provider ran itself, as a Responses item with the vendor's id and status where it gave them.
 
-    annotation: dict[str, Any]
+    With a `slot` it is the end of one that was opened; without, the whole of it.
+    """
+
+    item: Any
+    slot: int | None = None
+
+
+class HostedOpened(_Delta, frozen=True, gc=False):
+    """The provider begins to run one of its own tools; the item as it stands."""
+
+    slot: int
+    item: Any
+
+
+class HostedProgress(_Delta, frozen=True, gc=False):
+    """How far it is: an event of the tool's own, with the fields that come with it."""
+
+    slot: int
+    type: HostedStepType
+    fields: dict[str, Any]
+
+
+# ── the rest ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class VendorExtra(_Delta, frozen=True, gc=False):
@@ -66,12 +135,6 @@ class VendorExtra(_Delta, frozen=True, gc=False):
     slot: int | None = None
 
 
-class HostedCall(_Delta, frozen=True, gc=False):
-    """A tool that the provider ran itself, as a finished Responses item (`web_search_call` …)."""
-
-    item: dict[str, Any]
-
-
 class Usage(_Delta, frozen=True, gc=False):
     input_tokens: int
     output_tokens: int
@@ -80,6 +143,18 @@ class Usage(_Delta, frozen=True, gc=False):
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
     estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum over two upstream calls."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.total_tokens + other.total_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.estimated or other.estimated,
+        )
 
 
 class Used(_Delta, frozen=True, gc=False):
@@ -102,20 +177,26 @@ class Failed(_Delta, frozen=True, gc=False):
 
 
 class Markup(_Delta, frozen=True, gc=False):
-    """Something the decoder parsed out of plain text (think tags, leaked tool markup), to be reported."""
+    """Something to be reported: what the decoder parsed out of plain text, or had to leave out."""
 
     what: str
+    code: str = "bridge.response.markup_parsed"
 
 
 Delta = (
     Text
     | Reasoning
     | Refusal
+    | Annotation
+    | ItemBegan
+    | PartBegan
+    | ItemEnded
     | CallOpened
     | CallArguments
-    | Annotation
-    | VendorExtra
     | HostedCall
+    | HostedOpened
+    | HostedProgress
+    | VendorExtra
     | Used
     | Finished
     | Failed

@@ -29,6 +29,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.tool.call_suppressed": "The model called a tool outside `allowed_tools`, or without a name; dropped.",
     "bridge.tool.call_fallback": "A call's arguments do not fit its tool type; it came back as a `function_call`.",
     "bridge.tool.call_incomplete": "A call was cut off by a length or filter stop; it is marked `incomplete`.",
+    "bridge.tool.arguments_ignored": "A call carried arguments that its item has no place for, or that came too late.",
     "bridge.tool.input_repaired": "A custom tool's input was repaired with certainty (fence, envelope, wrapper).",
     "bridge.tool.grammar_mismatch": "A custom tool's input does not match the grammar that the client gave.",
     "bridge.tool.grammar_unchecked": "A custom tool's input could not be checked against its grammar.",
@@ -40,6 +41,8 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
     "bridge.response.output_unchecked": "The answer could not be checked against the requested JSON format in time.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
+    "bridge.response.output_unclean": "The requested JSON came amid other text that was streamed already; it stayed.",
+    "bridge.response.part_ignored": "The answer held something that has no place in a Response; it was left out.",
     "bridge.response.markup_parsed": "Reasoning or tool markup that leaked into the text was parsed out of it.",
 }
 

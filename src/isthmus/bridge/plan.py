@@ -25,6 +25,7 @@ from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.history import History
 from isthmus.bridge.types.plan import Plan, Target, Written
 from isthmus.bridge.types.tools import ToolPlan
@@ -52,11 +53,12 @@ def plan_request(
     history: Sequence[JsonObject] = (),
     envelope_key: bytes | None = None,
     noted: Sequence[CompatibilityDecision] = (),
+    client: ClientProfile = ANY_CLIENT,
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
     `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
-    made about the request (a chat caller's translation, for example).
+    made about the request (a chat caller's translation, for example); `client` is who asks.
     """
     capabilities, body = target.capabilities, request.body
     rules, stored = capabilities.messages, len(history)
@@ -81,6 +83,7 @@ def plan_request(
         contract=plan_output_contract(request, compatibility, capabilities.response_formats, host.bounds),
         rules=rules,
         reply=capabilities.reply,
+        echo=echo_request(request, compatibility),
         instructions=body.get("instructions") or "",
         extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
@@ -90,6 +93,7 @@ def plan_request(
         ),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, rules),
+        client=client,
         reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
     written = _DIALECTS[capabilities.dialect].write(past, plan)
@@ -102,7 +106,6 @@ def plan_request(
         plan,
         compatibility=CompatibilityPlan(decisions, compatibility.thinking),
         body=allowed,
-        echo=echo_request(request, compatibility),
     )
 
 

@@ -2,7 +2,8 @@
 
 The parser takes bytes cut anywhere (inside a line, a CRLF, a UTF-8 character), with LF, CRLF or CR line
 ends, comments and multi-line data. It works on bytes throughout: nothing is decoded until an event is
-whole. The writer puts each event in one piece, because some readers reset their state per network chunk.
+whole, and a line that comes in many reads is put together once, at its end. The writer puts each event in one
+piece, because some readers reset their state per network chunk.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.errors import UpstreamFailed
+from isthmus.protocol.events import Event
 
 DONE: Final = b"data: [DONE]\n\n"
 PING: Final = b": ping\n\n"
@@ -31,10 +33,13 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 class SseParser:
     """Feed it bytes; it answers with the events that became whole."""
 
-    __slots__ = ("_buffer", "_data", "_event", "_fresh", "_id", "_max", "_size")
+    __slots__ = ("_data", "_event", "_fresh", "_id", "_line", "_max", "_size", "_waiting")
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
-        self._buffer = b""
+        self._line: list[bytes] = []
+        """The pieces of a line that has not ended."""
+        self._waiting = 0
+        """How long they are together."""
         self._data: list[bytes] = []
         self._event = ""
         self._id = ""
@@ -47,35 +52,44 @@ class SseParser:
             chunk.startswith(b"data: ")
             and chunk.endswith(b"\n\n")
             and chunk.find(b"\n", 0, -2) < 0
-            and not (self._buffer or self._data or self._event or len(chunk) > self._max)
+            and not (self._line or self._data or self._event or len(chunk) > self._max)
             and b"\r" not in chunk
         ):
             # One token, one event, one read: the way most streams come.
             self._fresh = False
             return [SseEvent(chunk[6:-2], "", self._id)]
-        buffer = self._buffer + chunk if self._buffer else chunk
+        if self._line and not self._fresh and b"\n" not in chunk and b"\r" not in chunk and self._line[-1] != b"\r":
+            self._wait(chunk)
+            return []
+        buffer = b"".join((*self._line, chunk)) if self._line else chunk
+        self._line, self._waiting = [], 0
         if self._fresh:
             if len(buffer) < 3 and _BOM.startswith(buffer):
-                self._buffer = buffer
+                self._wait(buffer)
                 return []
             buffer = buffer.removeprefix(_BOM)
             self._fresh = False
+        held = b""
         if b"\r" in buffer:
             # A CR at the very end may be half of a CRLF: wait for its other half.
             held = b"\r" if buffer.endswith(b"\r") else b""
-            body = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        else:
-            held, body = b"", buffer
-        head, newline, tail = body.rpartition(b"\n")
-        self._buffer = tail + held
-        if len(self._buffer) + self._size > self._max:
-            raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+            buffer = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        head, newline, tail = buffer.rpartition(b"\n")
+        self._wait(tail)
+        self._wait(held)
         return self._lines(head.split(b"\n")) if newline else []
 
     def end(self) -> list[SseEvent]:
         """The stream is over: an event that lacks only its blank line is still given out."""
-        rest, self._buffer = self._buffer.rstrip(b"\r"), b""
+        rest, self._line = b"".join(self._line).rstrip(b"\r"), []
         return self._lines([rest, b""] if rest else [b""])
+
+    def _wait(self, piece: bytes) -> None:
+        if piece:
+            self._line.append(piece)
+            self._waiting += len(piece)
+            if self._waiting + self._size > self._max:
+                raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
 
     def _lines(self, lines: list[bytes]) -> list[SseEvent]:
         events: list[SseEvent] = []
@@ -110,7 +124,7 @@ class SseParser:
             self._data.append(b"")
 
 
-def encode_event(event: dict[str, Any]) -> bytes:
+def encode_event(event: Event) -> bytes:
     """One Responses event as SSE; its `event:` line always equals its `type`."""
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode_json(event))
 

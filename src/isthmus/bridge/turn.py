@@ -1,6 +1,6 @@
 """One turn, conducted without IO: facts in, commands out.
 
-    Send ──▶ (upstream accepted) ──▶ Emit* ──▶ (upstream ended) ──▶ Check* ──▶ Done
+    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ Done
       ▲                              │   ▲                             │
       │                              Check                             │
       └──────────────── the contract is not kept, budget left ─────────┘
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from isthmus.bridge.assemble.assembler import Assembler, Ending
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.vendor import Seal
 from isthmus.bridge.contract import (
@@ -36,7 +35,9 @@ from isthmus.bridge.plan import ask_again
 from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import OutputInvalid, UpstreamFailed
+from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,22 @@ class Check:
 class Done:
     """Save the response, then send these events: the last one is terminal."""
 
-    response: JsonObject
+    response: FinishedResponse
     events: list[Event]
     failure: UpstreamFailed | None = None
+
+    def unkept(self, code: str, message: str) -> Done:
+        """The same for a response that could not be saved: the client must not believe that it was."""
+        response: FinishedResponse = {
+            **self.response,
+            "status": "failed",
+            "completed_at": None,
+            "incomplete_details": None,
+            "error": {"code": code, "message": message},
+        }
+        number = self.events[-1]["sequence_number"]
+        last: Event = {"type": "response.failed", "sequence_number": number, "response": response}
+        return Done(response, [*self.events[:-1], last], self.failure)
 
 
 class Turn:
@@ -94,11 +108,13 @@ class Turn:
             frame,
             plan.tools,
             diagnostics=plan.diagnostics,
-            held=plan.contract.held,
+            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
+            hold=plan.contract.held or (plan.contract.requires_valid_json and not plan.stream),
             taken_call_ids=plan.taken_call_ids,
             seal=seal,
             seals_text=plan.seals_reasoning,
             reasoning_as=reasoning_as or plan.reasoning_as,
+            client=plan.client,
         )
 
     @property
@@ -112,13 +128,13 @@ class Turn:
     @property
     def broken(self) -> bool:
         """The upstream reported an error inside its answer: there is nothing more to wait for."""
-        return self._assembler.failure is not None
+        return self._assembler.reply.failure is not None
 
     def note(self, diagnostic: CompatibilityDiagnostic) -> None:
         """Something that happened around this turn and that its reader should know."""
         self._assembler.note(diagnostic)
 
-    def queued(self) -> JsonObject:
+    def queued(self) -> Response:
         """The response object of a turn that has not begun."""
         return self._assembler.snapshot("queued")
 
@@ -154,30 +170,32 @@ class Turn:
 
     def end(self, now: int) -> Done | Send | Check:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
-        assembler = self._assembler
-        contract = self._plan.contract
+        assembler, contract = self._assembler, self._plan.contract
         job = assembler.last_examination()
         if job is not None:
             return Check(job)
-        if not applies_to(contract, assembler.outcome.status, assembler.has_calls, assembler.refused):
+        reply = assembler.reply
+        if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
             return self._done(assembler.end(now))
         check, self._check = self._check, None
         if check is None and contract.canonical:
-            return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, assembler.text))
+            return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
         # Without a schema there is nothing that could take long.
-        return self._settle(check or validate_output_contract(contract, assembler.text), now)
+        return self._settle(check or validate_output_contract(contract, reply.text), now)
 
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
-        assembler = self._assembler
-        contract = self._plan.contract
-        target = self._plan.target
+        assembler, contract, target = self._assembler, self._plan.contract, self._plan.target
         facts = {"provider": target.provider, "model": target.model, "response_id": self._response_id}
-        if check.valid:
-            if check.cleaned and contract.held:
-                words = "text around the requested JSON was removed"
-                assembler.note(notice("bridge.response.output_cleaned", "output", words))
-                return self._done(assembler.end(now, text=check.text))
+        if check.valid and not check.cleaned:
             return self._done(assembler.end(now))
+        if check.valid and not assembler.reply.holds:
+            words = "the requested JSON stands among other text, which was told as it came"
+            assembler.note(notice("bridge.response.output_unclean", "output", words))
+            return self._done(assembler.end(now))
+        if check.valid:
+            words = "text around the requested JSON was removed"
+            assembler.note(notice("bridge.response.output_cleaned", "output", words))
+            return self._done(assembler.end(now, text=check.text))
         if check.unchecked:
             assembler.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
             if not contract.requires_valid_json:
@@ -190,7 +208,7 @@ class Turn:
             return self._done(assembler.end(now))
         if contract.held and self._attempt < self._plan.repair_budget:
             self._attempt += 1
-            self._said.append((assembler.text, repair_request(check)))
+            self._said.append((assembler.reply.text, repair_request(check)))
             assembler.again()
             return Send(ask_again(self._plan, self._said), self._attempt)
         failure = contract_failure(contract, check, **facts)
@@ -234,7 +252,7 @@ def end_here(turn: Turn, now: int) -> Done | Send:
 
 def reconstruct_response_object(
     plan: Plan, deltas: Iterable[Delta], *, response_id: str, created_at: int, completed_at: int
-) -> JsonObject:
+) -> FinishedResponse:
     """A whole reply as a Response object: the stream's own machine, folded.
 
     Raises `OutputInvalid` when the answer breaks a binding output contract.

@@ -7,7 +7,7 @@ here, inside the turn, as long as nothing was said; the deadline cuts the connec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -104,7 +104,7 @@ class _Reader:
         self._ids: dict[str, str] = {}
         self._taken: set[str] = set()
 
-    def read(self, event: dict[str, Any]) -> Iterator[TurnEvent]:
+    def read(self, event: Mapping[str, Any]) -> Iterator[TurnEvent]:
         match event["type"]:
             case "response.output_text.delta":
                 yield TextDelta(event["delta"])

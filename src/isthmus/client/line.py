@@ -6,14 +6,14 @@ somewhere else, a script in a test) makes no difference to anything above.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from isthmus.bridge.capabilities import Cost
 from isthmus.protocol.json import JsonObject
 
-Batch = list[dict[str, Any]]
+Batch = Sequence[Mapping[str, Any]]
 """Consecutive Responses events; the last one of an answer is `response.completed`, `.incomplete` or `.failed`."""
 
 

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.gateway.run import Run
 from isthmus.ports import EventBatch, Store, StoredResponse
+from isthmus.protocol.events import Event
 
 log = logging.getLogger("isthmus.gateway")
 

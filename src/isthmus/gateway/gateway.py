@@ -23,6 +23,7 @@ from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import RequestRefused
@@ -33,6 +34,7 @@ from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.run import Attempt, Run, Running
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -83,6 +85,7 @@ class Gateway:
         owner: str = "",
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
+        client: ClientProfile = ANY_CLIENT,
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
         candidates = await self._candidates(request)
@@ -92,7 +95,7 @@ class Gateway:
         def attempt(
             candidate: Candidate, response_id: str, created: float, dropped: frozenset[str] = frozenset()
         ) -> Attempt:
-            plan = self._plan(request, candidate, history, strict, noted, dropped)
+            plan = self._plan(request, candidate, history, strict, noted, client, dropped)
             turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
 
             def without(lesson: Lesson) -> Attempt:
@@ -105,7 +108,7 @@ class Gateway:
         await self._checker.admit(run.plan.contract)
         return run
 
-    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> JsonObject:
+    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         if request.body.get("store") is False:
             raise RequestRefused(
@@ -233,6 +236,7 @@ class Gateway:
         history: Sequence[JsonObject],
         strict: bool | None,
         noted: Sequence[CompatibilityDecision],
+        client: ClientProfile = ANY_CLIENT,
         dropped: frozenset[str] = frozenset(),
     ) -> Plan:
         """`dropped`: fields that the server refused a moment ago; this asking goes without them altogether."""
@@ -248,6 +252,7 @@ class Gateway:
             history=history,
             envelope_key=settings.envelope_key,
             noted=noted,
+            client=client,
         )
 
     def _run(
@@ -271,7 +276,7 @@ class Gateway:
         stored = request.body.get("store") is not False
         inputs = tuple(_encode(showable_item(item)) for item in request.items) if stored else ()
 
-        async def save(response: JsonObject, plan: Plan) -> None:
+        async def save(response: FinishedResponse, plan: Plan) -> None:
             if stored:
                 await self.store.save(
                     StoredResponse(

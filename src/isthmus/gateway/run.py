@@ -19,7 +19,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.lessons import find_refusal, learn
 from isthmus.bridge.turn import Check, Done, Send, Turn
@@ -27,12 +26,13 @@ from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.ports import Backend, Checker
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.events import Event
+from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.gateway")
 
 Stop = Literal["cancelled", "left", "shutdown", "timeout"]
-Save = Callable[[JsonObject, Plan], Awaitable[None]]
+Save = Callable[[FinishedResponse, Plan], Awaitable[None]]
 """Makes a finished response durable."""
 Keep = Callable[[str, Lesson, Target], Awaitable[None]]
 """Keeps what a server taught us, under the id of the response that taught it."""
@@ -129,7 +129,7 @@ class Run:
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stop: Stop | None = None
-        self.response: JsonObject | None = None
+        self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
         self.failure: UpstreamFailed | None = None
         self.abandoned = False
@@ -151,7 +151,7 @@ class Run:
     def _stopping(self) -> bool:
         return self._stop is not None
 
-    def queued(self) -> JsonObject:
+    def queued(self) -> Response:
         """The response as it is before anything happened."""
         return self._turn.queued()
 
@@ -204,7 +204,7 @@ class Run:
                 self._timer.cancel()
             self._running.remove(self)
 
-    async def fold(self) -> JsonObject:
+    async def fold(self) -> FinishedResponse:
         """The whole answer: the same events, not looked at."""
         async for _ in self.events():
             pass
@@ -260,8 +260,7 @@ class Run:
     async def refused(self, failure: UpstreamFailed) -> list[Event]:
         """The upstream refused before anything was told, and nobody is there for an HTTP status: say it here."""
         done = self._turn.fail(failure, self._time())
-        await self._finish(done)
-        return done.events
+        return (await self._finish(done)).events
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         turn = self._turn
@@ -308,8 +307,7 @@ class Run:
             log.exception("response.broken id=%s", self.id)  # our own bug: the client still hears the end
             broken = UpstreamFailed("the gateway failed while it made this response; its log says more")
             done = turn.fail(broken, self._time())
-        await self._finish(done)
-        yield done.events
+        yield (await self._finish(done)).events
 
     async def _check_pending(self) -> list[Event]:
         """What had to wait for a check, once it was made."""
@@ -353,18 +351,16 @@ class Run:
             return self._turn.cancel(self._time())
         return self._turn.fail(failure, self._time())
 
-    async def _finish(self, done: Done) -> None:
-        response = done.response
+    async def _finish(self, done: Done) -> Done:
         try:
-            await self._save(response, self.plan)
+            await self._save(done.response, self.plan)
         except IsthmusError as error:
             # What was promised to be kept is not: the client must not believe otherwise.
-            log.error("response.save.failed id=%s reason=%s", response["id"], error)
-            response |= {"status": "failed", "completed_at": None, "incomplete_details": None}
-            response["error"] = {"code": error.code, "message": f"the response could not be stored: {error}"}
-            done.events[-1]["type"] = "response.failed"
-        self.response = response
+            log.error("response.save.failed id=%s reason=%s", self.id, error)
+            done = done.unkept(error.code, f"the response could not be stored: {error}")
+        self.response = done.response
         self.failure = done.failure
+        return done
 
     def _time(self) -> int:
         return int(self._now())

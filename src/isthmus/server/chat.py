@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
 from isthmus.bridge.sse import encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
+from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse
 from isthmus.server.http import read_body, send_json
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
@@ -70,6 +71,6 @@ def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:
     return chunk
 
 
-def _failure(response: JsonObject) -> UpstreamFailed:
+def _failure(response: FinishedResponse) -> UpstreamFailed:
     error = response["error"] or {"code": "server_error", "message": "the response was cancelled"}
     return UpstreamFailed(error["message"], code=error["code"])

@@ -8,15 +8,17 @@ from typing import Any, Final
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.assemble.retell import replay_events
+from isthmus.bridge.doors.clients import recognise_client
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
+from isthmus.bridge.types.client import CODEX
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run
 from isthmus.ports import UNFINISHED, StoredResponse
-from isthmus.server.codex_client import belongs_in_stream, end_for_good, is_codex, leave_open, without_retries
+from isthmus.protocol.events import Event
+from isthmus.server.codex_client import belongs_in_stream, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.stream import Connection, send_events
@@ -36,24 +38,24 @@ class ResponsesApi:
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
-        run = await self._gateway.create(request, strict=asks_strict(scope))
+        client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))
+        run = await self._gateway.create(request, strict=asks_strict(scope), client=client)
         tell_run(run)
         if request.body.get("background"):
             await self._create_in_background(request, run, receive, send)
             return
-        encode = encode_for_codex if is_codex(scope) else encode_events
-        connection = Connection(receive, send, run, self._options.pulse, encode)
+        connection = Connection(receive, send, run, self._options.pulse, encode_events)
         if request.body.get("stream"):
-            await self._stream(scope, run, connection)
+            await self._stream(run, connection)
         else:
             response = await connection.whole()
             await send_json(send, 200, response, plan_header(run.plan))
 
-    async def _stream(self, scope: Scope, run: Run, connection: Connection) -> None:
+    async def _stream(self, run: Run, connection: Connection) -> None:
         try:
             await connection.stream()
         except UpstreamFailed as failure:
-            if not is_codex(scope):
+            if run.plan.client is not CODEX:
                 raise
             if not belongs_in_stream(failure):
                 raise without_retries(failure) from failure
@@ -138,10 +140,6 @@ def asks_strict(scope: Scope) -> bool | None:
 
 def encode_events(events: list[Event]) -> bytes:
     return encode_event(events[0]) if len(events) == 1 else b"".join(map(encode_event, events))
-
-
-def encode_for_codex(events: list[Event]) -> bytes:
-    return encode_events(end_for_good(leave_open(events)))
 
 
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:

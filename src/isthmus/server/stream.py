@@ -15,10 +15,10 @@ from typing import Final
 
 from starlette.types import Receive, Send
 
-from isthmus.bridge.assemble.emitter import Event
 from isthmus.bridge.sse import DONE, PING
 from isthmus.gateway.run import Run
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.events import Event
+from isthmus.protocol.response import FinishedResponse
 from isthmus.server.http import ClientLeft, raw_headers
 from isthmus.server.tell import plan_header
 
@@ -91,7 +91,7 @@ class Connection:
         await self._start()
         await self._send({"type": "http.response.body", "body": self._encode(events) + DONE, "more_body": False})
 
-    async def whole(self) -> JsonObject:
+    async def whole(self) -> FinishedResponse:
         """The whole answer; raises `ClientLeft` when nobody is there to get it."""
         companion = asyncio.create_task(self._accompany())
         try:

@@ -47,4 +47,6 @@ def stream(
     if isinstance(done, Send):
         raise AssertionError("the turn asks the model again; conduct it with `Turn` itself")
     assert isinstance(done, Done)
-    return events + done.events, done.response
+    told: list[Any] = events + done.events
+    response: Any = done.response
+    return told, response

@@ -374,7 +374,7 @@ def test_exactly_one_terminal_event_whatever_happens(begun: bool) -> None:
 
 
 def test_the_machine_refuses_illegal_moves() -> None:
-    assembler = Assembler(Frame("resp_1", 1, "m"), ToolPlan())
+    assembler = Assembler(Frame("resp_1", 1, "m", PLAN.echo), ToolPlan())
     with pytest.raises(RuntimeError, match="idle"):
         assembler.feed([Text("a")])
     assembler.start()
@@ -396,7 +396,9 @@ KEY = b"k" * 32
 
 
 def _sealing(*deltas: Delta) -> dict[str, Any]:
-    assembler = Assembler(Frame("resp_1", 1, "m", "gemini"), PLAN.tools, seal=lambda sealed: seal(sealed, KEY))
+    assembler = Assembler(
+        Frame("resp_1", 1, "m", PLAN.echo, "gemini"), PLAN.tools, seal=lambda sealed: seal(sealed, KEY)
+    )
     events = assembler.start() + assembler.feed(deltas)
     ending = assembler.end(2)
     check_events = events + ending.events

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import pytest
 
-from isthmus.bridge.assemble.extras import append_fragments
+from isthmus.bridge.assemble.extras import join_fragments
 
 Entry = dict[str, Any]
 
@@ -36,4 +35,4 @@ CASES: dict[str, tuple[list[list[Any]], list[Any]]] = {
 
 @pytest.mark.parametrize(("deltas", "whole"), CASES.values(), ids=list(CASES))
 def test_fragments_join(deltas: list[list[Any]], whole: list[Any]) -> None:
-    assert reduce(append_fragments, deltas, []) == whole
+    assert join_fragments(deltas) == whole

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.tools.custom_input import CustomInput, CustomInputStream, read_custom_input
+from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 
 TWICE = json.dumps(json.dumps({"input": "ls"}))
 
@@ -18,13 +18,15 @@ TWICE = json.dumps(json.dumps({"input": "ls"}))
     ("arguments", "expected"),
     [
         pytest.param('{"input": "ls"}', CustomInput("ls"), id="as-asked"),
-        pytest.param(' {\n "input" :\t"ls" , "why": 1}', CustomInput("ls"), id="spaces-and-more-keys"),
-        pytest.param('{"why": "x", "input": "ls"}', CustomInput("ls", "key"), id="input-comes-later"),
+        pytest.param(' {\n "input" :\t"ls" , "why": 1}', CustomInput("ls", ignored=("why",)), id="spaces-and-keys"),
+        pytest.param('{"why": "x", "input": "ls"}', CustomInput("ls", "key", ("why",)), id="input-comes-later"),
         pytest.param('{"input": ""}', CustomInput(""), id="empty-input"),
         pytest.param('{"patch": "p"}', CustomInput("p", "key"), id="patch"),
         pytest.param('{"content": "p"}', CustomInput("p", "key"), id="content"),
         pytest.param('{"anything": "p"}', CustomInput("p", "key"), id="any-single-string"),
-        pytest.param('{"code": "p", "timeout": 5}', CustomInput("p", "key"), id="one-known-key-among-others"),
+        pytest.param(
+            '{"code": "p", "timeout": 5}', CustomInput("p", "key", ("timeout",)), id="a-known-key-among-others"
+        ),
         pytest.param("ls -l", CustomInput("ls -l", "text"), id="raw-text"),
         pytest.param("{ const x = 1 }", CustomInput("{ const x = 1 }", "text"), id="raw-text-with-brace"),
         pytest.param(TWICE, CustomInput("ls", "nested"), id="encoded-twice"),
@@ -62,6 +64,23 @@ TWICE = json.dumps(json.dumps({"input": "ls"}))
 )
 def test_reading_a_whole_call(arguments: str, expected: CustomInput | None) -> None:
     assert read_custom_input(arguments) == expected
+
+
+class CustomInputStream:
+    """The reader, and what it has given out."""
+
+    def __init__(self, tool: dict[str, str] | None = None) -> None:
+        self._reader = CustomInputReader(tool)
+        self.text = ""
+
+    @property
+    def live(self) -> bool:
+        return bool(self.text)
+
+    def feed(self, fragment: str) -> str:
+        new = self._reader.feed(fragment)
+        self.text += new
+        return new
 
 
 def feed(arguments: str, stream: CustomInputStream, size: int = 1) -> list[str]:
@@ -158,6 +177,15 @@ def test_whatever_was_streamed_is_the_beginning_of_what_is_read(arguments: str, 
         assert found.text.startswith(so_far)
     else:
         assert so_far == ""
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(wild, wild.map(lambda tail: '{"input": "' + tail)), cuts)
+def test_a_call_that_was_read_in_pieces_is_read_as_a_whole_one(arguments: str, at: list[int]) -> None:
+    reader = CustomInputReader()
+    for piece in cut(arguments, at):
+        reader.feed(piece)
+    assert reader.finish(arguments) == read_custom_input(arguments)
 
 
 @settings(max_examples=200, deadline=None)

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.tools.grammar import MAX_EARLEY, check_grammar, examine_input
+from isthmus.bridge.tools.grammar import MAX_EARLEY, examine_input
 from isthmus.bridge.tools.repair import repair_input
+
+
+def check_grammar(format: Any, text: str) -> str | None:
+    """`None` when the text is fine or cannot be checked; else what is wrong with it."""
+    verdict = examine_input(format, text)
+    return verdict.detail if verdict.state == "differs" else None
+
 
 PATCH = r"""
 start: begin hunk+ end

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text, Used
+from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, ItemBegan, ItemEnded, Text, Used
 from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_dynamic_tools
 from isthmus.bridge.dialects.codex.wire import text_input
 from isthmus.errors import UpstreamFailed
@@ -39,7 +39,7 @@ async def _sessions(folder: Path) -> AsyncIterator[CodexSessions]:
 
 async def _collect(leg: AsyncGenerator[Delta, None]) -> list[Delta]:
     async with contextlib.aclosing(leg):
-        return [delta async for delta in leg if not isinstance(delta, Used)]
+        return [delta async for delta in leg if not isinstance(delta, Used | ItemBegan | ItemEnded)]
 
 
 def _asked(folder: Path) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_an_older_binary_is_spoken_to_in_its_own_words(tmp_path: Path) -> None:
                 Text("Let me "),
                 Text("see."),
                 CallOpened(0, "call_1", "lookup"),
-                CallArguments(0, '{"id":1}'),
+                CallArguments(0, '{"id":1}', whole=True),
                 Finished("tool_calls"),
             ]
             deltas = await _collect(thread.answer({"call_1": ToolOutput("found")}))

@@ -15,13 +15,14 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isthmus.bridge.deltas import Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
-from isthmus.protocol.json import JsonObject
+from isthmus.bridge.finish import Outcome
+from isthmus.protocol.items import OutputItem
+from isthmus.protocol.response import Echo, Extension, FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +32,53 @@ class Frame:
     response_id: str
     created_at: int
     model: str
+    echo: Echo
     provider: str = ""
     alias: str | None = None
-    echo: Mapping[str, Any] = field(default_factory=dict)
 
     def response(
         self,
         *,
-        status: str,
-        output: Sequence[JsonObject],
+        status: ResponseStatus,
+        output: Sequence[OutputItem],
         usage: Usage | None = None,
         completed_at: int | None = None,
-        error: JsonObject | None = None,
-        incomplete_reason: str | None = None,
-        diagnostics: Sequence[CompatibilityDiagnostic] | None = None,
-    ) -> JsonObject:
-        response: JsonObject = {
+        outcome: Outcome | None = None,
+    ) -> Response:
+        reason = outcome.incomplete_reason if outcome is not None else None
+        failed = outcome if status == "failed" else None
+        return {
             "id": self.response_id,
             "object": "response",
             "created_at": self.created_at,
             "completed_at": completed_at,
             "status": status,
-            "error": error,
-            "incomplete_details": {"reason": incomplete_reason} if incomplete_reason else None,
+            "error": {"code": failed.error_code, "message": failed.error_message} if failed is not None else None,
+            "incomplete_details": {"reason": reason} if reason is not None else None,
             "model": self.model,
             "output": list(output),
             "usage": usage_object(usage) if usage is not None else None,
             **self.echo,
         }
-        if diagnostics is not None:
-            response["output_text"] = output_text(output)
-            response["isthmus"] = self._extension(diagnostics)
-        return response
 
-    def _extension(self, diagnostics: Sequence[CompatibilityDiagnostic]) -> JsonObject:
-        extension: JsonObject = {"provider": self.provider, "model": self.model}
+    def finished(self, response: Response, diagnostics: Sequence[CompatibilityDiagnostic]) -> FinishedResponse:
+        """The response once it has ended: what it came to, and what was changed on the way."""
+        return {
+            **response,
+            "output_text": output_text(response["output"]),
+            "isthmus": self._extension(diagnostics),
+        }
+
+    def _extension(self, diagnostics: Sequence[CompatibilityDiagnostic]) -> Extension:
+        extension: Extension = {"provider": self.provider, "model": self.model, "diagnostics": []}
         if self.alias is not None:
             extension["alias"] = self.alias
         extension["diagnostics"] = [diagnostic.to_json() for diagnostic in diagnostics]
         return extension
 
 
-def usage_object(usage: Usage) -> JsonObject:
-    shape: JsonObject = {
+def usage_object(usage: Usage) -> ResponseUsage:
+    shape: ResponseUsage = {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {
             "cached_tokens": usage.cached_tokens,
@@ -88,7 +93,7 @@ def usage_object(usage: Usage) -> JsonObject:
     return shape
 
 
-def output_text(output: Sequence[JsonObject]) -> str:
+def output_text(output: Sequence[OutputItem]) -> str:
     """All answer text, as the SDKs compute it."""
     return "".join(
         part["text"]
@@ -96,19 +101,4 @@ def output_text(output: Sequence[JsonObject]) -> str:
         if item["type"] == "message"
         for part in item["content"]
         if part["type"] == "output_text"
-    )
-
-
-def add_usage(one: Usage | None, other: Usage | None) -> Usage | None:
-    """The sum over two upstream calls of one response."""
-    if one is None or other is None:
-        return one if other is None else other
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.total_tokens + other.total_tokens,
-        one.cached_tokens + other.cached_tokens,
-        one.reasoning_tokens + other.reasoning_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.estimated or other.estimated,
     )

@@ -1,42 +1,77 @@
-"""The items of a response, each with its place: an index that the client is told, and an id made from it."""
+"""What a response tells: its items, each with an index and an id, and its events, numbered without a gap.
+
+It lives as long as the response, across all attempts to answer. Nothing that was told is changed afterwards.
+"""
 
 from __future__ import annotations
 
-from isthmus.bridge.assemble.emitter import Emitter
-from isthmus.protocol.json import JsonObject
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from isthmus.protocol.events import Event
+from isthmus.protocol.items import OutputItem
 
 
 class Output:
-    __slots__ = ("_items", "emitter", "suffix")
+    __slots__ = ("_ids", "_items", "events", "sequence", "suffix")
 
     def __init__(self, response_id: str) -> None:
-        self.emitter = Emitter()
+        self.events: list[Event] = []
+        """Told, but not handed out yet."""
+        self.sequence = 0
+        """The number of the next event."""
         self.suffix = response_id.removeprefix("resp_")
         """What ids of this response have in common: unique without chance."""
-        self._items: list[JsonObject | None] = []
+        self._items: list[OutputItem | None] = []
+        self._ids: set[str] = set()
 
     @property
-    def items(self) -> list[JsonObject]:
+    def items(self) -> list[OutputItem]:
         """Those that are finished, in their order."""
         return [item for item in self._items if item is not None]
 
-    def place(self, prefix: str) -> tuple[str, int]:
-        """A new item's id and index."""
+    def number(self) -> int:
+        """The next event's `sequence_number`."""
+        number = self.sequence
+        self.sequence = number + 1
+        return number
+
+    def take(self) -> list[Event]:
+        events, self.events = self.events, []
+        return events
+
+    def place(self, prefix: str, wanted: str = "") -> tuple[str, int]:
+        """A new item's id and index; the id is `wanted` unless another item has it."""
         index = len(self._items)
         self._items.append(None)
-        return f"{prefix}_{self.suffix}_{index}", index
+        id = wanted if wanted and wanted not in self._ids else f"{prefix}_{self.suffix}_{index}"
+        self._ids.add(id)
+        return id, index
 
-    def put(self, index: int, item: JsonObject) -> None:
+    def put(self, index: int, item: OutputItem) -> None:
+        """The item as the response will hold it."""
         self._items[index] = item
 
-    def add_whole(self, prefix: str, item: JsonObject, *, opened: JsonObject, steps: tuple[str, ...] = ()) -> None:
-        """An item that comes as one piece: announced, told step by step if it has steps, done."""
-        id, index = self.place(prefix)
-        self.emitter.emit(
-            "response.output_item.added", output_index=index, item={**opened, "id": id, "status": "in_progress"}
+    def added(self, index: int, item: OutputItem) -> None:
+        self.events.append(
+            {
+                "type": "response.output_item.added",
+                "sequence_number": self.number(),
+                "output_index": index,
+                "item": item,
+            }
         )
-        for step in steps:
-            self.emitter.emit(step, item_id=id, output_index=index)
-        done = {**item, "id": id, "status": "completed"}
-        self.emitter.emit("response.output_item.done", output_index=index, item=done)
-        self.put(index, done)
+
+    def done(self, index: int, item: OutputItem) -> None:
+        self.put(index, item)
+        self.events.append(
+            {"type": "response.output_item.done", "sequence_number": self.number(), "output_index": index, "item": item}
+        )
+
+    @contextmanager
+    def silently(self) -> Iterator[None]:
+        """What is told in here is not: the items keep their place in the response."""
+        told, sequence = len(self.events), self.sequence
+        yield
+        del self.events[told:]
+        self.sequence = sequence

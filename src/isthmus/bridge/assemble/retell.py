@@ -5,80 +5,105 @@ Every item is whole by now, so each part comes as one delta. Same order, same id
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Any
 
-from isthmus.bridge.assemble.emitter import Emitter, Event
-from isthmus.protocol.json import JsonObject
-
-_EMPTY: Final = {
-    "function_call": ("arguments", "function_call_arguments"),
-    "custom_tool_call": ("input", "custom_tool_call_input"),
-}
+from isthmus.bridge.assemble.calls import announce, close_call
+from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.assemble.speech import Message, Thought
+from isthmus.protocol.events import Event
+from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, MessageItem, OutputItem, ReasoningItem
+from isthmus.protocol.response import FinishedResponse
 
 
-def replay_events(response: JsonObject) -> list[Event]:
-    emitter = Emitter()
-    begun = {name: value for name, value in response.items() if name not in ("output_text", "isthmus")}
+def replay_events(response: FinishedResponse) -> list[Event]:
+    output = Output(response["id"])
+    begun: Any = {name: value for name, value in response.items() if name not in ("output_text", "isthmus")}
     begun |= {"status": "in_progress", "output": [], "completed_at": None, "error": None, "usage": None}
     begun["incomplete_details"] = None
-    emitter.emit("response.created", response=begun)
-    emitter.emit("response.in_progress", response=begun)
-    for index, item in enumerate(response["output"]):
-        _tell_item(emitter, index, item)
-    status = response["status"]
-    emitter.emit(f"response.{'failed' if status == 'cancelled' else status}", response=response)
-    return emitter.take()
+    output.events.append({"type": "response.created", "sequence_number": output.number(), "response": begun})
+    output.events.append({"type": "response.in_progress", "sequence_number": output.number(), "response": begun})
+    for item in response["output"]:
+        _tell_item(output, item)
+    number = output.number()
+    if response["status"] == "completed":
+        output.events.append({"type": "response.completed", "sequence_number": number, "response": response})
+    elif response["status"] == "incomplete":
+        output.events.append({"type": "response.incomplete", "sequence_number": number, "response": response})
+    else:
+        output.events.append({"type": "response.failed", "sequence_number": number, "response": response})
+    return output.take()
 
 
-def _tell_item(emitter: Emitter, index: int, item: JsonObject) -> None:
-    opened: JsonObject = {**item, "status": "in_progress"}
-    if item["type"] in ("message", "reasoning"):
-        opened |= {name: [] for name in ("content", "summary") if name in item}
-        opened.pop("encrypted_content", None)
-    call = _EMPTY.get(item["type"])
-    if call is not None:
-        opened[call[0]] = ""
-    commands = item["action"].get("commands") or () if item["type"] == "shell_call" else ()
-    if commands:
-        opened["action"] = {**item["action"], "commands": []}
-    emitter.emit("response.output_item.added", output_index=index, item=opened)
-    tell_commands(emitter, index, commands)
-    where = {"item_id": item["id"], "output_index": index}
-    if call is not None:
-        emitter.emit(f"response.{call[1]}.delta", **where, delta=item[call[0]])
-        emitter.emit(f"response.{call[1]}.done", **where, **{call[0]: item[call[0]]})
-    for number, part in enumerate(item.get("summary") or ()):
-        at = {**where, "summary_index": number}
-        emitter.emit("response.reasoning_summary_part.added", **at, part={**part, "text": ""})
-        emitter.emit("response.reasoning_summary_text.delta", **at, delta=part["text"])
-        emitter.emit("response.reasoning_summary_text.done", **at, text=part["text"])
-        emitter.emit("response.reasoning_summary_part.done", **at, part=part)
-    if item["type"] in ("message", "reasoning"):
-        for number, part in enumerate(item.get("content") or ()):
-            _tell_part(emitter, {**where, "content_index": number}, part)
-    emitter.emit("response.output_item.done", output_index=index, item=item)
+def _tell_item(output: Output, item: OutputItem) -> None:
+    if item["type"] == "message":
+        _tell_message(output, item)
+    elif item["type"] == "reasoning":
+        _tell_reasoning(output, item)
+    elif item["type"] == "function_call" or item["type"] == "custom_tool_call":
+        _tell_text_call(output, item)
+    elif (
+        item["type"] == "shell_call"
+        or item["type"] == "local_shell_call"
+        or item["type"] == "apply_patch_call"
+        or item["type"] == "tool_search_call"
+    ):
+        close_call(output, _announce(output, item), item)
+    else:
+        _, index = output.place("", item["id"])
+        output.added(index, {**item, "status": "in_progress"})
+        output.done(index, item)
 
 
-def tell_commands(emitter: Emitter, output_index: int, commands: Sequence[str]) -> None:
-    """A shell call's commands have events of their own."""
-    for index, command in enumerate(commands):
-        where = {"output_index": output_index, "command_index": index}
-        emitter.emit("response.shell_call_command.added", **where, command="")
-        emitter.emit("response.shell_call_command.delta", **where, delta=command)
-        emitter.emit("response.shell_call_command.done", **where, command=command)
+def _tell_message(output: Output, item: MessageItem) -> None:
+    message = Message(output, item.get("phase"), wanted=item["id"])
+    for part in item["content"]:
+        if part["type"] == "refusal":
+            message.begin_refusal().append(part["refusal"])
+        else:
+            text = message.begin_text()
+            text.append(part["text"], part["logprobs"])
+            for annotation in part["annotations"]:
+                text.annotate(annotation)
+    message.close(item["status"])
 
 
-def _tell_part(emitter: Emitter, at: JsonObject, part: JsonObject) -> None:
-    kind = part["type"]
-    field = "refusal" if kind == "refusal" else "text"
-    extra: JsonObject = {"logprobs": part["logprobs"]} if kind == "output_text" else {}
-    empty: JsonObject = {**part, field: ""}
-    if kind == "output_text":
-        empty["annotations"] = []
-    emitter.emit("response.content_part.added", **at, part=empty)
-    emitter.emit(f"response.{kind}.delta", **at, delta=part[field], **extra)
-    for number, annotation in enumerate(part.get("annotations") or ()):
-        emitter.emit("response.output_text.annotation.added", **at, annotation_index=number, annotation=annotation)
-    emitter.emit(f"response.{kind}.done", **at, **{field: part[field]}, **extra)
-    emitter.emit("response.content_part.done", **at, part=part)
+def _tell_reasoning(output: Output, item: ReasoningItem) -> None:
+    thought = Thought(output, wanted=item["id"])
+    for summary in item["summary"]:
+        thought.begin_summary().append(summary["text"])
+    for part in item.get("content", ()):
+        thought.begin_text().append(part["text"])
+    sealed = item.get("encrypted_content")
+    thought.close(item["status"], lambda text: sealed)
+
+
+def _tell_text_call(output: Output, item: FunctionCall | CustomToolCall) -> None:
+    index = _announce(output, item)
+    number = output.number()
+    if item["type"] == "function_call":
+        output.events.append(
+            {
+                "type": "response.function_call_arguments.delta",
+                "sequence_number": number,
+                "item_id": item["id"],
+                "output_index": index,
+                "delta": item["arguments"],
+            }
+        )
+    else:
+        output.events.append(
+            {
+                "type": "response.custom_tool_call_input.delta",
+                "sequence_number": number,
+                "item_id": item["id"],
+                "output_index": index,
+                "delta": item["input"],
+            }
+        )
+    close_call(output, index, item)
+
+
+def _announce(output: Output, item: CallItem) -> int:
+    _, index = output.place("", item["id"])
+    output.added(index, announce(item))
+    return index

@@ -1,185 +1,315 @@
 """The two items that speak: a message and a reasoning item, from `added` to `done`.
 
 A message holds parts (text, refusal), a reasoning item holds raw text and summaries. One part is open at
-a time; a delta of another kind closes it and opens the next.
+a time; the next one closes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Literal
 
-from isthmus.bridge.assemble.emitter import Emitter
-from isthmus.protocol.json import JsonObject
+from isthmus.bridge.assemble.output import Output
+from isthmus.protocol.events import ContentPlace, SummaryPlace
+from isthmus.protocol.items import (
+    Annotation,
+    ContentPart,
+    Logprob,
+    MessageItem,
+    MessagePart,
+    OutputText,
+    Phase,
+    ReasoningItem,
+    ReasoningText,
+    RefusalPart,
+    Status,
+    SummaryText,
+)
 
-PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
-# kind → (its text field, the stem of its delta and done events)
-_STEMS: Final[dict[PartKind, tuple[str, str]]] = {
-    "output_text": ("text", "response.output_text"),
-    "refusal": ("refusal", "response.refusal"),
-    "reasoning_text": ("text", "response.reasoning_text"),
-    "summary_text": ("text", "response.reasoning_summary_text"),
-}
+class TextPart:
+    """An open part of answer text. `append` is the hottest code of the assembler."""
 
+    __slots__ = ("_annotations", "_at", "_index", "_item_id", "_logprobs", "_output", "_output_index", "_pieces")
 
-class _Part:
-    """One open content part. `append` is the hottest code of the assembler."""
-
-    __slots__ = (
-        "_delta_type",
-        "_emitter",
-        "_item_id",
-        "_kind",
-        "_output_index",
-        "_pieces",
-        "annotations",
-        "index",
-        "logprobs",
-    )
-
-    def __init__(self, kind: PartKind, index: int, item_id: str, output_index: int, emitter: Emitter) -> None:
-        self._kind: PartKind = kind
-        self._emitter = emitter
-        self._item_id = item_id
-        self._output_index = output_index
+    def __init__(self, at: ContentPlace, output: Output) -> None:
+        self._at = at
+        self._item_id = at["item_id"]
+        self._output_index = at["output_index"]
+        self._index = at["content_index"]
+        self._output = output
         self._pieces: list[str] = []
-        self._delta_type = _STEMS[kind][1] + ".delta"
-        self.index = index
-        self.annotations: list[JsonObject] = []
-        self.logprobs: list[JsonObject] = []
-
-    @property
-    def kind(self) -> PartKind:
-        return self._kind
+        self._annotations: list[Annotation] = []
+        self._logprobs: list[Logprob] = []
+        # Lists of its own: those of the part grow while this event waits to be read.
+        empty: OutputText = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        _tell_part(output, "response.content_part.added", at, empty)
 
     @property
     def text(self) -> str:
         return "".join(self._pieces)
 
-    def open(self) -> None:
-        where = {"item_id": self._item_id, "output_index": self._output_index}
-        if self._kind == "summary_text":
-            self._emitter.emit(
-                "response.reasoning_summary_part.added", **where, summary_index=self.index, part=self.shape("")
-            )
-        else:
-            self._emitter.emit("response.content_part.added", **where, content_index=self.index, part=self.shape(""))
-
-    def append(self, text: str, logprobs: list[dict[str, Any]] | None = None) -> None:
+    def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
         self._pieces.append(text)
-        emitter = self._emitter
-        event = {
-            "type": self._delta_type,
-            "sequence_number": emitter.sequence,
-            "item_id": self._item_id,
-            "output_index": self._output_index,
-            "content_index": self.index,
-            "delta": text,
-        }
-        if self._kind == "output_text":
-            event["logprobs"] = logprobs or []
-            if logprobs:
-                self.logprobs.extend(logprobs)
-        elif self._kind == "summary_text":
-            event["summary_index"] = event.pop("content_index")
-        emitter.events.append(event)
-        emitter.sequence += 1
-
-    def annotate(self, annotation: JsonObject) -> None:
-        self._emitter.emit(
-            "response.output_text.annotation.added",
-            item_id=self._item_id,
-            output_index=self._output_index,
-            content_index=self.index,
-            annotation_index=len(self.annotations),
-            annotation=annotation,
+        output = self._output
+        output.events.append(
+            {
+                "type": "response.output_text.delta",
+                "sequence_number": output.sequence,
+                "item_id": self._item_id,
+                "output_index": self._output_index,
+                "content_index": self._index,
+                "delta": text,
+                "logprobs": logprobs or [],
+            }
         )
-        self.annotations.append(annotation)
+        output.sequence += 1
+        if logprobs:
+            self._logprobs += logprobs
 
-    def close(self) -> JsonObject:
-        text = self.text
-        field, stem = _STEMS[self._kind]
-        where: JsonObject = {"item_id": self._item_id, "output_index": self._output_index}
-        where["summary_index" if self._kind == "summary_text" else "content_index"] = self.index
-        done: JsonObject = {**where, field: text}
-        if self._kind == "output_text":
-            done["logprobs"] = self.logprobs
-        self._emitter.emit(stem + ".done", **done)
-        part = self.shape(text)
-        family = "response.reasoning_summary_part" if self._kind == "summary_text" else "response.content_part"
-        self._emitter.emit(family + ".done", **where, part=part)
+    def annotate(self, annotation: Annotation) -> None:
+        self._output.events.append(
+            {
+                "type": "response.output_text.annotation.added",
+                "sequence_number": self._output.number(),
+                **self._at,
+                "annotation_index": len(self._annotations),
+                "annotation": annotation,
+            }
+        )
+        self._annotations.append(annotation)
+
+    def close(self) -> OutputText:
+        part: OutputText = {
+            "type": "output_text",
+            "text": "".join(self._pieces),
+            "annotations": self._annotations,
+            "logprobs": self._logprobs,
+        }
+        self._output.events.append(
+            {
+                "type": "response.output_text.done",
+                "sequence_number": self._output.number(),
+                **self._at,
+                "text": part["text"],
+                "logprobs": part["logprobs"],
+            }
+        )
+        _tell_part(self._output, "response.content_part.done", self._at, part)
         return part
 
-    def shape(self, text: str) -> JsonObject:
-        if self._kind == "output_text":
-            return {
-                "type": "output_text",
-                "text": text,
-                "annotations": list(self.annotations),
-                "logprobs": self.logprobs,
-            }
-        return {"type": self._kind, _STEMS[self._kind][0]: text}
 
+class RefusalWords:
+    """An open part of refusing words."""
 
-class Speech:
-    """An open message or reasoning item."""
+    __slots__ = ("_at", "_output", "_pieces")
 
-    __slots__ = ("_closed", "_emitter", "_summaries", "id", "kind", "output_index", "part")
+    def __init__(self, at: ContentPlace, output: Output) -> None:
+        self._at = at
+        self._output = output
+        self._pieces: list[str] = []
+        _tell_part(output, "response.content_part.added", at, {"type": "refusal", "refusal": ""})
 
-    def __init__(self, kind: Literal["message", "reasoning"], id: str, output_index: int, emitter: Emitter) -> None:
-        self.kind = kind
-        self.id = id
-        self.output_index = output_index
-        self._emitter = emitter
-        self._closed: list[JsonObject] = []
-        self._summaries: list[JsonObject] = []
-        self.part: _Part | None = None
-
-    def open(self) -> None:
-        self._emitter.emit(
-            "response.output_item.added", output_index=self.output_index, item=self._shape("in_progress")
+    def append(self, text: str) -> None:
+        self._pieces.append(text)
+        number = self._output.number()
+        self._output.events.append(
+            {"type": "response.refusal.delta", "sequence_number": number, **self._at, "delta": text}
         )
 
-    def speak(self, kind: PartKind, text: str, logprobs: list[dict[str, Any]] | None = None) -> None:
-        part = self.part
-        if part is None or part.kind != kind:
-            part = self.begin(kind)
-        part.append(text, logprobs)
+    def close(self) -> RefusalPart:
+        part: RefusalPart = {"type": "refusal", "refusal": "".join(self._pieces)}
+        number = self._output.number()
+        self._output.events.append(
+            {"type": "response.refusal.done", "sequence_number": number, **self._at, "refusal": part["refusal"]}
+        )
+        _tell_part(self._output, "response.content_part.done", self._at, part)
+        return part
 
-    def begin(self, kind: PartKind) -> _Part:
-        """Open a part of this kind, closing the one before."""
-        self._end_part()
-        index = len(self._summaries) if kind == "summary_text" else len(self._closed)
-        self.part = _Part(kind, index, self.id, self.output_index, self._emitter)
-        self.part.open()
-        return self.part
 
-    def close(self, status: str, seal: Callable[[str], str | None] | None = None) -> JsonObject:
+class ThoughtText:
+    """An open part of raw reasoning."""
+
+    __slots__ = ("_at", "_output", "_pieces")
+
+    def __init__(self, at: ContentPlace, output: Output) -> None:
+        self._at = at
+        self._output = output
+        self._pieces: list[str] = []
+        _tell_part(output, "response.content_part.added", at, {"type": "reasoning_text", "text": ""})
+
+    def append(self, text: str) -> None:
+        self._pieces.append(text)
+        output = self._output
+        output.events.append(
+            {"type": "response.reasoning_text.delta", "sequence_number": output.sequence, **self._at, "delta": text}
+        )
+        output.sequence += 1
+
+    def close(self) -> ReasoningText:
+        part: ReasoningText = {"type": "reasoning_text", "text": "".join(self._pieces)}
+        number = self._output.number()
+        self._output.events.append(
+            {"type": "response.reasoning_text.done", "sequence_number": number, **self._at, "text": part["text"]}
+        )
+        _tell_part(self._output, "response.content_part.done", self._at, part)
+        return part
+
+
+class ThoughtSummary:
+    """An open part of a summary."""
+
+    __slots__ = ("_at", "_output", "_pieces")
+
+    def __init__(self, at: SummaryPlace, output: Output) -> None:
+        self._at = at
+        self._output = output
+        self._pieces: list[str] = []
+        self._tell("response.reasoning_summary_part.added", {"type": "summary_text", "text": ""})
+
+    def append(self, text: str) -> None:
+        self._pieces.append(text)
+        number = self._output.number()
+        self._output.events.append(
+            {"type": "response.reasoning_summary_text.delta", "sequence_number": number, **self._at, "delta": text}
+        )
+
+    def close(self) -> SummaryText:
+        part: SummaryText = {"type": "summary_text", "text": "".join(self._pieces)}
+        number = self._output.number()
+        self._output.events.append(
+            {
+                "type": "response.reasoning_summary_text.done",
+                "sequence_number": number,
+                **self._at,
+                "text": part["text"],
+            }
+        )
+        self._tell("response.reasoning_summary_part.done", part)
+        return part
+
+    def _tell(
+        self,
+        type: Literal["response.reasoning_summary_part.added", "response.reasoning_summary_part.done"],
+        part: SummaryText,
+    ) -> None:
+        number = self._output.number()
+        self._output.events.append({"type": type, "sequence_number": number, **self._at, "part": part})
+
+
+def _tell_part(
+    output: Output,
+    type: Literal["response.content_part.added", "response.content_part.done"],
+    at: ContentPlace,
+    part: ContentPart,
+) -> None:
+    output.events.append({"type": type, "sequence_number": output.number(), **at, "part": part})
+
+
+class Message:
+    """An open message."""
+
+    __slots__ = ("_content", "_id", "_output", "_output_index", "part", "phase")
+
+    def __init__(self, output: Output, phase: Phase | None = None, *, wanted: str = "") -> None:
+        self._output = output
+        self._id, self._output_index = output.place("msg", wanted)
+        self._content: list[MessagePart] = []
+        self.phase = phase
+        self.part: TextPart | RefusalWords | None = None
+        output.added(self._output_index, self._item("in_progress"))
+
+    @property
+    def text(self) -> str:
+        """The answer text so far; refusals are none."""
+        done = "".join(part["text"] for part in self._content if part["type"] == "output_text")
+        return done + self.part.text if isinstance(self.part, TextPart) else done
+
+    def begin_text(self) -> TextPart:
+        self.part = part = TextPart(self._next(), self._output)
+        return part
+
+    def begin_refusal(self) -> RefusalWords:
+        self.part = part = RefusalWords(self._next(), self._output)
+        return part
+
+    def close(self, status: Status) -> None:
         self._end_part()
-        item = self._shape(status)
-        if seal is not None:
-            sealed = seal("".join(part["text"] for part in (*self._closed, *self._summaries)))
-            if sealed is not None:
-                item["encrypted_content"] = sealed
-        self._emitter.emit("response.output_item.done", output_index=self.output_index, item=item)
-        return item
+        self._output.done(self._output_index, self._item(status))
+
+    def _next(self) -> ContentPlace:
+        self._end_part()
+        return {"item_id": self._id, "output_index": self._output_index, "content_index": len(self._content)}
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
         if part is not None:
-            (self._summaries if part.kind == "summary_text" else self._closed).append(part.close())
+            self._content.append(part.close())
 
-    def _shape(self, status: str) -> JsonObject:
-        if self.kind == "message":
-            return {
-                "type": "message",
-                "id": self.id,
-                "status": status,
-                "role": "assistant",
-                "content": list(self._closed),
-            }
-        item: JsonObject = {"type": "reasoning", "id": self.id, "status": status, "summary": list(self._summaries)}
-        if self._closed:
-            item["content"] = list(self._closed)
+    def _item(self, status: Status) -> MessageItem:
+        item: MessageItem = {
+            "type": "message",
+            "id": self._id,
+            "status": status,
+            "role": "assistant",
+            "content": list(self._content),
+        }
+        if self.phase is not None:
+            item["phase"] = self.phase
+        return item
+
+
+class Thought:
+    """An open reasoning item."""
+
+    __slots__ = ("_content", "_id", "_output", "_output_index", "_summary", "part")
+
+    def __init__(self, output: Output, *, wanted: str = "") -> None:
+        self._output = output
+        self._id, self._output_index = output.place("rs", wanted)
+        self._content: list[ReasoningText] = []
+        self._summary: list[SummaryText] = []
+        self.part: ThoughtText | ThoughtSummary | None = None
+        output.added(self._output_index, self._item("in_progress"))
+
+    def begin_text(self) -> ThoughtText:
+        self._end_part()
+        at: ContentPlace = {
+            "item_id": self._id,
+            "output_index": self._output_index,
+            "content_index": len(self._content),
+        }
+        self.part = part = ThoughtText(at, self._output)
+        return part
+
+    def begin_summary(self) -> ThoughtSummary:
+        self._end_part()
+        at: SummaryPlace = {
+            "item_id": self._id,
+            "output_index": self._output_index,
+            "summary_index": len(self._summary),
+        }
+        self.part = part = ThoughtSummary(at, self._output)
+        return part
+
+    def close(self, status: Status, seal: Callable[[str], str | None]) -> None:
+        """`seal` makes the envelope of what was thought, if it needs one."""
+        self._end_part()
+        item = self._item(status)
+        sealed = seal("\n\n".join(part["text"] for part in (*self._content, *self._summary)))
+        if sealed is not None:
+            item["encrypted_content"] = sealed
+        self._output.done(self._output_index, item)
+
+    def _end_part(self) -> None:
+        part, self.part = self.part, None
+        if isinstance(part, ThoughtText):
+            self._content.append(part.close())
+        elif part is not None:
+            self._summary.append(part.close())
+
+    def _item(self, status: Status) -> ReasoningItem:
+        item: ReasoningItem = {"type": "reasoning", "id": self._id, "status": status, "summary": list(self._summary)}
+        if self._content:
+            item["content"] = list(self._content)
         return item

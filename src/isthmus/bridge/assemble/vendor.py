@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isthmus.bridge.assemble.extras import append_fragments
+from isthmus.bridge.assemble.extras import join_fragments
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import VendorExtra
 from isthmus.bridge.envelope import Sealed
-from isthmus.protocol.json import JsonObject
 
 Seal = Callable[[Sealed], str]
 
 
 class VendorState:
-    __slots__ = ("_calls", "_message", "_provider", "_seal", "_text_too")
+    __slots__ = ("_calls", "_lists", "_provider", "_seal", "_text_too", "_values")
 
     def __init__(self, provider: str, seal: Seal | None, *, text_too: bool) -> None:
         self._provider = provider
         self._seal = seal
         self._text_too = text_too
-        self._message: dict[str, Any] = {}
+        self._lists: dict[str, list[list[Any]]] = {}
+        """What came in lists, delta by delta: joined when it is sealed."""
+        self._values: dict[str, Any] = {}
         self._calls: dict[str, Any] = {}
 
     def take(self, delta: VendorExtra, call_id: str | None) -> None:
@@ -34,21 +35,29 @@ class VendorState:
             if call_id is not None:
                 self._calls[call_id] = delta.value
         elif isinstance(delta.value, list):
-            self._message[delta.key] = append_fragments(self._message.get(delta.key, []), delta.value)
+            self._lists.setdefault(delta.key, []).append(delta.value)
         else:
-            self._message[delta.key] = delta.value
+            self._values[delta.key] = delta.value
 
     def seal_reasoning(self, text: str) -> str | None:
         """The envelope of a reasoning item, if it needs one."""
-        if self._seal is None or not (self._text_too or self._message):
+        if self._seal is None or not (self._text_too or self._lists or self._values):
             return None
-        message, self._message = self._message, {}
-        return self._seal(Sealed(self._provider, text, message))
+        return self._seal(Sealed(self._provider, text, self._collect()))
 
     def flush(self, output: Output) -> None:
         """What no reasoning item took along."""
-        if self._seal is None or not (self._calls or self._message):
+        if self._seal is None or not (self._calls or self._lists or self._values):
             return
-        envelope = self._seal(Sealed(self._provider, "", self._message, self._calls))
-        item: JsonObject = {"type": "reasoning", "summary": []}
-        output.add_whole("rs", {**item, "encrypted_content": envelope}, opened=item)
+        envelope = self._seal(Sealed(self._provider, "", self._collect(), self._calls))
+        id, index = output.place("rs")
+        output.added(index, {"type": "reasoning", "id": id, "status": "in_progress", "summary": []})
+        output.done(
+            index,
+            {"type": "reasoning", "id": id, "status": "completed", "summary": [], "encrypted_content": envelope},
+        )
+
+    def _collect(self) -> dict[str, Any]:
+        state = {**self._values, **{key: join_fragments(deltas) for key, deltas in self._lists.items()}}
+        self._values, self._lists = {}, {}
+        return state

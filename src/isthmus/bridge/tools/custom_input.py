@@ -1,16 +1,15 @@
 """The text that a model meant for a custom tool, taken out of whatever it sent as function arguments.
 
-In: an argument string, whole or as it grows. Out: the tool's input text. The expected shape is
-`{"input": "…"}`; models also send another key, the bare text, JSON inside a JSON string, or a fenced block.
-`CustomInputStream` hands the text on while it arrives, but only once nothing that may still come can
-change what was handed on: the whole reading of the finished call begins with everything it gave out.
-Both read the expected shape with the same decoder, so they cannot disagree.
+In: an argument string, as it grows. Out: the tool's input text. The expected shape is `{"input": "…"}`; models also
+send another key, the bare text, JSON inside a JSON string, or a fenced block. There is one reader: `feed` hands the
+text on while it arrives, but only once nothing that may still come can change what was handed on; `finish` reads the
+whole, and begins with everything that was given out.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,15 +26,15 @@ class CustomInput:
     shape: Shape = "input"
     """`input`: as asked for · `loose`: the same in broken JSON · `cut`: it ends before the string does ·
     `key`: another key · `text`: no JSON at all · `nested`: JSON inside a JSON string · `fenced`: in a fence."""
+    ignored: tuple[str, ...] = ()
+    """Arguments beside the text: a custom tool takes nothing else."""
 
 
 def read_custom_input(arguments: str) -> CustomInput | None:
     """The input text; `None` where the arguments are JSON without any string that could be it."""
-    found = _read(arguments)
-    if found is None:
-        return None
-    unfenced = strip_fence(found.text)
-    return found if unfenced is None else CustomInput(unfenced, "fenced")
+    reader = CustomInputReader()
+    reader.feed(arguments)
+    return reader.finish(arguments)
 
 
 def strip_fence(text: str) -> str | None:
@@ -46,10 +45,10 @@ def strip_fence(text: str) -> str | None:
     return match["body"]
 
 
-class CustomInputStream:
+class CustomInputReader:
     """Feed it the argument fragments as they come; it returns the input text that is certain by then."""
 
-    __slots__ = ("_decoder", "_held", "_pieces", "_prefix", "_state")
+    __slots__ = ("_decoder", "_held", "_prefix", "_state")
 
     def __init__(self, tool: JsonObject | None = None) -> None:
         """`tool` is the client's declaration: a patch that still lacks its first line must not go out."""
@@ -57,27 +56,20 @@ class CustomInputStream:
         self._prefix = PATCH_BEGIN if tool is not None and expects_patch(tool) else ""
         self._state: Literal["undecided", "live", "refused"] = "undecided"
         self._held = ""
-        self._pieces: list[str] = []
-
-    @property
-    def live(self) -> bool:
-        """Whether text was given out, which binds the finished item to be a custom call with that text."""
-        return self._state == "live"
-
-    @property
-    def text(self) -> str:
-        """All text given out so far."""
-        return "".join(self._pieces)
 
     def feed(self, fragment: str) -> str:
-        if self._state == "refused":
-            return ""
         new = self._decoder.feed(fragment)
-        if self._state == "undecided":
-            new = self._decide(new)
-        if new:
-            self._pieces.append(new)
-        return new
+        if self._state == "live":
+            return new
+        return self._decide(new) if self._state == "undecided" else ""
+
+    def finish(self, arguments: str, *, nested: bool = False) -> CustomInput | None:
+        """The whole, once all of `arguments` was fed."""
+        found = self._read(arguments, nested)
+        if found is None or found.shape == "cut":
+            return found
+        unfenced = strip_fence(found.text)
+        return found if unfenced is None else replace(found, text=unfenced, shape="fenced")
 
     def _decide(self, new: str) -> str:
         """Hold the beginning back until it cannot be cleaned away or put behind a prefix any more."""
@@ -100,6 +92,32 @@ class CustomInputStream:
         held, self._held = self._held, ""
         return held
 
+    def _read(self, arguments: str, nested: bool) -> CustomInput | None:
+        value = _decode(arguments)
+        decoder = self._decoder
+        if decoder.opened:
+            text = decoder.finish()
+            if not decoder.closed:
+                return CustomInput(text, "cut")
+            if value is _NOT_JSON:
+                return CustomInput(text + _read_on(_behind_input(arguments)), "nested" if nested else "loose")
+            return CustomInput(text, "nested" if nested else "input", _others(value, "input"))
+        if isinstance(value, dict):
+            key = _choose_key(value)
+            return None if key is None else CustomInput(value[key], "nested" if nested else "key", _others(value, key))
+        if isinstance(value, str):
+            inner = None if nested or not _LIKE_OBJECT.match(value) else _read_nested(value)
+            return inner or CustomInput(value, "nested")
+        if value is not _NOT_JSON or not arguments.strip() or _LIKE_OBJECT.match(arguments):
+            return None
+        return CustomInput(arguments, "text")
+
+
+def _read_nested(arguments: str) -> CustomInput | None:
+    reader = CustomInputReader()
+    reader.feed(arguments)
+    return reader.finish(arguments, nested=True)
+
 
 _MAX_HELD: Final = 1024
 _FENCE: Final = "```"
@@ -110,26 +128,11 @@ _END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
 _LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
 
 
-def _read(arguments: str, nested: bool = False) -> CustomInput | None:
-    value = _decode(arguments)
+def _behind_input(arguments: str) -> str:
+    """What stands behind the input's closing quote, whatever the fragments were in which it came."""
     decoder = _InputDecoder()
-    text = decoder.feed(arguments) + decoder.finish()
-    if decoder.opened:
-        shape: Shape = "nested" if nested else "input" if value is not _NOT_JSON else "loose"
-        if not decoder.closed:
-            return CustomInput(text, "cut")
-        if value is _NOT_JSON:
-            text += _read_on(arguments[decoder.end :])
-        return CustomInput(text, shape)
-    if isinstance(value, dict):
-        chosen = _choose_string(value)
-        return None if chosen is None else CustomInput(chosen, "nested" if nested else "key")
-    if isinstance(value, str):
-        inner = None if nested or not _LIKE_OBJECT.match(value) else _read(value, nested=True)
-        return inner or CustomInput(value, "nested")
-    if value is not _NOT_JSON or not arguments.strip() or _LIKE_OBJECT.match(arguments):
-        return None
-    return CustomInput(arguments, "text")
+    decoder.feed(arguments)
+    return arguments[decoder.end :]
 
 
 def _read_on(rest: str) -> str:
@@ -153,14 +156,16 @@ def _decode(text: str) -> Any:
         return _NOT_JSON
 
 
-def _choose_string(value: JsonObject) -> str | None:
+def _choose_key(value: JsonObject) -> str | None:
     if isinstance(value.get("input"), str):
-        return str(value["input"])
-    if len(value) == 1:
-        only = next(iter(value.values()))
-        return only if isinstance(only, str) else None
-    known = [value[key] for key in _KNOWN_KEYS if isinstance(value.get(key), str)]
-    return known[0] if len(known) == 1 else None
+        return "input"
+    names = list(value) if len(value) == 1 else _KNOWN_KEYS
+    found = [name for name in names if isinstance(value.get(name), str)]
+    return found[0] if len(found) == 1 else None
+
+
+def _others(value: JsonObject, key: str) -> tuple[str, ...]:
+    return tuple(name for name, given in value.items() if name != key and given is not None)
 
 
 _OPENING: Final = '{"input":"'
@@ -176,11 +181,12 @@ _LOST: Final = "\ufffd"
 class _InputDecoder:
     """Decodes the string after `{"input":` piece by piece, cut anywhere, forgiving broken escapes."""
 
-    __slots__ = ("_at", "_tail", "closed", "end", "opened", "refused")
+    __slots__ = ("_at", "_pieces", "_tail", "closed", "end", "opened", "refused")
 
     def __init__(self) -> None:
         self._at = 0
         self._tail = ""
+        self._pieces: list[str] = []
         self.opened = False
         self.closed = False
         self.refused = False
@@ -195,13 +201,16 @@ class _InputDecoder:
             return ""
         data = self._tail + fragment[start:]
         text, end = self._string(data)
-        self.end = len(fragment) - len(data) + end
+        if end >= 0:
+            self.closed = True
+            self.end = len(fragment) - len(data) + end
+        self._pieces.append(text)
         return text
 
     def finish(self) -> str:
-        """What an escape that was cut off by the end stands for: half a pair is lost, the rest is taken as it is."""
-        tail, self._tail = self._tail, ""
-        return _LOST if tail.startswith("\\u") and len(tail) >= 6 else tail if self.opened else ""
+        """All of it. Of an escape that the end cut off, half a pair is lost, and the rest stays as it is."""
+        tail = _LOST if self._tail.startswith("\\u") and len(self._tail) >= 6 else self._tail
+        return "".join(self._pieces) + tail
 
     def _open(self, fragment: str) -> int:
         """Match the opening; returns where the string begins in this fragment."""
@@ -218,6 +227,7 @@ class _InputDecoder:
         return len(fragment)
 
     def _string(self, data: str) -> tuple[str, int]:
+        """The text so far, and where its closing quote ends; a negative end means that there is none yet."""
         out: list[str] = []
         index = 0
         self._tail = ""
@@ -225,16 +235,15 @@ class _InputDecoder:
             special = _SPECIAL.search(data, index)
             if special is None:
                 out.append(data[index:])
-                return "".join(out), len(data)
+                return "".join(out), -1
             at = special.start()
             out.append(data[index:at])
             if data[at] == '"':
-                self.closed = True
                 return "".join(out), at + 1
             decoded, index = _unescape(data, at)
             if index < 0:
                 self._tail = data[at:]
-                return "".join(out), len(data)
+                return "".join(out), -1
             out.append(decoded)
 
 

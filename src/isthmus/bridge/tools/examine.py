@@ -7,9 +7,8 @@ was mended, and the verdict. Reading a client's grammar can take long: a gateway
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from isthmus.bridge.tools.custom_input import read_custom_input
+from isthmus.bridge.tools.custom_input import CustomInput
 from isthmus.bridge.tools.grammar import VerdictState, examine_input
 from isthmus.bridge.tools.repair import repair_input
 from isthmus.protocol.json import JsonObject
@@ -47,15 +46,10 @@ def examine(job: ExamineInput) -> Examined:
     return Examined(text, note, verdict.state, verdict.detail)
 
 
-def examination_of(tool: JsonObject, arguments: str) -> ExamineInput | None:
-    """The examination that a finished call of a custom tool needs; `None`: its tool has no grammar."""
+def examination_of(tool: JsonObject, found: CustomInput) -> ExamineInput | None:
+    """The examination that the input of a custom tool needs; `None`: its tool has no grammar."""
     grammar = tool.get("format")
     if not isinstance(grammar, dict) or grammar.get("type") != "grammar":
         return None
-    found = read_custom_input(arguments)
-    return None if found is None else ExamineInput(declaration(tool), found.text, found.shape != "cut")
-
-
-def declaration(tool: JsonObject) -> dict[str, Any]:
-    """The part of a tool's declaration that examining its input depends on."""
-    return {key: tool[key] for key in ("type", "name", "format") if key in tool}
+    declaration: JsonObject = {key: tool[key] for key in ("type", "name", "format") if key in tool}
+    return ExamineInput(declaration, found.text, found.shape != "cut")

@@ -36,14 +36,8 @@ class GrammarVerdict:
     detail: str = ""
 
 
-def check_grammar(format: Any, text: str) -> str | None:
-    """`None` when the text is fine or cannot be checked; else what is wrong with it."""
-    verdict = examine_input(format, text)
-    return verdict.detail if verdict.state == "differs" else None
-
-
 def examine_input(format: Any, text: str) -> GrammarVerdict:
-    """The same with all shades: also whether there was a check at all."""
+    """Whether the text is in the tool's language, and whether that could be checked at all."""
     if not isinstance(format, dict) or format.get("type") != "grammar":
         return _FREE
     syntax, definition = format.get("syntax"), format.get("definition")

@@ -9,32 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.tools.custom_input import read_custom_input
+from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
+from isthmus.protocol.items import (
+    ApplyPatchCall,
+    CallItem,
+    CustomToolCall,
+    FunctionCall,
+    LocalShellAction,
+    LocalShellCall,
+    ShellCall,
+    Status,
+    ToolSearchCall,
+)
 from isthmus.protocol.json import JsonObject
 
 
 def restore_tool_call(
+    call: ProviderCall, identities: ToolIdentityMap, *, item_id: str, status: Status = "completed"
+) -> RestoredCall:
+    """The output item for `call`, of the type that its tool was declared with."""
+    return restore_call(call, find_identity(call.name, identities), item_id=item_id, status=status)
+
+
+def restore_call(
     call: ProviderCall,
-    identities: ToolIdentityMap,
+    identity: ToolIdentity | None,
     *,
-    item_id: str,
-    status: str = "completed",
+    item_id: str = "",
+    status: Status = "completed",
+    read: CustomInput | None = None,
     examined: Examined | None = None,
 ) -> RestoredCall:
-    """The output item for `call`, of the type that its tool was declared with.
-
-    `examined` is the examination of a custom tool's input, where it was made elsewhere.
-    """
-    identity = find_identity(call.name, identities)
-    draft = _Draft(call, item_id, status, identity, examined)
+    """The same for a call whose tool is known; `read` and `examined` are a custom tool's input, where somebody has
+    read and examined it already."""
+    draft = _Draft(call, item_id, status, identity, read, examined)
     if identity is None:
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
     elif identity.provider_type not in ("function", "custom"):
@@ -47,7 +63,30 @@ def restore_tool_call(
             "call_fallback",
             f"the arguments do not fit a `{identity.requested_type}` call; passed on as a `function_call`",
         )
-    return RestoredCall(_function_call(draft), tuple(draft.diagnostics))
+    arguments = call.arguments if call.arguments.strip() else "{}"
+    item = shape_call("function_call", arguments, call, identity, item_id=item_id, status=status)
+    return RestoredCall(item, tuple(draft.diagnostics))
+
+
+def shape_call(
+    kind: Literal["function_call", "custom_tool_call"],
+    text: str,
+    call: ProviderCall,
+    identity: ToolIdentity | None,
+    *,
+    item_id: str,
+    status: Status,
+) -> FunctionCall | CustomToolCall:
+    """A call under its tool's own name and, as a field of its own, its namespace."""
+    name = call.name if identity is None else identity.requested_name
+    item: FunctionCall | CustomToolCall
+    if kind == "function_call":
+        item = {"type": kind, "id": item_id, "call_id": call.id, "name": name, "arguments": text, "status": status}
+    else:
+        item = {"type": kind, "id": item_id, "call_id": call.id, "name": name, "input": text, "status": status}
+    if identity is not None and identity.namespace is not None and identity.namespace != DEFAULT_NAMESPACE:
+        item["namespace"] = identity.namespace
+    return item
 
 
 def find_identity(name: str, identities: ToolIdentityMap) -> ToolIdentity | None:
@@ -88,8 +127,9 @@ class _Draft:
 
     call: ProviderCall
     item_id: str
-    status: str
+    status: Status
     identity: ToolIdentity | None
+    read: CustomInput | None = None
     examined: Examined | None = None
     diagnostics: list[CompatibilityDiagnostic] = field(default_factory=list)
 
@@ -97,66 +137,70 @@ class _Draft:
         facts = {"call_id": self.call.id, "tool": self.call.name, **metadata}
         self.diagnostics.append(notice(f"bridge.tool.{code}", f"output.{self.item_id}", message, **facts))
 
-    def item(self, kind: str, **fields: Any) -> JsonObject:
-        return {"type": kind, "id": self.item_id, "call_id": self.call.id, **fields, "status": self.status}
+    def leave_out(self, given: JsonObject, *used: str) -> None:
+        """Arguments that the item has no place for."""
+        self.say_ignored(tuple(name for name, value in given.items() if name not in used and value is not None))
 
-    def named_item(self, kind: str, **fields: Any) -> JsonObject:
-        """An item that carries the tool's own name and, as a field of its own, its namespace."""
-        if self.identity is None:
-            return self.item(kind, name=self.call.name, **fields)
-        item = self.item(kind, name=self.identity.requested_name, **fields)
-        if self.identity.namespace not in (None, DEFAULT_NAMESPACE):
-            item["namespace"] = self.identity.namespace
-        return item
+    def say_ignored(self, names: tuple[str, ...]) -> None:
+        if names:
+            shown = ", ".join(f"`{name[:64]}`" for name in names[:_MOST_NAMES])
+            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            self.say("arguments_ignored", f"a call of this tool has no place for {shown}{more}")
 
 
-def _function_call(draft: _Draft) -> JsonObject:
-    arguments = draft.call.arguments
-    return draft.named_item("function_call", arguments=arguments if arguments.strip() else "{}")
+_MOST_NAMES: Final = 8
 
 
-def _restore_custom(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
-    found = read_custom_input(draft.call.arguments)
-    if found is None:
+def _restore_custom(draft: _Draft, identity: ToolIdentity) -> CallItem | None:
+    found = draft.read or read_custom_input(draft.call.arguments)
+    # A text that broke off must not look complete: a client would run half of it.
+    cut = found is not None and found.shape == "cut"
+    if found is None or (cut and draft.status == "completed"):
         return None
-    whole = draft.status == "completed" and found.shape != "cut"
-    verdict = draft.examined or examine(ExamineInput(identity.tool, found.text, whole))
+    verdict = draft.examined or examine(ExamineInput(identity.tool, found.text, not cut))
     notes = [_SHAPE_NOTES[found.shape]] if found.shape in _SHAPE_NOTES else []
     if verdict.note:
         notes.append(verdict.note)
     if notes:
         draft.say("input_repaired", f"the input of `{identity.requested_name}` was repaired: {', '.join(notes)}")
+    draft.say_ignored(found.ignored)
     if verdict.state == "differs" and draft.status == "completed":
         draft.say("grammar_mismatch", f"the input of `{identity.requested_name}` is passed on, but {verdict.detail}")
     elif verdict.state == "unchecked":
         draft.say("grammar_unchecked", f"the input of `{identity.requested_name}` was not checked: {verdict.detail}")
-    return draft.named_item("custom_tool_call", input=verdict.text)
+    return shape_call(
+        "custom_tool_call", verdict.text, draft.call, identity, item_id=draft.item_id, status=draft.status
+    )
 
 
 _SHAPE_NOTES: Final[Mapping[str, str]] = {
     "loose": "read from broken JSON",
-    "cut": "read from JSON that breaks off",
     "nested": "read from JSON inside a JSON string",
     "fenced": "removed a code fence",
 }
 """Shapes that took a repair to read; another key or bare text are only other spellings."""
 
 
-def _restore_shell(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
+def _restore_shell(draft: _Draft, identity: ToolIdentity) -> ShellCall | None:
     given = _read_object(draft.call.arguments)
     commands = given.get("commands", given.get("command"))
     lines = [commands] if isinstance(commands, str) and commands else _strings(given.get("commands"))
     if not lines:
         return None
-    action = {
-        "commands": lines,
-        "timeout_ms": _whole(given.get("timeout_ms")),
-        "max_output_length": _whole(given.get("max_output_length")),
+    timeout, most = _whole(given.get("timeout_ms")), _whole(given.get("max_output_length"))
+    used = ["commands" if "commands" in given else "command"]
+    used += [name for name, value in (("timeout_ms", timeout), ("max_output_length", most)) if value is not None]
+    draft.leave_out(given, *used)
+    return {
+        "type": "shell_call",
+        "id": draft.item_id,
+        "call_id": draft.call.id,
+        "action": {"commands": lines, "timeout_ms": timeout, "max_output_length": most},
+        "status": draft.status,
     }
-    return draft.item("shell_call", action=action)
 
 
-def _restore_local_shell(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
+def _restore_local_shell(draft: _Draft, identity: ToolIdentity) -> LocalShellCall | None:
     given = _read_object(draft.call.arguments)
     wanted = given.get("command", given.get("cmd"))
     command = ["bash", "-lc", wanted] if isinstance(wanted, str) and wanted else _strings(wanted)
@@ -164,41 +208,79 @@ def _restore_local_shell(draft: _Draft, identity: ToolIdentity) -> JsonObject | 
         return None
     env = given.get("env")
     names = env if isinstance(env, dict) else {}
-    action: JsonObject = {
+    action: LocalShellAction = {
         "type": "exec",
         "command": command,
         "env": {key: value for key, value in names.items() if isinstance(value, str)},
     }
-    timeout = _whole(given.get("timeout_ms"))
-    if timeout is not None:
-        action["timeout_ms"] = timeout
-    action.update({key: given[key] for key in ("user", "working_directory") if isinstance(given.get(key), str)})
-    return draft.item("local_shell_call", action=action)
+    if len(action["env"]) < len(names):
+        draft.say_ignored(tuple(f"env.{key}" for key in names if key not in action["env"]))
+    timeout, user, folder = (given.get(name) for name in ("timeout_ms", "user", "working_directory"))
+    if (whole := _whole(timeout)) is not None:
+        action["timeout_ms"] = whole
+    if isinstance(user, str):
+        action["user"] = user
+    if isinstance(folder, str):
+        action["working_directory"] = folder
+    draft.leave_out(given, "command" if "command" in given else "cmd", "env", *action)
+    return {
+        "type": "local_shell_call",
+        "id": draft.item_id,
+        "call_id": draft.call.id,
+        "action": action,
+        "status": draft.status,
+    }
 
 
-def _restore_apply_patch(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
+def _restore_apply_patch(draft: _Draft, identity: ToolIdentity) -> ApplyPatchCall | None:
     given = _read_object(draft.call.arguments)
     inner = given.get("operation")
     operation = inner if isinstance(inner, dict) else given
     kind, path, diff = operation.get("type"), operation.get("path"), operation.get("diff")
     if not isinstance(path, str) or not path:
         return None
+    item: ApplyPatchCall
     match kind:
         case "delete_file":
-            return draft.item("apply_patch_call", operation={"type": kind, "path": path})
+            item = {
+                "type": "apply_patch_call",
+                "id": draft.item_id,
+                "call_id": draft.call.id,
+                "operation": {"type": "delete_file", "path": path},
+                "status": draft.status,
+            }
         case "create_file" | "update_file" if isinstance(diff, str):
-            return draft.item("apply_patch_call", operation={"type": kind, "path": path, "diff": diff})
-    return None
+            item = {
+                "type": "apply_patch_call",
+                "id": draft.item_id,
+                "call_id": draft.call.id,
+                "operation": {"type": kind, "path": path, "diff": diff},
+                "status": draft.status,
+            }
+        case _:
+            return None
+    # The function's schema makes `diff` required: one that deletes has an empty one.
+    draft.leave_out({name: value for name, value in operation.items() if value != ""}, *item["operation"])
+    if operation is inner:
+        draft.leave_out(given, "operation")
+    return item
 
 
-def _restore_tool_search(draft: _Draft, identity: ToolIdentity) -> JsonObject | None:
+def _restore_tool_search(draft: _Draft, identity: ToolIdentity) -> ToolSearchCall | None:
     given = _decode_object(draft.call.arguments)
     if given is None:
         return None
-    return draft.item("tool_search_call", execution="client", arguments=given)
+    return {
+        "type": "tool_search_call",
+        "id": draft.item_id,
+        "call_id": draft.call.id,
+        "execution": "client",
+        "arguments": given,
+        "status": draft.status,
+    }
 
 
-_RESTORERS: Final[Mapping[str, Callable[[_Draft, ToolIdentity], JsonObject | None]]] = {
+_RESTORERS: Final[Mapping[str, Callable[[_Draft, ToolIdentity], CallItem | None]]] = {
     "custom": _restore_custom,
     "shell": _restore_shell,
     "local_shell": _restore_local_shell,

@@ -190,13 +190,13 @@ def opening(turns: Sequence[PastTurn]) -> list[Said]:
 def join_texts(texts: Iterable[str]) -> str:
     """Parts of one message as one text.
 
-    A line break keeps two parts apart where the first does not end with one: clients cut messages into
-    parts at line or block boundaries, and joining `Output:` and `ok` to `Output:ok` changes what is read.
+    A line break keeps two parts apart where nothing else does: clients cut messages into parts at line or block
+    boundaries, and joining `Output:` and `ok` to `Output:ok` changes what is read. `Hello ` and `world` are apart.
     """
     pieces: list[str] = []
     for text in texts:
         if text:
-            if pieces and pieces[-1][-1] != "\n":
+            if pieces and not pieces[-1][-1].isspace() and not text[0].isspace():
                 pieces.append("\n")
             pieces.append(text)
     return "".join(pieces)

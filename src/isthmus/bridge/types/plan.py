@@ -13,6 +13,7 @@ from isthmus.bridge.types.contract import OutputContract
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import Echo
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,13 @@ class Plan:
     """How the dialect must write messages."""
     reply: ReplyRules
     """How the dialect must read the answer."""
+    echo: Echo
+    """What the Response says about the request."""
     instructions: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Fields that every body to this target carries."""
     body: JsonObject = field(default_factory=dict)
     """The exact upstream body."""
-    echo: Mapping[str, Any] = field(default_factory=dict)
-    """What the Response says about the request."""
     stream: bool = False
     repair_budget: int = 0
     taken_call_ids: frozenset[str] = frozenset()

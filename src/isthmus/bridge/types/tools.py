@@ -8,6 +8,7 @@ from typing import Literal
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
+from isthmus.protocol.items import CallItem
 from isthmus.protocol.json import JsonObject
 
 
@@ -131,5 +132,5 @@ class ProviderCall:
 class RestoredCall:
     """A finished output item of the type the client asked for, and what had to be said about it."""
 
-    item: JsonObject
+    item: CallItem
     diagnostics: tuple[CompatibilityDiagnostic, ...] = ()

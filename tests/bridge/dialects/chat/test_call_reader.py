@@ -179,3 +179,12 @@ def test_any_interleaving_of_well_formed_fragments_gives_the_same_calls(
         chunks.append([queues[choice].pop(0)])
         opened = max(opened, choice + 1)
     assert read(*chunks) == [(f"id{i}", name, arguments) for i, (name, arguments) in enumerate(calls)]
+
+
+def test_a_second_name_on_the_same_index_is_a_second_call_never_the_rest_of_the_first() -> None:
+    """The protocol sends names whole; to glue them would merge parallel calls of vendors that send index 0 for all."""
+    out: list[Delta] = []
+    reader = CallReader()
+    for name in ("get_", "weather"):
+        reader.read([{"index": 0, "function": {"name": name, "arguments": ""}}], out)
+    assert [delta.name for delta in out if isinstance(delta, CallOpened)] == ["get_", "weather"]

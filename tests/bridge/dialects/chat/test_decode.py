@@ -19,6 +19,7 @@ from isthmus.bridge.deltas import (
     Failed,
     Finished,
     HostedCall,
+    ItemBegan,
     Markup,
     Reasoning,
     Refusal,
@@ -28,6 +29,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
+from isthmus.bridge.finish import TABLE
 
 PLAIN = ReplyRules()
 TAGS = ReplyRules(think_tags=True)
@@ -196,7 +198,7 @@ def test_a_reply_is_decoded_in_the_order_reasoning_calls_message() -> None:
     assert deltas == [
         Reasoning("t"),
         CallOpened(0, "a", "x"),
-        CallArguments(0, "{}"),
+        CallArguments(0, "{}", whole=True),
         Text("hi"),
         Finished("tool_calls"),
     ]
@@ -337,3 +339,48 @@ def test_logprobs_travel_with_their_text() -> None:
 def test_no_json_can_make_the_decoder_raise(value: Any) -> None:
     decode(json.dumps(value).encode())
     ChatDecoder(PLAIN).reply(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("reason", sorted(TABLE))
+def test_the_order_of_a_whole_reply_is_decided_by_the_one_finish_table(reason: str) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"content": "hi", "tool_calls": [call]}
+    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": reason}]})
+    kinds = [type(delta) for delta in deltas if isinstance(delta, Text | CallOpened)]
+    assert kinds == ([CallOpened, Text] if TABLE[reason].status == "completed" else [Text, CallOpened])
+
+
+THOUGHTS_AND_WORDS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "t1"}]},
+    {"type": "text", "text": "w1"},
+    {"type": "thinking", "thinking": [{"type": "text", "text": "t2"}]},
+    {"type": "text", "text": "w2"},
+]
+
+
+def test_thoughts_and_words_that_take_turns_stay_items_of_their_own() -> None:
+    message = {"content": THOUGHTS_AND_WORDS}
+    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": "stop"}]})
+    assert deltas == [
+        *(Reasoning("t1"), ItemBegan("reasoning"), Reasoning("t2")),
+        *(Text("w1"), ItemBegan("message"), Text("w2")),
+        Finished("stop"),
+    ]
+
+
+def test_parts_that_have_no_place_in_a_response_are_reported_once_for_each_kind() -> None:
+    parts = [{"type": "text", "text": "a"}, *[{"type": "reference", "reference_ids": [n]} for n in range(3)]]
+    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]})
+    [said] = [delta for delta in deltas if isinstance(delta, Markup)]
+    assert (said.code, "`reference`" in said.what) == ("bridge.response.part_ignored", True)
+
+
+def test_annotations_in_a_stream_are_told() -> None:
+    citation = {"type": "url_citation", "url_citation": {"url": "u", "title": "t", "start_index": 0, "end_index": 1}}
+    chunks = [
+        {"choices": [{"delta": {"content": "a"}}]},
+        {"choices": [{"delta": {"annotations": [citation]}, "finish_reason": "stop"}]},
+    ]
+    decoder = ChatDecoder(ReplyRules())
+    deltas = [delta for chunk in chunks for delta in decoder.chunk(json.dumps(chunk).encode())]
+    assert [type(delta) for delta in deltas] == [Text, Annotation, Finished]

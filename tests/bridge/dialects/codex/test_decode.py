@@ -11,10 +11,14 @@ from isthmus.bridge.deltas import (
     Delta,
     Failed,
     Finished,
+    ItemBegan,
+    ItemEnded,
+    PartBegan,
     Reasoning,
     Text,
     Usage,
     Used,
+    VendorExtra,
 )
 from isthmus.bridge.dialects.codex.decode import LegDecoder
 
@@ -48,9 +52,15 @@ RESPONSE: Message = ("rawResponse/completed", {"responseId": "r", "usage": USAGE
 DONE: Message = ("turn/completed", {"turn": {"status": "completed", "error": None}})
 
 
-def _feed(*messages: Message, decoder: LegDecoder | None = None) -> tuple[LegDecoder, list[Delta]]:
+def _bounded(*messages: Message, decoder: LegDecoder | None = None) -> tuple[LegDecoder, list[Delta]]:
     decoder = decoder or LegDecoder(NAMES)
     return decoder, [delta for method, params in messages for delta in decoder.feed(method, params)]
+
+
+def _feed(*messages: Message, decoder: LegDecoder | None = None) -> tuple[LegDecoder, list[Delta]]:
+    """What is said, without the bounds of items."""
+    decoder, deltas = _bounded(*messages, decoder=decoder)
+    return decoder, [delta for delta in deltas if not isinstance(delta, ItemBegan | ItemEnded)]
 
 
 def _used(times: int = 1) -> Used:
@@ -70,8 +80,46 @@ def test_text_that_was_not_streamed_is_not_lost(streamed: str) -> None:
 
 
 def test_two_messages_are_kept_apart() -> None:
-    _, deltas = _feed(_text("One.", "m1"), _message("One.", "m1"), _text("Two.", "m2"), _message("Two.", "m2"))
-    assert "".join(delta.text for delta in deltas if isinstance(delta, Text)) == "One.\n\nTwo."
+    _, deltas = _bounded(_text("One.", "m1"), _message("One.", "m1"), _text("Two.", "m2"), _message("Two.", "m2"))
+    assert deltas == [
+        *(ItemBegan("message", None, "m1"), Text("One."), ItemEnded()),
+        *(ItemBegan("message", None, "m2"), Text("Two."), ItemEnded()),
+    ]
+
+
+def _started(item: str, phase: str | None) -> Message:
+    return "item/started", {"item": {"type": "agentMessage", "id": item, "text": "", "phase": phase}}
+
+
+@pytest.mark.parametrize(
+    ("phase", "shown"),
+    [("commentary", "commentary"), ("final_answer", "final_answer"), ("partial_answer", None), (None, None)],
+)
+def test_a_message_keeps_its_phase(phase: str | None, shown: Any) -> None:
+    _, deltas = _bounded(_started("m1", phase), _text("One."))
+    assert deltas == [ItemBegan("message", shown, "m1"), Text("One.")]
+
+
+def test_a_phase_that_is_known_only_at_the_end_is_said_there() -> None:
+    whole = {"type": "agentMessage", "id": "m1", "text": "One.", "phase": "final_answer"}
+    _, deltas = _bounded(_text("One."), ("item/completed", {"item": whole}))
+    assert deltas == [ItemBegan("message", None, "m1"), Text("One."), ItemEnded(phase="final_answer")]
+
+
+SEALED = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "blob"}
+
+
+@pytest.mark.parametrize("spoke", [False, True], ids=["in-silence", "aloud"])
+def test_encrypted_reasoning_comes_with_the_thought_that_it_belongs_to(spoke: bool) -> None:
+    aloud: list[Message] = [("item/reasoning/textDelta", {"itemId": "r", "delta": "hm"})] if spoke else []
+    _, deltas = _bounded(*aloud, ("rawResponseItem/completed", {"item": SEALED}), _text("One."))
+    assert [delta for delta in deltas if not isinstance(delta, Reasoning)] == [
+        ItemBegan("reasoning", None, "r"),
+        VendorExtra("encrypted_content", [SEALED]),
+        ItemEnded(),
+        ItemBegan("message", None, "m1"),
+        Text("One."),
+    ]
 
 
 def test_reasoning_has_its_kind() -> None:
@@ -81,14 +129,14 @@ def test_reasoning_has_its_kind() -> None:
         ("item/reasoning/summaryPartAdded", {"itemId": "r", "summaryIndex": 1}),
         ("item/reasoning/textDelta", {"itemId": "r", "delta": "raw", "contentIndex": 0}),
     )
-    assert deltas == [Reasoning("a", "summary"), Reasoning("\n\n", "summary"), Reasoning("raw", "text")]
+    assert deltas == [Reasoning("a", "summary"), PartBegan("summary_text"), Reasoning("raw", "text")]
 
 
 def test_arguments_are_verbatim() -> None:
     decoder, deltas = _feed(_raw("c1", '{"city" :  "Paris"}'), RESPONSE, _call("c1", {"city": "Paris"}))
     assert deltas == [
         CallOpened(0, "c1", "get_weather"),
-        CallArguments(0, '{"city" :  "Paris"}'),
+        CallArguments(0, '{"city" :  "Paris"}', whole=True),
         _used(),
         Finished("tool_calls"),
     ]
@@ -135,7 +183,7 @@ def test_a_call_from_code_mode_has_no_raw_item_and_still_pauses() -> None:
     decoder, deltas = _feed(raw, RESPONSE, _call("exec-1", {"city": "Rome"}))
     assert deltas[1:] == [
         CallOpened(0, "exec-1", "get_weather"),
-        CallArguments(0, '{"city":"Rome"}'),
+        CallArguments(0, '{"city":"Rome"}', whole=True),
         Finished("tool_calls"),
     ]
     next_leg, deltas = _feed(_call("exec-2", {"city": "Oslo"}))
@@ -198,7 +246,7 @@ def test_without_marked_responses_each_request_pauses_and_nothing_is_lost() -> N
     assert (first.state, first.calls) == ("paused", ["c1"])
     second, deltas = _feed(_raw("c2", '{"b" :2}'), _call("c2"), decoder=LegDecoder(NAMES, marks_responses=False))
     assert (second.state, second.calls) == ("paused", ["c2"])
-    assert CallArguments(0, '{"b" :2}') in deltas
+    assert CallArguments(0, '{"b" :2}', whole=True) in deltas
     _, deltas = _feed(usage, _text("hi"), usage, DONE, decoder=LegDecoder(NAMES, marks_responses=False))
     assert deltas == [_used(), Text("hi"), _used(2), Finished("stop")]
 
@@ -232,7 +280,7 @@ class TestOlderEvents:
         )
         assert deltas[1:] == [
             CallOpened(0, "call_1", "get_weather"),
-            CallArguments(0, '{"id":1}'),
+            CallArguments(0, '{"id":1}', whole=True),
             Finished("tool_calls"),
         ]
         assert decoder.state == "paused"

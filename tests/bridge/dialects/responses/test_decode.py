@@ -18,6 +18,12 @@ from isthmus.bridge.deltas import (
     Failed,
     Finished,
     HostedCall,
+    HostedOpened,
+    HostedProgress,
+    ItemBegan,
+    ItemEnded,
+    Markup,
+    PartBegan,
     Reasoning,
     Refusal,
     Text,
@@ -77,6 +83,11 @@ def reply(**body: Any) -> list[Delta]:
     return ResponsesDecoder(ReplyRules()).reply(json.dumps(body).encode())
 
 
+def bare(deltas: list[Delta]) -> list[Delta]:
+    """What is said, without the bounds of items."""
+    return [delta for delta in deltas if not isinstance(delta, ItemBegan | ItemEnded)]
+
+
 THOUGHT = {
     "type": "reasoning",
     "id": "rs_1",
@@ -86,7 +97,8 @@ THOUGHT = {
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "vendor-blob"}
 OPENED = CallOpened(0, "call_1", "f")
 CUSTOM_OPENED: list[Delta] = [CallOpened(0, "call_2", "note"), CallArguments(0, '{"input":"')]
-WRAPPED: list[Delta] = [*CUSTOM_OPENED, CallArguments(0, 'say \\"hi\\"\\n'), CallArguments(0, '"}')]
+WRAPPED: list[Delta] = [CUSTOM_OPENED[0], CallArguments(0, '{"input":"say \\"hi\\"\\n"}', whole=True)]
+WHOLE = CallArguments(0, '{"a":1}', whole=True)
 
 STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
     "text deltas": (
@@ -112,7 +124,7 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
     ),
     "two parts, the first one streamed": (
         [ev("output_text.delta", delta="a"), ev("output_item.done", item=message(said("a"), said("b"))), done()],
-        [Text("a"), Text("b"), STOP],
+        [Text("a"), PartBegan("output_text"), Text("b"), STOP],
     ),
     "deltas without indexes or ids": (
         [ev("output_text.delta", None, delta="a"), ev("output_text.delta", None, delta="b"), done(message(said("ab")))],
@@ -148,7 +160,7 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
         [Reasoning("t"), STOP],
     ),
     "reasoning under its older event name": ([ev("reasoning.delta", delta="t"), done()], [Reasoning("t"), STOP]),
-    "parts of a summary are paragraphs": (
+    "parts of a summary are parts": (
         [
             ev("reasoning_summary_text.delta", summary_index=0, delta="s"),
             ev("reasoning_summary_text.delta", summary_index=0, delta="1"),
@@ -156,11 +168,14 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
             ev("output_item.done", item={**THOUGHT, "content": []}),
             done(),
         ],
-        [Reasoning("s", "summary"), Reasoning("1", "summary"), Reasoning("\n\ns2", "summary"), STOP],
+        [
+            *(Reasoning("s", "summary"), Reasoning("1", "summary")),
+            *(PartBegan("summary_text"), Reasoning("s2", "summary"), STOP),
+        ],
     ),
     "reasoning in the end only": (
         [ev("output_item.done", item=THOUGHT), done()],
-        [Reasoning("s1\n\ns2", "summary"), Reasoning("t"), STOP],
+        [Reasoning("s1", "summary"), PartBegan("summary_text"), Reasoning("s2", "summary"), Reasoning("t"), STOP],
     ),
     "sealed reasoning": (
         [ev("output_item.done", item={**SEALED, "status": "completed"}), done()],
@@ -179,12 +194,12 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
     ),
     "function call in the end only": (
         [ev("output_item.done", item=call()), done(call())],
-        [OPENED, CallArguments(0, '{"a":1}'), CALLED],
+        [OPENED, WHOLE, CALLED],
     ),
-    "function call in the final object only": ([done(call())], [OPENED, CallArguments(0, '{"a":1}'), CALLED]),
+    "function call in the final object only": ([done(call())], [OPENED, WHOLE, CALLED]),
     "arguments before their call are made up from its end": (
         [ev("function_call_arguments.delta", delta='{"a"'), ev("output_item.done", item=call()), done()],
-        [OPENED, CallArguments(0, '{"a":1}'), CALLED],
+        [OPENED, WHOLE, CALLED],
     ),
     "arguments that end otherwise than they were told": (
         [
@@ -197,7 +212,7 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
     ),
     "a call without a call id": (
         [ev("output_item.done", item=call(call_id=None)), done()],
-        [CallOpened(0, "fc_1", "f"), CallArguments(0, '{"a":1}'), CALLED],
+        [CallOpened(0, "fc_1", "f"), WHOLE, CALLED],
     ),
     "custom call in deltas": (
         [
@@ -284,8 +299,18 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
             done(),
         ],
         [
-            HostedCall({"type": "web_search_call", "action": {"type": "search", "query": "q"}}),
-            HostedCall({"type": "mcp_list_tools", "server_label": "s", "tools": []}),
+            HostedOpened(0, {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}),
+            HostedProgress(0, "response.web_search_call.searching", {}),
+            HostedCall(
+                {
+                    "type": "web_search_call",
+                    "id": "ws_1",
+                    "status": "completed",
+                    "action": {"type": "search", "query": "q"},
+                },
+                0,
+            ),
+            HostedCall({"type": "mcp_list_tools", "id": "m", "server_label": "s", "tools": []}),
             STOP,
         ],
     ),
@@ -330,7 +355,7 @@ STREAMS: dict[str, tuple[list[Json], list[Delta]]] = {
 
 @pytest.mark.parametrize(("events", "expected"), STREAMS.values(), ids=list(STREAMS))
 def test_events_become_deltas(events: list[Json], expected: list[Delta]) -> None:
-    assert decode(*events) == expected
+    assert bare(decode(*events)) == expected
 
 
 REPLIES: dict[str, tuple[Json, list[Delta]]] = {
@@ -341,12 +366,14 @@ REPLIES: dict[str, tuple[Json, list[Delta]]] = {
             "usage": USAGE,
         },
         [
-            Reasoning("s1\n\ns2", "summary"),
+            Reasoning("s1", "summary"),
+            PartBegan("summary_text"),
+            Reasoning("s2", "summary"),
             Reasoning("t"),
             Text("hi"),
             Annotation(CITATION),
             OPENED,
-            CallArguments(0, '{"a":1}'),
+            WHOLE,
             Used(Usage(12, 7, 19, 4, 3)),
             CALLED,
         ],
@@ -372,7 +399,98 @@ REPLIES: dict[str, tuple[Json, list[Delta]]] = {
 
 @pytest.mark.parametrize(("body", "expected"), REPLIES.values(), ids=list(REPLIES))
 def test_a_whole_reply_becomes_deltas(body: Json, expected: list[Delta]) -> None:
-    assert reply(**body) == expected
+    assert bare(reply(**body)) == expected
+
+
+BEGUN, ENDED = ItemBegan("message", None, "msg_1"), ItemEnded()
+COMMENT = message(said("Looking."), id="m1", phase="commentary")
+ANSWER = message(said("Done.", annotations=[CITATION]), id="m2", phase="final_answer")
+TWO: list[Delta] = [
+    *(ItemBegan("message", "commentary", "m1"), Text("Looking."), ENDED),
+    *(ItemBegan("message", "final_answer", "m2"), Text("Done."), Annotation(CITATION), ENDED),
+    STOP,
+]
+BOUNDS: dict[str, tuple[list[Json], list[Delta]]] = {
+    "two messages, in deltas": (
+        [
+            ev("output_item.added", 0, item={**COMMENT, "content": []}),
+            ev("output_text.delta", 0, delta="Looking."),
+            ev("output_item.done", 0, item=COMMENT),
+            ev("output_item.added", 1, item={**ANSWER, "content": []}),
+            ev("output_text.delta", 1, delta="Done."),
+            ev("output_text.annotation.added", 1, annotation=CITATION),
+            ev("output_item.done", 1, item=ANSWER),
+            done(COMMENT, ANSWER),
+        ],
+        TWO,
+    ),
+    "two messages, in the end only": (
+        [ev("output_item.done", 0, item=COMMENT), ev("output_item.done", 1, item=ANSWER), done()],
+        TWO,
+    ),
+    "two messages, in the final object only": ([done(COMMENT, ANSWER)], TWO),
+    "a phase that is told in the end only": (
+        [ev("output_text.delta", 0, item_id="m1", delta="Looking."), done(COMMENT)],
+        [ItemBegan("message", None, "m1"), Text("Looking."), ItemEnded(phase="commentary"), STOP],
+    ),
+    "parts of one message": (
+        [
+            ev("content_part.added", item_id="msg_1", content_index=0, part=said("")),
+            ev("output_text.delta", content_index=0, delta="a"),
+            ev("content_part.done", content_index=0, part=said("ab", annotations=[CITATION])),
+            ev("content_part.added", content_index=1, part=said("")),
+            ev("output_text.delta", content_index=1, delta="c"),
+            done(message(said("ab", annotations=[CITATION]), said("c"))),
+        ],
+        [
+            *(BEGUN, Text("a"), Text("b"), Annotation(CITATION)),
+            *(PartBegan("output_text"), Text("c"), ENDED, STOP),
+        ],
+    ),
+    "a part that stays empty": (
+        [
+            ev("output_item.added", item=message()),
+            ev("content_part.added", content_index=0, part=said("")),
+            done(message(said(""))),
+        ],
+        [BEGUN, PartBegan("output_text"), ENDED, STOP],
+    ),
+    "words that come back to a message which was left": (
+        [
+            ev("output_text.delta", 0, item_id="msg_1", delta="Hel"),
+            ev("output_item.added", 1, item=call("")),
+            ev("output_item.done", 0, item=message(said("Hello"))),
+            done(message(said("Hello")), call("{}")),
+        ],
+        [BEGUN, Text("Hel"), OPENED, BEGUN, Text("lo"), ENDED, CallArguments(0, "{}", whole=True), CALLED],
+    ),
+    "sealed thoughts, each with its own envelope": (
+        [done({**SEALED, "id": "rs_1"}, call(), {**SEALED, "id": "rs_2", "encrypted_content": "other"})],
+        [
+            *(ItemBegan("reasoning", None, "rs_1"), VendorExtra("encrypted_content", [SEALED]), ENDED),
+            *(OPENED, WHOLE),
+            ItemBegan("reasoning", None, "rs_2"),
+            VendorExtra("encrypted_content", [{**SEALED, "id": "rs_2", "encrypted_content": "other"}]),
+            *(ENDED, CALLED),
+        ],
+    ),
+    "a message that was cut off": (
+        [done(message(said("h"), status="incomplete"), kind="incomplete")],
+        [BEGUN, Text("h"), ItemEnded("incomplete"), Finished("length")],
+    ),
+    "an item that nobody knows": (
+        [done({"type": "hologram", "id": "h"})],
+        [
+            Markup("an output item of type `hologram` has no counterpart here", "bridge.response.part_ignored"),
+            STOP,
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "expected"), BOUNDS.values(), ids=list(BOUNDS))
+def test_items_and_parts_keep_their_bounds(events: list[Json], expected: list[Delta]) -> None:
+    assert decode(*events) == expected
 
 
 def test_what_is_not_json_is_a_failure_that_shows_itself() -> None:

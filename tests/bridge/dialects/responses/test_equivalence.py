@@ -65,19 +65,27 @@ CALL_DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_c
 DELTAS = (
     *CALL_DELTAS,
     "response.output_text.delta",
+    "response.output_text.annotation.added",
     "response.refusal.delta",
     "response.reasoning_text.delta",
     "response.reasoning_summary_text.delta",
 )
+PARTS = (
+    "response.content_part.added",
+    "response.content_part.done",
+    "response.output_text.done",
+    "response.refusal.done",
+    "response.reasoning_text.done",
+)
 MANNERS = {
     "everything": frozenset[str](),
     "items in the end only": frozenset({ADDED, *DELTAS}),
-    "the final object only": frozenset({"response.created", ADDED, DONE, *DELTAS}),
+    "the final object only": frozenset({"response.created", ADDED, DONE, *DELTAS, *PARTS}),
     "no openings": frozenset({ADDED}),
     "no ends": frozenset({DONE}),
     "calls whole": frozenset(CALL_DELTAS),
     "words live, calls in the final object": frozenset({ADDED, DONE, *CALL_DELTAS}),
-    "no parts": frozenset({"response.content_part.added", "response.output_text.done"}),
+    "no parts": frozenset(PARTS),
 }
 """What different vendors leave out of their streams."""
 
@@ -98,6 +106,61 @@ def test_a_whole_reply_equals_its_stream_folded(scene: Json, status: str, cuts: 
     check_stream(folded_events)
     check_stream(live_events)
     assert essence(told) == essence(folded)
+
+
+citations = st.lists(
+    st.sampled_from("abc").map(
+        lambda url: {"type": "url_citation", "url": url, "title": "", "start_index": 0, "end_index": 1}
+    ),
+    max_size=2,
+)
+parts = st.builds(lambda text, cited: {"type": "output_text", "text": text, "annotations": cited}, words, citations)
+messages = st.builds(
+    lambda content, phase: {"type": "message", "role": "assistant", "content": content, **phase},
+    st.lists(parts | st.just({"type": "refusal", "refusal": "No."}), min_size=1, max_size=3),
+    st.sampled_from([{}, {"phase": "commentary"}, {"phase": "final_answer"}]),
+)
+thoughts = st.builds(
+    lambda texts: {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts]},
+    st.lists(words, max_size=2),
+)
+hosted = st.sampled_from(["completed", "failed"]).map(
+    lambda status: {"type": "web_search_call", "status": status, "action": {"type": "search", "query": "q"}}
+)
+functions = st.just({"type": "function_call", "name": "f", "arguments": '{"a":1}'})
+
+
+def numbered(made: list[Json]) -> list[Json]:
+    ids = [{"id": f"it_{n}", **({"call_id": f"call_{n}"} if "name" in item else {})} for n, item in enumerate(made)]
+    return [{"status": "completed", **item, **id} for item, id in zip(made, ids, strict=True)]
+
+
+outputs = st.lists(messages | thoughts | hosted | functions, min_size=1, max_size=5).map(numbered)
+WHOLE_ITEMS = ("everything", "items in the end only", "the final object only", "no parts")
+
+
+@given(outputs, st.lists(st.integers(0, 10_000), max_size=6), st.sampled_from(WHOLE_ITEMS))
+@settings(max_examples=80, deadline=None)
+def test_several_messages_parts_hosted_calls_and_citations_are_the_same_whole_and_streamed(
+    items: list[Json], cuts: list[int], manner: str
+) -> None:
+    folded_events, folded = stream([whole(items, "completed")], plan=PLAN)
+    live_events, told = stream(live(items, "completed", cuts, MANNERS[manner]), plan=PLAN)
+    check_stream(folded_events)
+    check_stream(live_events)
+    assert without_ids(told["output"]) == without_ids(folded["output"])
+    # Thoughts alone get an empty message behind them.
+    assert [as_sent(item) for item in folded["output"][: len(items)]] == [as_sent(item) for item in items]
+
+
+def without_ids(items: list[Json]) -> list[Json]:
+    return [{**item, "id": ""} for item in items]
+
+
+def as_sent(item: Json) -> Json:
+    """An item as both sides spell it: what the vendor may leave out is filled in."""
+    filled = [{"logprobs": [], **part} if part["type"] == "output_text" else part for part in item.get("content", ())]
+    return {**item, "id": "", "content": filled}
 
 
 def essence(response: Json) -> Json:

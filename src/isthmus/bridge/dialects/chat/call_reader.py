@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
+from isthmus.bridge.json_text import is_json
 from isthmus.protocol.json import JsonObject
 
 
@@ -57,6 +58,17 @@ class CallReader:
         for fragment in fragments:
             if isinstance(fragment, dict) and not self._goes_on(fragment, out):
                 self._read_one(fragment, out)
+
+    def read_whole(self, fragments: Any, out: list[Delta]) -> None:
+        """The calls of a whole reply: each is told in one piece."""
+        told: list[Delta] = []
+        self.read(fragments, told)
+        self.end(told)
+        for slot in self._slots:
+            out.append(CallOpened(slot.slot, slot.id, slot.name))
+            if slot.text:
+                out.append(CallArguments(slot.slot, slot.text, whole=True))
+        out.extend(delta for delta in told if isinstance(delta, VendorExtra))
 
     def end(self, out: list[Delta]) -> None:
         """Calls that never got a name are told of all the same: the assembler decides about them."""
@@ -125,7 +137,7 @@ class CallReader:
             earlier = self._by_id.get(id)
             if earlier is not None and (not name or name == earlier.name):
                 return self._resume(earlier, index, id, name, arguments)
-            if arguments and not name and known.name and not _is_whole(known.text):
+            if arguments and not name and known.name and not is_json(known.text):
                 return self._resume(known, index, id, name, arguments)
             return self._new(index, id, name), False
         return self._resume(known, index, id, name, arguments)
@@ -135,13 +147,13 @@ class CallReader:
         if not name or not slot.name:
             return slot, False
         if not id:
-            if name != slot.name or (slot.text and _is_whole(slot.text)):
+            if name != slot.name or (slot.text and is_json(slot.text)):
                 return self._new(index, id, name), False
             return slot, False
         told_anew = (
             bool(arguments.strip())
             and bool(slot.text)
-            and (_is_whole(slot.text) or (len(arguments) > len(slot.text) and arguments.startswith(slot.text)))
+            and (is_json(slot.text) or (len(arguments) > len(slot.text) and arguments.startswith(slot.text)))
         )
         return slot, told_anew
 
@@ -180,13 +192,3 @@ def _arguments(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()
-
-
-def _is_whole(text: str) -> bool:
-    if text.lstrip()[:1] == "{" and text.rstrip()[-1] != "}":
-        return False  # Some vendors make us ask at every fragment: reading the whole text each time would not scale.
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True

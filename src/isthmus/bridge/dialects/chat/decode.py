@@ -20,6 +20,8 @@ from isthmus.bridge.deltas import (
     Failed,
     Finished,
     HostedCall,
+    ItemBegan,
+    Markup,
     Reasoning,
     Refusal,
     Text,
@@ -32,10 +34,12 @@ from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 from isthmus.bridge.dialects.chat.markup import LeakedTools
 from isthmus.bridge.dialects.chat.thinking import ThinkTags
 from isthmus.bridge.dialects.chat.usage import UsageReader, find_usage
+from isthmus.bridge.dialects.citations import read_citation
+from isthmus.bridge.finish import map_provider_finish_reason
+from isthmus.protocol.items import Logprob
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
 
-_ORDERLY: Final = ("stop", "tool_calls", "function_call")
 _decode_json: Final = msgspec.json.Decoder().decode
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -49,6 +53,7 @@ class ChatDecoder:
         "_fields",
         "_finish_reasons",
         "_hosted",
+        "_ignored",
         "_leaked",
         "_live",
         "_scrub",
@@ -69,10 +74,11 @@ class ChatDecoder:
         self._finish_reasons = rules.finish_reasons
         self._usage = UsageReader(rules)
         self._calls = CallReader()
-        self._tags = ThinkTags() if rules.think_tags else None
+        self._tags = ThinkTags(inside=rules.think_opened) if rules.think_tags or rules.think_opened else None
         self._leaked = LeakedTools(rules.leaked_tools, leaks) if rules.leaked_tools and leaks else None
         self._cited: list[Any] | None = [] if rules.citations_tell_search else None
         self._hosted = False
+        self._ignored: set[str] = set()
         self._live = False
         self.done = False
         """Whether the upstream said `[DONE]`."""
@@ -164,16 +170,15 @@ class ChatDecoder:
         if any(isinstance(delta, CallOpened) for delta in texts):  # leaked calls stand where they were said
             out.extend(texts)
             texts = []
-        out.extend(delta for delta in texts if not isinstance(delta, Text))
+        thoughts, spoken = _part_words(texts)
+        out += thoughts
         rest: list[Delta] = []
-        self._rest(message, rest)
-        self._calls.end(rest)
-        spoken: list[Delta] = [delta for delta in texts if isinstance(delta, Text)]
+        self._rest(message, rest, whole=True)
         spoken += [delta for delta in rest if isinstance(delta, Refusal | Annotation)]
         acted = [delta for delta in rest if not isinstance(delta, Refusal | Annotation)]
         # A reply that was cut off was cut in its last call: that call comes last, for an item that is
         # incomplete must be.
-        cut = choice.get("finish_reason") not in _ORDERLY
+        cut = map_provider_finish_reason(self._finish_reason(choice.get("finish_reason"))).status != "completed"
         out += [*spoken, *acted] if cut else [*acted, *spoken]
 
     def _reasoning(self, thought: Any, out: list[Delta]) -> None:
@@ -184,31 +189,32 @@ class ChatDecoder:
 
     def _content(self, content: Any, choice: JsonObject, out: list[Delta]) -> None:
         if isinstance(content, str):
-            logprobs = choice.get("logprobs")
-            if self._tags is None and (self._leaked is None or logprobs):
-                out.append(Text(content, _logprobs(logprobs)) if logprobs else Text(content))
+            given = choice.get("logprobs")
+            logprobs = read_logprobs(given.get("content")) if isinstance(given, dict) else None
+            if self._tags is not None:
+                self._marked(content, logprobs, out)
+            elif self._leaked is None or logprobs:
+                out.append(Text(content, logprobs))
             else:
-                self._marked(content, out)
+                self._leaked.feed(content, out)
         elif isinstance(content, list):
             for part in content:
                 self._part(part, choice, out)
 
-    def _marked(self, content: str, out: list[Delta]) -> None:
+    def _marked(self, content: str, logprobs: list[Logprob] | None, out: list[Delta]) -> None:
         """Text that may hold markup: think tags first, then tool calls in what is left."""
+        assert self._tags is not None
         if self._leaked is None:
-            assert self._tags is not None
-            self._tags.feed(content, out)
+            self._tags.feed(content, out, logprobs)
             return
-        plain: list[Delta] = [Text(content)]
-        if self._tags is not None:
-            plain = []
-            self._tags.feed(content, plain)
+        plain: list[Delta] = []
+        self._tags.feed(content, plain, logprobs)
         self._look_for_calls(plain, out)
 
     def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
         assert self._leaked is not None
         for delta in plain:
-            if isinstance(delta, Text):
+            if isinstance(delta, Text) and not delta.logprobs:
                 self._leaked.feed(delta.text, out)
             else:
                 out.append(delta)
@@ -227,10 +233,21 @@ class ChatDecoder:
                         out.append(Refusal(str(part["refusal"])))
                 case _:
                     spoken = part.get("text")
-                    if isinstance(spoken, str) and spoken:
-                        self._content(spoken, choice, out)
+                    if isinstance(spoken, str):
+                        if spoken:
+                            self._content(spoken, choice, out)
+                    else:
+                        self._ignore(part.get("type"), out)
 
-    def _rest(self, delta: JsonObject, out: list[Delta]) -> None:
+    def _ignore(self, kind: Any, out: list[Delta]) -> None:
+        """A part that a Response has no place for (Mistral's `reference`, pictures): said once for each kind."""
+        name = str(kind)[:64]
+        if name not in self._ignored:
+            self._ignored.add(name)
+            words = f"a part of type `{name}` of the answer has no counterpart here"
+            out.append(Markup(words, "bridge.response.part_ignored"))
+
+    def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
         """The rarer fields of a delta or message."""
         details = delta.get("reasoning_details")
         if details and isinstance(details, list):
@@ -240,12 +257,15 @@ class ChatDecoder:
                     out.append(Reasoning(text))
             out.append(VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
+        legacy = delta.get("function_call")
+        if not calls and isinstance(legacy, dict):
+            calls = [{"index": 0, "function": legacy}]
         if calls:
             self._end_text(out)
-            self._calls.read(calls, out)
-        legacy = delta.get("function_call")
-        if isinstance(legacy, dict):
-            self._calls.read([{"index": 0, "function": legacy}], out)
+            if whole:
+                self._calls.read_whole(calls, out)
+            else:
+                self._calls.read(calls, out)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             out.append(Refusal(refusal))
@@ -260,7 +280,7 @@ class ChatDecoder:
             inner = given.get("url_citation")
             if given.get("type") == "url_citation":
                 source = inner if isinstance(inner, dict) else given
-                out.append(Annotation(_citation(source)))
+                out.append(Annotation(read_citation(source)))
                 if self._cited is not None:
                     self._cited.append(source)
             else:
@@ -288,7 +308,11 @@ class ChatDecoder:
             self._hosted = True
             out.append(HostedCall(_web_search_call(searched)))
         if isinstance(reason, str) and reason:
-            out.append(Finished(self._finish_reasons.get(reason, reason)))
+            out.append(Finished(self._finish_reason(reason)))
+
+    def _finish_reason(self, given: Any) -> str | None:
+        """In the words of the finish table."""
+        return self._finish_reasons.get(given, given) if isinstance(given, str) and given else None
 
     def _flush(self, out: list[Delta]) -> None:
         self._end_text(out)
@@ -305,8 +329,19 @@ class ChatDecoder:
             self._leaked.end(out)
 
 
-def _logprobs(given: Any) -> list[dict[str, Any]] | None:
-    return read_logprobs(given.get("content")) if isinstance(given, dict) else None
+def _part_words(texts: list[Delta]) -> tuple[list[Delta], list[Delta]]:
+    """Thoughts and words of a whole text, apart; where they took turns, each stays an item of its own."""
+    thoughts: list[Delta] = []
+    spoken: list[Delta] = []
+    before: type[Delta] | None = None
+    for delta in texts:
+        mine = spoken if isinstance(delta, Text) else thoughts
+        if isinstance(delta, Text | Reasoning):
+            if before is not None and before is not type(delta) and mine:
+                mine.append(ItemBegan("message" if mine is spoken else "reasoning"))
+            before = type(delta)
+        mine.append(delta)
+    return thoughts, spoken
 
 
 def _joined(value: Any) -> str:
@@ -322,20 +357,6 @@ def _detail_text(detail: Any) -> str:
         return ""
     text = detail.get("text") or detail.get("summary")
     return text if isinstance(text, str) else ""
-
-
-def _citation(source: JsonObject) -> JsonObject:
-    return {
-        "type": "url_citation",
-        "url": str(source.get("url") or ""),
-        "title": str(source.get("title") or ""),
-        "start_index": _position(source.get("start_index")),
-        "end_index": _position(source.get("end_index")),
-    }
-
-
-def _position(value: Any) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def _web_search_call(results: list[Any]) -> JsonObject:

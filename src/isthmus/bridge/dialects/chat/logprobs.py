@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from isthmus.protocol.items import Logprob, TopLogprob
 
-def read_logprobs(entries: Any) -> list[dict[str, Any]] | None:
+
+def read_logprobs(entries: Any) -> list[Logprob] | None:
     """One object for each token, with its alternatives; `None` where there is nothing of the kind."""
     if not isinstance(entries, list):
         return None
@@ -16,7 +18,7 @@ def read_logprobs(entries: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-def _token(entry: dict[str, Any]) -> dict[str, Any]:
+def _token(entry: dict[str, Any]) -> TopLogprob:
     return {
         "token": entry.get("token", ""),
         "bytes": entry.get("bytes") or [],

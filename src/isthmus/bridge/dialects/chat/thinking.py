@@ -1,6 +1,11 @@
 """`<think>…</think>` inside the text → reasoning, for models whose data says so.
 
-Incremental: a tag may be cut anywhere, so the shortest tail that could still become a tag is held back.
+Incremental: a tag may be cut anywhere, so the shortest tail that could still become a tag is held back. Log
+probabilities stay with the tokens of the text; those of tags and of thoughts have no place in a Response.
+
+Some templates (DeepSeek-R1, Qwen3-Thinking) put `<think>` into the prompt, and the model answers from inside it: then
+`inside` is true from the start. Where nobody said so and a lone `</think>` comes, what stood before it was told as
+text already: it stays text, and a notice names the fact that is missing.
 """
 
 from __future__ import annotations
@@ -8,32 +13,52 @@ from __future__ import annotations
 from typing import Final
 
 from isthmus.bridge.deltas import Delta, Markup, Reasoning, Text
+from isthmus.protocol.items import Logprob
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
+_STRAY: Final = (
+    "`</think>` came without `<think>`, so the thoughts before it were told as text; "
+    "if the model's template opens the tag itself, set `think_opened = true` in its `reply` rules"
+)
 
 
 class ThinkTags:
-    __slots__ = ("_after_close", "_held", "_inside", "_told")
+    __slots__ = ("_after_close", "_at", "_held", "_inside", "_stray", "_tokens", "_told")
 
-    def __init__(self) -> None:
-        self._inside = False
+    def __init__(self, *, inside: bool = False) -> None:
+        self._inside = inside
         self._held = ""
         self._after_close = False
         self._told = False
+        self._stray = False
+        self._at = 0
+        """How much of all text has been told or dropped."""
+        self._tokens: list[tuple[int, Logprob]] = []
+        """Log probabilities that wait for their text, each with the place where its token begins."""
 
-    def feed(self, text: str, out: list[Delta]) -> None:
+    def feed(self, text: str, out: list[Delta], logprobs: list[Logprob] | None = None) -> None:
+        if logprobs:
+            self._place(logprobs)
         text = self._held + text
+        if "<" not in text and not self._after_close:  # nearly every token
+            self._held = ""
+            self._put(text, out)
+            return
         self._held = ""
         while text:
             tag = _CLOSE if self._inside else _OPEN
             before, found, after = text.partition(tag)
+            if not self._inside and not self._stray and _CLOSE in before:
+                self._stray = True
+                out.append(Markup(_STRAY))
             if not found:
-                keep = _partial_tail(text, tag)
+                keep = max(_partial_tail(text, tag), 0 if self._stray else _partial_tail(text, _CLOSE))
                 self._held = text[len(text) - keep :] if keep else ""
                 self._put(text[: len(text) - keep], out)
                 return
             self._put(before, out)
+            self._drop(len(tag))
             self._inside = not self._inside
             self._after_close = not self._inside
             if not self._told:
@@ -47,10 +72,28 @@ class ThinkTags:
 
     def _put(self, text: str, out: list[Delta]) -> None:
         if self._after_close and not self._inside:
-            text = text.lstrip("\n")
+            bare = text.lstrip("\n")
+            self._drop(len(text) - len(bare))
+            text = bare
             self._after_close = not text
         if text:
-            out.append(Reasoning(text) if self._inside else Text(text))
+            logprobs = self._drop(len(text))
+            out.append(Reasoning(text) if self._inside else Text(text, logprobs or None))
+
+    def _place(self, logprobs: list[Logprob]) -> None:
+        at = self._at + len(self._held)
+        for entry in logprobs:
+            self._tokens.append((at, entry))
+            at += len(entry["token"])
+
+    def _drop(self, size: int) -> list[Logprob]:
+        """Move on; gives the log probabilities of the tokens that began on the way."""
+        self._at += size
+        if not self._tokens:
+            return []
+        passed = [entry for at, entry in self._tokens if at < self._at]
+        self._tokens = self._tokens[len(passed) :]
+        return passed
 
 
 def _partial_tail(text: str, tag: str) -> int:

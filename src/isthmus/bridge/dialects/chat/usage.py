@@ -28,10 +28,14 @@ class UsageReader:
             return None  # none at all, or zeros that a vendor puts on every chunk (MiniMax)
         output = given_output if given_output is not None else max((total or 0) - (given_input or 0), 0)
         input_ = given_input if given_input is not None else max((total or 0) - output, 0)
+        # xAI and Gemini leave the tokens of thinking out of `completion_tokens`, but not out of the total
+        # (vercel/ai#12425, any-llm#1290, read 2026-11-16); in Responses they are output. And a total is never below
+        # its parts.
+        total = max(total or 0, input_ + output)
         return Usage(
             input_tokens=input_,
-            output_tokens=output,
-            total_tokens=total if total is not None else input_ + output,
+            output_tokens=total - input_,
+            total_tokens=total,
             cached_tokens=_first(usage, self._cached),
             reasoning_tokens=_first(usage, self._reasoning),
             cache_write_tokens=_count(usage.get("cache_creation_input_tokens")) or 0,

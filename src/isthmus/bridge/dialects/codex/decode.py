@@ -5,7 +5,8 @@ In: notifications and `item/tool/call` requests of one turn, in order of arrival
 worth knowing: a turn may hold several model responses. A leg pauses when the current response is complete
 and Codex waits for one of its calls; some binaries ask for parallel calls one after the other, each only
 when the one before is answered, so the raw items and not the requests say which calls there are. Binaries
-before 0.147 do not mark the end of a response; there a leg pauses at each request.
+before 0.147 do not mark the end of a response; there a leg pauses at each request. Messages and thoughts keep their
+bounds and phases; the raw items bring what the notifications leave out (encrypted reasoning).
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from isthmus.bridge.deltas import (
     CallArguments,
     CallOpened,
     Delta,
     Failed,
     Finished,
+    ItemBegan,
+    ItemEnded,
+    PartBegan,
     Reasoning,
     Text,
     Usage,
     Used,
+    VendorExtra,
 )
 from isthmus.bridge.dialects.codex.dynamic_tools import arguments_text
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
 from isthmus.bridge.dialects.codex.older_decode import translate_older
+from isthmus.bridge.json_text import is_json
+from isthmus.protocol.items import Phase
 
 LegState = Literal["open", "paused", "ended"]
 Params = Mapping[str, Any]
@@ -51,12 +56,16 @@ class LegDecoder:
         self._settled: set[str] = set()
         self._early: dict[str, Params] = {}
         self._item: str | None = None
-        self._item_text = ""
-        self._spoke = False
+        """The message or thought that speaks, by its id."""
+        self._kind: Literal["message", "reasoning"] = "message"
+        self._pieces: list[str] = []
+        """What was streamed of the message that speaks."""
+        self._phases: dict[str, Phase] = {}
         self._dirty = False
         self._usage: Usage | None = None
         self._error: Params | None = None
         self._handlers: dict[str, Callable[[Params], list[Delta]]] = {
+            "item/started": self._on_item_started,
             "item/agentMessage/delta": self._on_text,
             "item/reasoning/summaryPartAdded": self._on_summary_part,
             "item/reasoning/summaryTextDelta": self._on_summary,
@@ -85,50 +94,70 @@ class LegDecoder:
                 deltas += handler(fields)
         return deltas
 
+    def _on_item_started(self, params: Params) -> list[Delta]:
+        """Says the phase of a message before its first words."""
+        item = params.get("item") or {}
+        if item.get("phase") in ("commentary", "final_answer"):
+            self._phases[str(item.get("id") or "")] = item["phase"]
+        return []
+
     def _on_text(self, params: Params) -> list[Delta]:
         self._response_runs()
-        deltas = self._begin_message(params.get("itemId"))
-        text = str(params.get("delta") or "")
-        self._item_text += text
-        return [*deltas, *self._say(text)]
+        deltas = self._begin("message", params.get("itemId"))
+        return [*deltas, *self._say(str(params.get("delta") or ""))]
 
     def _on_item_completed(self, params: Params) -> list[Delta]:
         """The whole message again: only what was never streamed is new."""
         item = params.get("item") or {}
         if item.get("type") != "agentMessage":
             return []
-        deltas = self._begin_message(item.get("id"))
-        text = str(item.get("text") or "")
-        rest = text[len(self._item_text) :] if text.startswith(self._item_text) else ""
-        self._item, self._item_text = None, ""
-        return [*deltas, *self._say(rest)]
+        self._on_item_started(params)
+        deltas = self._begin("message", item.get("id"))
+        text, said = str(item.get("text") or ""), "".join(self._pieces)
+        deltas += self._say(text[len(said) :] if text.startswith(said) else "")
+        self._item = None
+        return [*deltas, ItemEnded(phase=self._phases.get(str(item.get("id") or "")))]
 
-    def _begin_message(self, item_id: Any) -> list[Delta]:
-        """One answer may come as several messages; a blank line keeps them apart."""
+    def _begin(self, kind: Literal["message", "reasoning"], item_id: Any) -> list[Delta]:
+        """One answer may come as several messages: each is an item of its own."""
         key = str(item_id or "")
-        if self._item == key:
+        if self._item == key and self._kind == kind:
             return []
-        self._item, self._item_text = key, ""
-        return [Text("\n\n")] if self._spoke else []
+        self._item, self._kind, self._pieces = key, kind, []
+        return [ItemBegan(kind, self._phases.get(key) if kind == "message" else None, key)]
 
     def _say(self, text: str) -> list[Delta]:
         if not text:
             return []
-        self._spoke = self._dirty = True
+        self._dirty = True
+        self._pieces.append(text)
         return [Text(text)]
 
     def _on_summary(self, params: Params) -> list[Delta]:
-        return self._think(str(params.get("delta") or ""), "summary")
+        return self._think(params, "summary")
 
     def _on_summary_part(self, params: Params) -> list[Delta]:
-        return self._think("\n\n", "summary") if params.get("summaryIndex") else []
+        if not params.get("summaryIndex"):
+            return []
+        return [*self._begin("reasoning", params.get("itemId")), PartBegan("summary_text")]
 
     def _on_reasoning(self, params: Params) -> list[Delta]:
-        return self._think(str(params.get("delta") or ""), "text")
+        return self._think(params, "text")
 
-    def _think(self, text: str, kind: Literal["text", "summary"]) -> list[Delta]:
+    def _think(self, params: Params, kind: Literal["text", "summary"]) -> list[Delta]:
         self._response_runs()
-        return [Reasoning(text, kind)] if text else []
+        text = str(params.get("delta") or "")
+        return [*self._begin("reasoning", params.get("itemId")), Reasoning(text, kind)] if text else []
+
+    def _on_raw_reasoning(self, item: Params) -> list[Delta]:
+        """Codex takes encrypted reasoning back when a thread is rebuilt: it travels with the item it belongs to."""
+        self._response_runs()
+        if not item.get("encrypted_content"):
+            return []
+        kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
+        deltas = self._begin("reasoning", item.get("id"))
+        self._item = None
+        return [*deltas, VendorExtra("encrypted_content", [{"summary": [], **kept}]), ItemEnded()]
 
     def _on_raw_item(self, params: Params) -> list[Delta]:
         item = params.get("item") or {}
@@ -139,6 +168,8 @@ class LegDecoder:
             case "function_call_output":
                 # Codex answered by itself (bad arguments, unknown tool): nobody will ask us.
                 self._settled.add(str(item.get("call_id")))
+            case "reasoning":
+                return self._on_raw_reasoning(item)
             case "message" if item.get("role") != "assistant":
                 pass
             case _:
@@ -151,7 +182,7 @@ class LegDecoder:
             return []
         if call_id in self._slots:
             return [CallArguments(self._slots[call_id], text, replace=True)]
-        if not _is_json(text):
+        if not is_json(text):
             return []
         if self._early.pop(call_id, None) is not None:
             self._requested.add(call_id)
@@ -170,9 +201,10 @@ class LegDecoder:
 
     def _open(self, call_id: str, name: str, arguments: str) -> list[Delta]:
         self._dirty = True
+        self._item = None
         slot = self._slots[call_id] = len(self._slots)
         self.calls.append(call_id)
-        return [CallOpened(slot, call_id, self._names.get(name, name)), CallArguments(slot, arguments)]
+        return [CallOpened(slot, call_id, self._names.get(name, name)), CallArguments(slot, arguments, whole=True)]
 
     def _on_response_completed(self, params: Params) -> list[Delta]:
         self._between_responses, self._dirty = True, False
@@ -191,7 +223,7 @@ class LegDecoder:
         if not isinstance(usage, Mapping):
             return []
         now = _read_usage(usage)
-        self._usage = now if self._usage is None else _add(self._usage, now)
+        self._usage = now if self._usage is None else self._usage + now
         return [Used(self._usage)]
 
     def _on_older_usage(self, params: Params) -> list[Delta]:
@@ -240,14 +272,6 @@ class LegDecoder:
         self._between_responses = not self._marks_responses
 
 
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
-
-
 def _read_usage(usage: Params) -> Usage:
     read = {name: int(usage.get(name) or 0) for name in ("inputTokens", "outputTokens", "totalTokens")}
     return Usage(
@@ -258,8 +282,3 @@ def _read_usage(usage: Params) -> Usage:
         reasoning_tokens=int(usage.get("reasoningOutputTokens") or 0),
         cache_write_tokens=int(usage.get("cacheWriteInputTokens") or 0),
     )
-
-
-def _add(before: Usage, now: Usage) -> Usage:
-    fields = [name for name in now.__struct_fields__ if name != "estimated"]
-    return Usage(**{name: getattr(before, name) + getattr(now, name) for name in fields})

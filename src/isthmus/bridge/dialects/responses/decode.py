@@ -2,8 +2,8 @@
 
 Providers differ in what they stream: some send only `output_item.done`, some only the final object, some
 both, and some leave out indexes or ids. Each item is told once, by whichever comes first; what its deltas
-left out is made up from its end. Custom input arrives as plain text and is wrapped the way the tool's
-reader expects it.
+left out is made up from its end. Items and parts keep their bounds. Custom input arrives as plain text and is
+wrapped the way the tool's reader expects it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from isthmus.bridge.deltas import (
     Failed,
     Finished,
     HostedCall,
+    HostedOpened,
+    HostedProgress,
+    ItemBegan,
+    ItemEnded,
+    Markup,
+    PartBegan,
     Reasoning,
     Refusal,
     Text,
@@ -30,7 +36,18 @@ from isthmus.bridge.deltas import (
 from isthmus.bridge.dialects.chat.failures import excerpt, read_error
 from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 from isthmus.bridge.dialects.chat.usage import UsageReader
-from isthmus.bridge.dialects.responses.told import Told, annotations_of, encode_inside, text_of, texts_of
+from isthmus.bridge.dialects.responses.told import (
+    PartKind,
+    Told,
+    ToldPart,
+    WholePart,
+    annotations_of,
+    encode_inside,
+    read_parts,
+    read_phase,
+    text_of,
+)
+from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 
@@ -40,14 +57,26 @@ _CALL_TEXT: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 _TERMINAL: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 )
-_HOSTED: Final = frozenset({"mcp_list_tools", "mcp_approval_request"})
+_HOSTED: Final = frozenset(
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "mcp_approval_request",
+    }
+)
+"""Items that are told from their beginning on. Other calls (`computer_call` …) are passed on when they are whole."""
+_NO_FIELDS: Final = frozenset({"type", "sequence_number", "output_index", "item_id"})
 _NO_SECRETS: Final = Scrubber()
 
 
 class ResponsesDecoder:
     """Decodes one upstream answer: either events one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_by_id", "_by_index", "_items", "_scrubber", "_slots", "_usage", "done")
+    __slots__ = ("_by_id", "_by_index", "_hosted", "_items", "_scrubber", "_slots", "_speaking", "_usage", "done")
 
     def __init__(self, rules: ReplyRules, scrubber: Scrubber = _NO_SECRETS) -> None:
         """`scrubber` is for the words of errors and of MCP servers; what the model says is not looked at."""
@@ -56,7 +85,10 @@ class ResponsesDecoder:
         self._items: list[Told] = []
         self._by_index: dict[int, Told] = {}
         self._by_id: dict[str, Told] = {}
+        self._speaking: Told | None = None
+        """The message or reasoning item that the deltas are in."""
         self._slots = 0
+        self._hosted = 0
         self.done = False
         """Whether nothing more is to come."""
 
@@ -82,6 +114,8 @@ class ResponsesDecoder:
             response = event.get("response")
             self._finish(response if isinstance(response, dict) else {}, kind.removeprefix("response."), out)
             self.done = True
+        elif isinstance(kind, str) and kind in HOSTED_STEPS:
+            self._progress(event, out)
         elif kind is None and event.get("error") is not None:
             self._fail(event, out)
         return out
@@ -109,49 +143,82 @@ class ResponsesDecoder:
     def _speak(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
         if isinstance(text, str) and text:
-            self._find(event, "message").say("text", text)
+            self._part(self._find(event, "message"), "output_text", event.get("content_index"), out).say(text)
             logprobs = event.get("logprobs")
             out.append(Text(text, read_logprobs(logprobs)) if logprobs else Text(text))
 
     def _refuse(self, event: JsonObject, out: list[Delta]) -> None:
-        text = event.get("delta")
-        if isinstance(text, str) and text:
-            self._find(event, "message").say("refusal", text)
-            out.append(Refusal(text))
+        self._say(event, self._find(event, "message"), "refusal", event.get("content_index"), out)
 
     def _think(self, event: JsonObject, out: list[Delta]) -> None:
-        text = event.get("delta")
-        if isinstance(text, str) and text:
-            self._find(event, "reasoning").say("thought", text)
-            out.append(Reasoning(text))
+        self._say(event, self._find(event, "reasoning"), "reasoning_text", event.get("content_index"), out)
 
     def _summarise(self, event: JsonObject, out: list[Delta]) -> None:
+        self._say(event, self._find(event, "reasoning"), "summary_text", event.get("summary_index"), out)
+
+    def _say(self, event: JsonObject, told: Told, kind: PartKind, index: Any, out: list[Delta]) -> None:
         text = event.get("delta")
         if isinstance(text, str) and text:
-            told = self._find(event, "reasoning")
-            part = event.get("summary_index")
-            if told.said("summary") and part != told.part:
-                text = f"\n\n{text}"
-            told.part = part
-            told.say("summary", text)
-            out.append(Reasoning(text, "summary"))
+            self._part(told, kind, index, out).say(text)
+            out.append(_words(kind, text))
 
     def _argue(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
         told = self._find(event, "")
         if told.slot >= 0 and not told.closed and isinstance(text, str) and text:
-            told.say("call", text)
+            if told.custom and not told.said:
+                out.append(CallArguments(told.slot, _BEGIN))
+            told.say(text)
             out.append(CallArguments(told.slot, encode_inside(text) if told.custom else text))
 
     def _annotate(self, event: JsonObject, out: list[Delta]) -> None:
         found = annotations_of([event.get("annotation")])
-        self._find(event, "message").annotated += len(found)
-        out.extend(map(Annotation, found))
+        if found:
+            part = self._part(self._find(event, "message"), "output_text", event.get("content_index"), out)
+            part.cited += len(found)
+            out.extend(map(Annotation, found))
+
+    def _progress(self, event: JsonObject, out: list[Delta]) -> None:
+        told = self._find(event, "")
+        if told.hosted >= 0 and not told.closed:
+            fields = {name: value for name, value in event.items() if name not in _NO_FIELDS}
+            out.append(HostedProgress(told.hosted, event["type"], self._shown(fields, told.kind)))
 
     def _added(self, event: JsonObject, out: list[Delta]) -> None:
         item = event.get("item")
-        if isinstance(item, dict):
-            self._open(self._place(event, item), item, out)
+        if not isinstance(item, dict):
+            return
+        told = self._place(event, item)
+        match item.get("type"):
+            case "message" | "reasoning":
+                self._enter(told, item, out)
+            case "function_call" | "custom_tool_call":
+                self._open(told, item, out)
+            case str() as kind if kind in _HOSTED and told.hosted < 0 and not told.closed:
+                self._speaking = None
+                told.hosted, self._hosted = self._hosted, self._hosted + 1
+                out.append(HostedOpened(told.hosted, self._shown(item)))
+
+    def _part_added(self, event: JsonObject, out: list[Delta]) -> None:
+        found = event.get("part")
+        if isinstance(found, dict):
+            summary = "summary_index" in event
+            kind = _KINDS.get("summary_text" if summary else text_of(found.get("type")))
+            told = self._find(event, "reasoning" if kind in ("reasoning_text", "summary_text") else "message")
+            if kind is not None and not told.closed:
+                self._part(told, kind, event.get("summary_index" if summary else "content_index"), out)
+
+    def _part_done(self, event: JsonObject, out: list[Delta]) -> None:
+        """What its deltas left out is made up while it is open: once the next part begins it is too late."""
+        told = self._find(event, "message")
+        last = told.parts[-1] if told.parts else None
+        if last is None or self._speaking is not told or told.closed:
+            return
+        index = event.get("summary_index" if last.kind == "summary_text" else "content_index")
+        found = event.get("part", {**event, "type": last.kind})
+        for whole in read_parts({"type": told.kind, "content": [found]}):
+            if index == last.index and whole.text.startswith(last.text):
+                self._make_up(last, whole, whole.text[len(last.text) :], out)
 
     def _done(self, event: JsonObject, out: list[Delta]) -> None:
         item = event.get("item")
@@ -191,7 +258,7 @@ class ResponsesDecoder:
         return told
 
     def _new(self, kind: str, index: Any, id: Any) -> Told:
-        told = Told(kind)
+        told = Told(kind, id)
         self._items.append(told)
         if type(index) is int:
             self._by_index[index] = told
@@ -199,47 +266,133 @@ class ResponsesDecoder:
             self._by_id[id] = told
         return told
 
-    def _open(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
-        kind = text_of(item.get("type"))
-        if kind not in _CALL_TEXT or told.slot >= 0:
+    def _enter(self, told: Told, item: JsonObject | None, out: list[Delta]) -> None:
+        """From here on this item speaks; one that was left before its end goes on as another item."""
+        if self._speaking is told or told.closed:
             return
+        if item is not None:
+            told.phase = told.phase or read_phase(item.get("phase"))
+        self._speaking = told
+        for part in told.parts:
+            part.left = True
+        out.append(ItemBegan("reasoning" if told.kind == "reasoning" else "message", told.phase, told.id))
+
+    def _part(self, told: Told, kind: PartKind, index: Any, out: list[Delta]) -> ToldPart:
+        """The part that an event is about: the one that is open, or the next."""
+        self._enter(told, None, out)
+        last = told.parts[-1] if told.parts and not told.parts[-1].left else None
+        if last is not None and last.kind == kind and (index is None or last.index is None or last.index == index):
+            return last
+        return self._next_part(told, kind, index, out)
+
+    def _next_part(self, told: Told, kind: PartKind, index: Any, out: list[Delta]) -> ToldPart:
+        if told.parts and not told.parts[-1].opened:
+            told.parts.pop()  # announced, and nothing said: its words will come with the whole item
+        last = told.parts[-1] if told.parts and not told.parts[-1].left else None
+        part = ToldPart(kind, index)
+        if last is not None and last.kind == kind:
+            part.opened = True
+            out.append(PartBegan(kind))
+        told.parts.append(part)
+        return part
+
+    def _open(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
+        if told.slot >= 0:
+            return
+        self._speaking = None
         told.slot, self._slots = self._slots, self._slots + 1
-        told.custom = kind == "custom_tool_call"
+        told.custom = item.get("type") == "custom_tool_call"
         call_id = text_of(item.get("call_id")) or text_of(item.get("id"))
         out.append(CallOpened(told.slot, call_id or None, text_of(item.get("name"))))
-        if told.custom:
-            out.append(CallArguments(told.slot, '{"input":"'))
 
     def _close(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """The whole item: whatever its deltas did not say is said now."""
         if told.closed:
             return
-        told.closed = True
         match item.get("type"):
             case "function_call" | "custom_tool_call":
                 self._close_call(told, item, out)
-            case "message":
-                _close_message(told, item, out)
-            case "reasoning":
-                _close_reasoning(told, item, out)
-            case str() as kind if kind.endswith("_call") or kind in _HOSTED:
-                hosted = {name: value for name, value in item.items() if name not in ("id", "status")}
-                out.append(HostedCall(self._scrubber.json(hosted) if kind.startswith("mcp_") else hosted))
+            case "message" | "reasoning":
+                self._close_speech(told, item, out)
+            case str() as kind if kind in _HOSTED or kind.endswith("_call"):
+                self._speaking = None
+                out.append(HostedCall(self._shown(item), told.hosted if told.hosted >= 0 else None))
+            case kind:
+                words = f"an output item of type `{text_of(kind)[:64]}` has no counterpart here"
+                out.append(Markup(words, "bridge.response.part_ignored"))
+        told.closed = True
+
+    def _shown(self, item: JsonObject, kind: str = "") -> JsonObject:
+        """What an MCP server says may repeat the credentials that it was sent."""
+        of_mcp = (kind or text_of(item.get("type"))).startswith("mcp_")
+        shown: JsonObject = self._scrubber.json(item) if of_mcp else item
+        return shown
 
     def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         self._open(told, item, out)
         whole = text_of(item.get(_CALL_TEXT[item["type"]]))
-        said = told.said("call")
-        ended = item.get("status") != "incomplete"
-        if whole and not whole.startswith(said):  # told anew: the end is right
-            text = f'{{"input":"{encode_inside(whole)}{_END if ended else ""}' if told.custom else whole
-            out.append(CallArguments(told.slot, text, replace=True))
-            return
+        said = told.said
+        end = _END if told.custom and item.get("status") != "incomplete" else ""
+        if not said or not whole.startswith(said):  # nothing was told yet, or it is told anew: then the end is right
+            text = f"{_BEGIN}{encode_inside(whole)}{end}" if told.custom else whole
+            if text and (whole or not said):
+                out.append(CallArguments(told.slot, text, replace=bool(said), whole=not said))
+                return
         rest = whole[len(said) :]
         if rest:
             out.append(CallArguments(told.slot, encode_inside(rest) if told.custom else rest))
-        if told.custom and ended:
-            out.append(CallArguments(told.slot, _END))
+        if end:
+            out.append(CallArguments(told.slot, end))
+
+    def _close_speech(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
+        if not told.parts:
+            self._enter(told, item, out)
+        self._tell_rest(told, read_parts(item), out)
+        if item.get("encrypted_content"):
+            kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
+            out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
+        if self._speaking is told:
+            self._speaking = None
+            phase = read_phase(item.get("phase"))
+            known_now = phase if phase != told.phase else None
+            out.append(ItemEnded("incomplete" if item.get("status") == "incomplete" else "completed", known_now))
+
+    def _tell_rest(self, told: Told, whole: list[WholePart], out: list[Delta]) -> None:
+        """What the whole parts say beyond what was streamed. What was said otherwise cannot be taken back."""
+        said = {part.kind: told.spoken(part.kind) for part in whole}
+        numbers: dict[PartKind, int] = {}
+        for part in whole:
+            number = numbers.get(part.kind, 0)
+            numbers[part.kind] = number + 1
+            before = said[part.kind]
+            known = told.part(part.kind, number)
+            if before.startswith(part.text):  # some vendors stream the parts of a message as one
+                rest, said[part.kind] = "", before[len(part.text) :]
+                if known is None and before:
+                    continue
+            elif part.text.startswith(before):
+                rest, said[part.kind] = part.text[len(before) :], ""
+            else:
+                return
+            over = self._speaking is not told or not told.parts or known is not told.parts[-1]
+            if known is None or (rest and over):
+                self._enter(told, None, out)
+                known, over = self._next_part(told, part.kind, None, out), False
+            if not over:
+                self._make_up(known, part, rest, out)
+
+    @staticmethod
+    def _make_up(known: ToldPart, whole: WholePart, rest: str, out: list[Delta]) -> None:
+        """What is missing of the part that is open."""
+        if rest:
+            known.say(rest)
+            logprobs = whole.logprobs if rest == whole.text else None
+            out.append(Text(rest, logprobs) if known.kind == "output_text" else _words(known.kind, rest))
+        elif not known.opened:
+            known.opened = True
+            out.append(PartBegan(known.kind))
+        out.extend(map(Annotation, whole.citations[known.cited :]))
+        known.cited = max(known.cited, len(whole.citations))
 
     def _finish(self, response: JsonObject, status: str, out: list[Delta]) -> None:
         """The final object: items that were not told yet, the usage, and how it ended."""
@@ -273,10 +426,18 @@ class ResponsesDecoder:
             if told is not None and told in left and told.kind == kind:
                 left.remove(told)
                 return told
-        return Told(kind)
+        return Told(kind, id)
 
 
+_BEGIN: Final = '{"input":"'
 _END: Final = '"}'
+_KINDS: Final[dict[str, PartKind]] = {
+    "output_text": "output_text",
+    "text": "output_text",
+    "refusal": "refusal",
+    "reasoning_text": "reasoning_text",
+    "summary_text": "summary_text",
+}
 
 _EVENTS: Final = {
     "response.output_text.delta": ResponsesDecoder._speak,
@@ -287,37 +448,29 @@ _EVENTS: Final = {
     "response.function_call_arguments.delta": ResponsesDecoder._argue,
     "response.custom_tool_call_input.delta": ResponsesDecoder._argue,
     "response.output_text.annotation.added": ResponsesDecoder._annotate,
+    "response.content_part.added": ResponsesDecoder._part_added,
+    "response.reasoning_summary_part.added": ResponsesDecoder._part_added,
+    "response.output_text.done": ResponsesDecoder._part_done,
+    "response.refusal.done": ResponsesDecoder._part_done,
+    "response.reasoning_text.done": ResponsesDecoder._part_done,
+    "response.reasoning_summary_text.done": ResponsesDecoder._part_done,
+    "response.content_part.done": ResponsesDecoder._part_done,
     "response.output_item.added": ResponsesDecoder._added,
     "response.output_item.done": ResponsesDecoder._done,
     "error": ResponsesDecoder._fail,
 }
 
 
-def _close_message(told: Told, item: JsonObject, out: list[Delta]) -> None:
-    content = item.get("content")
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    spoken = [part for part in parts if part.get("type") != "refusal"]
-    for part, rest in told.missing("text", spoken, "text"):
-        logprobs = part.get("logprobs")
-        out.append(Text(rest, read_logprobs(logprobs) if logprobs and rest == part["text"] else None))
-    found = annotations_of([given for part in spoken for given in _list(part.get("annotations"))])
-    out.extend(map(Annotation, found[told.annotated :]))
-    refusals = [part for part in parts if part.get("type") == "refusal"]
-    out.extend(Refusal(rest) for _, rest in told.missing("refusal", refusals, "refusal"))
-
-
-def _close_reasoning(told: Told, item: JsonObject, out: list[Delta]) -> None:
-    summary = {"text": "\n\n".join(texts_of(item.get("summary")))}
-    out.extend(Reasoning(rest, "summary") for _, rest in told.missing("summary", [summary], "text"))
-    content = [{"text": text} for text in texts_of(item.get("content"))]
-    out.extend(Reasoning(rest) for _, rest in told.missing("thought", content, "text"))
-    if item.get("encrypted_content"):
-        kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
-        out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _words(kind: PartKind, text: str) -> Delta:
+    match kind:
+        case "refusal":
+            return Refusal(text)
+        case "reasoning_text":
+            return Reasoning(text)
+        case "summary_text":
+            return Reasoning(text, "summary")
+        case _:
+            return Text(text)
 
 
 def _usage_rules(rules: ReplyRules) -> ReplyRules:

@@ -1,53 +1,77 @@
 """Responses events → Chat Completions chunks, and a finished response → a chat reply.
 
-The same events that a Responses client gets are told in the other language: nothing is decided here.
+The same events that a Responses client gets are told in the other language: nothing is decided here. A chat reply has
+one text: several messages stand in it with an empty line between them, and their citations count from its beginning.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from isthmus.protocol.events import Event, ItemEvent, TextDelta
+from isthmus.protocol.items import Annotation, CustomToolCall, FunctionCall, Logprob
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 
+_BETWEEN: Final = "\n\n"
 _LENGTHS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class ChatRenderer:
     """Turns the events of one response into chunks, in order."""
 
-    __slots__ = ("_base", "_calls", "_include_usage", "_legacy", "_started")
+    __slots__ = ("_base", "_calls", "_include_usage", "_legacy", "_length", "_message", "_part", "_part_start")
 
     def __init__(self, *, include_usage: bool = False, legacy_functions: bool = False) -> None:
         self._include_usage = include_usage
         self._legacy = legacy_functions
         self._base: JsonObject = {}
         self._calls: dict[int, int] = {}
-        self._started = False
+        self._length = 0
+        """How long the text is by now."""
+        self._message = -1
+        self._part = -1
+        self._part_start = 0
+        """Where in the text the part begins that speaks."""
 
-    def render(self, event: JsonObject) -> list[JsonObject]:
+    def render(self, event: Event) -> list[JsonObject]:
         """The chunks that one event becomes: mostly one, often none."""
-        match event["type"]:
-            case "response.output_text.delta":
-                delta: JsonObject = {"content": event["delta"]}
-                return [self._chunk(delta, logprobs=event["logprobs"] or None)]
-            case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
-                return [self._more_call(event)]
-            case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
-                return [self._chunk({"reasoning_content": event["delta"]})]
-            case "response.refusal.delta":
-                return [self._chunk({"refusal": event["delta"]})]
-            case "response.created":
-                return self._begin(event["response"])
-            case "response.output_item.added":
-                return self._open_item(event)
-            case "response.completed" | "response.incomplete":
-                return self._finish(event["response"])
-            case "response.failed":
-                return [{"error": _error(event["response"])}]
-            case _:
-                return []
+        if event["type"] == "response.output_text.delta":
+            return self._say(event)
+        if event["type"] == "response.output_text.annotation.added":
+            return [self._chunk({"annotations": [_annotation(event["annotation"], self._part_start)]})]
+        if event["type"] == "response.function_call_arguments.delta":
+            return [self._more_arguments(event["output_index"], event["delta"])]
+        if event["type"] == "response.custom_tool_call_input.delta":
+            index = self._calls[event["output_index"]]
+            return [self._chunk({"tool_calls": [{"index": index, "custom": {"input": event["delta"]}}]})]
+        if event["type"] == "response.reasoning_text.delta" or event["type"] == "response.reasoning_summary_text.delta":
+            return [self._chunk({"reasoning_content": event["delta"]})]
+        if event["type"] == "response.refusal.delta":
+            return [self._chunk({"refusal": event["delta"]})]
+        if event["type"] == "response.output_item.added":
+            return self._open_item(event)
+        if event["type"] == "response.created":
+            return self._begin(event["response"])
+        if event["type"] == "response.completed" or event["type"] == "response.incomplete":
+            return self._finish(event["response"])
+        if event["type"] == "response.failed":
+            return [{"error": _error(event["response"])}]
+        return []
 
-    def _begin(self, response: JsonObject) -> list[JsonObject]:
+    def _say(self, event: TextDelta) -> list[JsonObject]:
+        chunks: list[JsonObject] = []
+        if event["output_index"] != self._message or event["content_index"] != self._part:
+            if self._length and event["output_index"] != self._message:
+                chunks.append(self._chunk({"content": _BETWEEN}))
+                self._length += len(_BETWEEN)
+            self._message, self._part = event["output_index"], event["content_index"]
+            self._part_start = self._length
+        self._length += len(event["delta"])
+        chunks.append(self._chunk({"content": event["delta"]}, logprobs=event["logprobs"] or None))
+        return chunks
+
+    def _begin(self, response: Response) -> list[JsonObject]:
         self._base = {
             "id": chat_id(response["id"]),
             "object": "chat.completion.chunk",
@@ -56,24 +80,22 @@ class ChatRenderer:
         }
         return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
 
-    def _open_item(self, event: JsonObject) -> list[JsonObject]:
+    def _open_item(self, event: ItemEvent) -> list[JsonObject]:
         item = event["item"]
-        if item["type"] not in ("function_call", "custom_tool_call"):
+        if item["type"] != "function_call" and item["type"] != "custom_tool_call":
             return []
         index = self._calls[event["output_index"]] = len(self._calls)
         if self._legacy and item["type"] == "function_call":
             return [self._chunk({"function_call": {"name": item["name"], "arguments": ""}})]
         return [self._chunk({"tool_calls": [{"index": index, **_call(item)}]})]
 
-    def _more_call(self, event: JsonObject) -> JsonObject:
-        index = self._calls[event["output_index"]]
-        if event["type"] == "response.custom_tool_call_input.delta":
-            return self._chunk({"tool_calls": [{"index": index, "custom": {"input": event["delta"]}}]})
+    def _more_arguments(self, output_index: int, text: str) -> JsonObject:
         if self._legacy:
-            return self._chunk({"function_call": {"arguments": event["delta"]}})
-        return self._chunk({"tool_calls": [{"index": index, "function": {"arguments": event["delta"]}}]})
+            return self._chunk({"function_call": {"arguments": text}})
+        index = self._calls[output_index]
+        return self._chunk({"tool_calls": [{"index": index, "function": {"arguments": text}}]})
 
-    def _finish(self, response: JsonObject) -> list[JsonObject]:
+    def _finish(self, response: Response) -> list[JsonObject]:
         last = self._chunk({}, finish_reason=finish_reason(response, self._legacy))
         last["isthmus"] = response.get("isthmus")
         if not self._include_usage:
@@ -90,30 +112,34 @@ class ChatRenderer:
         return chunk
 
 
-def render_chat_completion(response: JsonObject, *, legacy_functions: bool = False) -> JsonObject:
+def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool = False) -> JsonObject:
     """A finished response as one chat reply."""
     message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
-    texts: list[str] = []
+    text: str | None = None
     thoughts: list[str] = []
     calls: list[JsonObject] = []
     annotations: list[JsonObject] = []
-    logprobs: list[JsonObject] = []
+    logprobs: list[Logprob] = []
     for item in response["output"]:
-        match item["type"]:
-            case "message":
-                for part in item["content"]:
-                    if part["type"] == "refusal":
-                        message["refusal"] = (message["refusal"] or "") + part["refusal"]
-                    else:
-                        texts.append(part["text"])
-                        annotations += [_annotation(given) for given in part["annotations"]]
-                        logprobs += part["logprobs"]
-            case "reasoning":
-                thoughts += [part["text"] for part in (*item.get("content", ()), *item["summary"])]
-            case "function_call" | "custom_tool_call":
-                calls.append(_call(item))
-    if texts and not (calls and not any(texts)):
-        message["content"] = "".join(texts)
+        if item["type"] == "message":
+            begun = False
+            for part in item["content"]:
+                if part["type"] == "refusal":
+                    message["refusal"] = (message["refusal"] or "") + part["refusal"]
+                    continue
+                if text and part["text"] and not begun:
+                    text += _BETWEEN
+                begun = begun or bool(part["text"])
+                start = len(text or "")
+                text = (text or "") + part["text"]
+                annotations += [_annotation(given, start) for given in part["annotations"]]
+                logprobs += part["logprobs"]
+        elif item["type"] == "reasoning":
+            thoughts += [thought["text"] for thought in (*item.get("content", ()), *item["summary"])]
+        elif item["type"] == "function_call" or item["type"] == "custom_tool_call":
+            calls.append(_call(item))
+    if text is not None and not (calls and not text):
+        message["content"] = text
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
     if annotations:
@@ -145,16 +171,17 @@ def chat_id(response_id: str) -> str:
     return "chatcmpl-" + response_id.removeprefix("resp_")
 
 
-def finish_reason(response: JsonObject, legacy_functions: bool = False) -> str:
-    if response["status"] == "incomplete":
-        return _LENGTHS.get(response["incomplete_details"]["reason"], "length")
+def finish_reason(response: Response, legacy_functions: bool = False) -> str:
+    cut = response["incomplete_details"]
+    if cut is not None:
+        return _LENGTHS.get(cut["reason"], "length")
     called = any(item["type"] in ("function_call", "custom_tool_call") for item in response["output"])
     if not called:
         return "stop"
     return "function_call" if legacy_functions else "tool_calls"
 
 
-def chat_usage(response: JsonObject) -> JsonObject | None:
+def chat_usage(response: Response) -> JsonObject | None:
     usage = response["usage"]
     if usage is None:
         return None
@@ -167,19 +194,24 @@ def chat_usage(response: JsonObject) -> JsonObject | None:
     }
 
 
-def _call(item: JsonObject) -> JsonObject:
+def _call(item: FunctionCall | CustomToolCall) -> JsonObject:
     if item["type"] == "custom_tool_call":
         return {"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
     function = {"name": item["name"], "arguments": item["arguments"]}
     return {"id": item["call_id"], "type": "function", "function": function}
 
 
-def _annotation(given: JsonObject) -> JsonObject:
+def _annotation(given: Annotation, start: int) -> JsonObject:
+    """A citation as a chat client reads it; `start` is where its part begins in the one text that a chat reply has."""
     if given.get("type") != "url_citation":
         return given
-    return {"type": "url_citation", "url_citation": {name: value for name, value in given.items() if name != "type"}}
+    inner = {name: value for name, value in given.items() if name != "type"}
+    for name in ("start_index", "end_index"):
+        if isinstance(inner.get(name), int):
+            inner[name] += start
+    return {"type": "url_citation", "url_citation": inner}
 
 
-def _error(response: JsonObject) -> JsonObject:
+def _error(response: Response) -> JsonObject:
     error = response.get("error") or {"code": "cancelled", "message": "the response was cancelled"}
     return {"message": error["message"], "type": "server_error", "param": None, "code": error["code"]}

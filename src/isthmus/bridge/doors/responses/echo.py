@@ -14,12 +14,13 @@ from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_tool
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import Echo
 
 
-def echo_request(request: Request, made: CompatibilityPlan) -> JsonObject:
+def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     """Everything that a Response repeats of its request; `made` are the decisions on its fields."""
     body: JsonObject = {**request.body, **_changed(made)}
-    echo: JsonObject = {
+    echo: Echo = {
         "previous_response_id": body.get("previous_response_id"),
         "instructions": body.get("instructions"),
         "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],

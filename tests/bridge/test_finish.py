@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.bridge.assemble.finish import map_provider_finish_reason
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Text
+from isthmus.bridge.finish import map_provider_finish_reason
 from isthmus.testing.fold import fold
 
 ROWS = [
@@ -41,7 +41,7 @@ def test_each_finish_reason_has_its_status(
     reason: str | None, status: str, incomplete: str | None, message: str | None
 ) -> None:
     outcome = map_provider_finish_reason(reason)
-    assert (outcome.status, outcome.incomplete_reason, outcome.error_message) == (status, incomplete, message)
+    assert (outcome.status, outcome.incomplete_reason, outcome.error_message) == (status, incomplete, message or "")
 
 
 @pytest.mark.parametrize(("reason", "status", "incomplete", "message"), ROWS, ids=lambda value: str(value))

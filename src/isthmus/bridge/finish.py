@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from isthmus.protocol.response import IncompleteReason
+
 Status = Literal["completed", "incomplete", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     status: Status
-    incomplete_reason: str | None = None
-    error_code: str | None = None
-    error_message: str | None = None
+    incomplete_reason: IncompleteReason | None = None
+    error_code: str = ""
+    error_message: str = ""
 
 
 _COMPLETED: Final = Outcome("completed")

@@ -1,0 +1,103 @@
+"""Tools that the provider runs itself: told as it tells them, with its own progress, its own status and its own id.
+
+The id matters: the client's `mcp_approval_response` names the request by it, and items that are sent back are known by
+it. An item that is still open when the reply ends has failed: nobody will hear of its result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.deltas import HostedCall, HostedOpened, HostedProgress
+from isthmus.protocol.events import HostedStep, HostedStepType
+from isthmus.protocol.items import HostedItem, HostedStatus
+
+_PREFIXES: Final = {
+    "web_search_call": "ws",
+    "file_search_call": "fs",
+    "code_interpreter_call": "ci",
+    "image_generation_call": "ig",
+    "mcp_call": "mcp",
+    "mcp_list_tools": "mcpl",
+    "mcp_approval_request": "mcpr",
+}
+_UNFINISHED: Final = frozenset({"in_progress", "searching", "interpreting", "generating", "calling"})
+_STEPS: Final[dict[str, tuple[HostedStepType, ...]]] = {
+    "web_search_call": (
+        "response.web_search_call.in_progress",
+        "response.web_search_call.searching",
+        "response.web_search_call.completed",
+    )
+}
+"""What is said of a search that the provider told as one piece: clients show a search by its steps."""
+
+
+@dataclass(slots=True)
+class _Open:
+    id: str
+    index: int
+    item: Any
+    stepped: bool = False
+
+
+class Hosted:
+    __slots__ = ("_open", "_output", "told")
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._open: dict[int, _Open] = {}
+        self.told = False
+        """Whether there was any."""
+
+    def open(self, delta: HostedOpened) -> None:
+        self._open[delta.slot] = self._begin(delta.item)
+
+    def step(self, delta: HostedProgress) -> None:
+        known = self._open.get(delta.slot)
+        if known is not None:
+            known.stepped = True
+            self._tell(known, delta.type, delta.fields)
+
+    def end(self, delta: HostedCall) -> None:
+        """The end of one that was opened, or the whole of one that was not."""
+        known = self._open.pop(delta.slot, None) if delta.slot is not None else None
+        known = known or self._begin(delta.item)
+        given = delta.item.get("status")
+        over = isinstance(given, str) and given not in _UNFINISHED
+        self._finish(known, delta.item, given if over else "completed")
+
+    def close_all(self) -> None:
+        if self._open:
+            for known in self._open.values():
+                self._finish(known, known.item, "failed")
+            self._open = {}
+
+    def _begin(self, item: Any) -> _Open:
+        self.told = True
+        wanted = item.get("id")
+        id, index = self._output.place(_PREFIXES.get(item["type"], "item"), wanted if isinstance(wanted, str) else "")
+        self._output.added(index, _shape(item, id, "in_progress"))
+        return _Open(id, index, item)
+
+    def _finish(self, known: _Open, item: Any, status: HostedStatus) -> None:
+        steps = _STEPS.get(item["type"], ()) if not known.stepped else ()
+        for step in steps if status == "completed" else steps[:-1]:
+            self._tell(known, step, {})
+        self._output.done(known.index, _shape(item, known.id, status))
+
+    def _tell(self, known: _Open, type: HostedStepType, fields: dict[str, Any]) -> None:
+        step: HostedStep = {
+            "type": type,
+            "sequence_number": self._output.number(),
+            "item_id": known.id,
+            "output_index": known.index,
+        }
+        told: Any = {**step, **fields}
+        self._output.events.append(told)
+
+
+def _shape(item: Any, id: str, status: HostedStatus) -> HostedItem:
+    shaped: Any = {**item, "id": id, "status": status}
+    return shaped  # type: ignore[no-any-return]  # the vendor's own fields

@@ -1,0 +1,99 @@
+"""The Response object as it travels: what it says about itself, and what it repeats of its request.
+
+Required-nullable fields are always there (`null` if nothing); optional ones are left out, never `null`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from isthmus.protocol.items import OutputItem
+from isthmus.protocol.json import JsonObject
+
+ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+IncompleteReason = Literal["max_output_tokens", "content_filter"]
+
+
+class InputTokensDetails(TypedDict):
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class OutputTokensDetails(TypedDict):
+    reasoning_tokens: int
+
+
+class ResponseUsage(TypedDict):
+    input_tokens: int
+    input_tokens_details: InputTokensDetails
+    output_tokens: int
+    output_tokens_details: OutputTokensDetails
+    total_tokens: int
+    estimated: NotRequired[Literal[True]]
+    """Ours: said only where the provider gave no figures."""
+
+
+class ResponseFailure(TypedDict):
+    code: str
+    message: str
+
+
+class IncompleteDetails(TypedDict):
+    reason: IncompleteReason
+
+
+class Echo(TypedDict):
+    """What a Response repeats of its request, with the values that took effect."""
+
+    previous_response_id: str | None
+    instructions: str | None
+    tools: list[JsonObject]
+    tool_choice: str | JsonObject
+    parallel_tool_calls: bool
+    max_tool_calls: int | None
+    max_output_tokens: int | None
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    top_logprobs: int
+    truncation: Literal["auto", "disabled"]
+    text: JsonObject
+    reasoning: JsonObject | None
+    store: bool
+    background: bool
+    service_tier: str
+    metadata: dict[str, str]
+    safety_identifier: str | None
+    prompt_cache_key: str | None
+    user: NotRequired[str | None]
+
+
+class Extension(TypedDict):
+    """Ours: who answered, and what was changed on the way."""
+
+    provider: str
+    model: str
+    alias: NotRequired[str]
+    diagnostics: list[JsonObject]
+
+
+class Response(Echo):
+    id: str
+    object: Literal["response"]
+    created_at: int
+    completed_at: int | None
+    status: ResponseStatus
+    error: ResponseFailure | None
+    incomplete_details: IncompleteDetails | None
+    model: str
+    output: list[OutputItem]
+    usage: ResponseUsage | None
+
+
+class FinishedResponse(Response):
+    """One that has ended, however it did."""
+
+    output_text: str
+    """All answer text, as SDKs compute it."""
+    isthmus: Extension
