@@ -1,0 +1,62 @@
+"""The house keeps its own rules: the tests of the core stand where its files stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CORE = ("bridge", "protocol")
+
+# Files that have no test file of their own yet: they are tested through their neighbours. The list only gets shorter.
+TESTED_ELSEWHERE = frozenset(
+    [
+        "bridge/assemble/frame",
+        "bridge/assemble/output",
+        "bridge/assemble/retell",
+        "bridge/assemble/speech",
+        "bridge/assemble/vendor",
+        "bridge/capabilities",
+        "bridge/compat/rules",
+        "bridge/deltas",
+        "bridge/diagnostics",
+        "bridge/host",
+        "bridge/dialects/chat/logprobs",
+        "bridge/dialects/chat/markup_families",
+        "bridge/dialects/chat/write",
+        "bridge/dialects/citations",
+        "bridge/dialects/codex/older_decode",
+        "bridge/dialects/items",
+        "bridge/dialects/responses/told",
+        "bridge/doors/chat/read",
+        "bridge/doors/chat/read_messages",
+        "bridge/doors/chat/read_tools",
+        "bridge/history/outputs",
+        "bridge/history/pairing",
+        "bridge/history/past_calls",
+        "bridge/history/thoughts",
+        "bridge/tools/builtin",
+        "bridge/tools/examine",
+        "bridge/tools/hosted",
+        "bridge/tools/regular",
+        "bridge/tools/repair",
+        "bridge/types/client",
+        "bridge/types/contract",
+        "bridge/types/lesson",
+        "bridge/types/plan",
+        "bridge/types/tools",
+        "protocol/chat",
+        "protocol/items",
+        "protocol/json",
+        "protocol/response",
+        "protocol/responses",
+    ]
+)
+
+
+def test_every_file_of_the_core_has_its_tests_in_the_same_place() -> None:
+    source = ROOT / "src" / "isthmus"
+    files = [source / "errors.py", *(path for room in CORE for path in (source / room).rglob("*.py"))]
+    names = [path.relative_to(source).with_suffix("") for path in files if path.name != "__init__.py"]
+    alone = {str(name) for name in names if not (ROOT / "tests" / name.parent / f"test_{name.name}.py").exists()}
+    assert alone - TESTED_ELSEWHERE == set(), "give these files tests of their own, in the same place below `tests/`"
+    assert TESTED_ELSEWHERE - alone == set(), "these have tests of their own now: take them off the list"
