@@ -55,6 +55,8 @@ class Fitter:
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
         """For a tool's result: what it carries itself, and the media that must follow in a user message."""
+        if len(parts) == 1 and type(parts[0]) is Words:
+            return [parts[0]], []
         fitted = self.fit(parts)
         if self._rules.tool_media or all(isinstance(part, Words) for part in fitted):
             return fitted, []

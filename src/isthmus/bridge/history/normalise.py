@@ -104,6 +104,7 @@ class _Walk:
             self._begin(index)
             thought, extras = read_thought(item, self._where(index), self._envelope_key, self._provider, self.decisions)
             self._steps.append(thought)
+            self._thoughts.append(thought)
             if extras:
                 self._call_extras.update(extras)
         elif kind in _COMPACTIONS:
@@ -120,16 +121,22 @@ class _Walk:
     def close(self) -> None:
         """End the open assistant turn; what was held back comes after it."""
         if self._steps:
-            calls = {index: self._past_call(index) for index in self._calls}
-            steps = tuple([calls[step] if isinstance(step, int) else step for step in self._steps])
+            calls = tuple([self._past_call(index) for index in self._calls])
             results = tuple([self._result(index) for index in self._calls])
-            self.turns.append(Acted(self._where(self._first), steps, results))
+            steps: tuple[Step, ...] = calls
+            if len(self._steps) != len(calls):
+                made = iter(calls)
+                steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
+            thoughts, texts = tuple(self._thoughts), tuple(self._texts)
+            self.turns.append(Acted(self._where(self._first), steps, thoughts, texts, calls, results))
         self.turns.extend(self._held)
         self._open_turn()
 
     def _open_turn(self) -> None:
         self._first = -1
         self._steps: list[Step | int] = []
+        self._thoughts: list[Thought] = []
+        self._texts: list[str] = []
         self._calls: list[int] = []
         self._call_extras: dict[str, Any] = {}
         self._held: list[Said | Kept] = []
@@ -157,6 +164,7 @@ class _Walk:
                 self._begin(index)
                 phase = item.get("phase")
                 self._steps.append(Spoken(where, text, words, phase if isinstance(phase, str) else ""))
+                self._texts.append(text)
                 if phase and not self.phased:
                     self.phased = f"{where}.phase"
             return
@@ -214,6 +222,7 @@ class _Walk:
         if note.role == "assistant":
             self._begin(index)
             self._steps.append(Spoken(where, note.text))
+            self._texts.append(note.text)
         elif note.role == "user":
             self._say(Said("user", (Words(note.text), *((note.image,) if note.image else ())), where))
 
@@ -236,15 +245,17 @@ class _Walk:
             self._decide(said.path, "degraded", reason, "bridge.history.repaired")
             self._held.append(said)
             return
-        if isinstance(said, Said) and said.role != "user" and self._steps and self._only_thinks():
+        if (
+            isinstance(said, Said)
+            and said.role != "user"
+            and self._thoughts
+            and len(self._thoughts) == len(self._steps)
+        ):
             # A thought belongs to what the model did next, not to an instruction that slipped in between.
             self.turns.append(said)
             return
         self.close()
         self.turns.append(said)
-
-    def _only_thinks(self) -> bool:
-        return all(isinstance(step, Thought) for step in self._steps)
 
     def _past_call(self, index: int) -> PastCall:
         item = self._items[index]

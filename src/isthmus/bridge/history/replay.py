@@ -25,8 +25,8 @@ def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
     """Whether any real reasoning of this history will go back to the model."""
     if rules.replay == "never":
         return False
-    finished = (turn for turn in turns if isinstance(turn, Acted) and not is_unfinished(turn))
-    wanted = (turn for turn in finished if wants_reasoning(turn, rules))
+    thinking = (turn for turn in turns if type(turn) is Acted and turn.thoughts)
+    wanted = (turn for turn in thinking if wants_reasoning(turn, rules) and not is_unfinished(turn))
     return any(_has_reasoning(thought, rules) for turn in wanted for thought in turn.thoughts)
 
 
@@ -37,7 +37,7 @@ def wants_reasoning(turn: Acted, rules: MessageRules) -> bool:
 
 def is_unfinished(turn: Acted) -> bool:
     """Whether the turn broke off while thinking: it said and did nothing that could carry its reasoning."""
-    return not turn.results and not any(turn.texts) and not any(isinstance(step, Kept) for step in turn.steps)
+    return not turn.results and not turn.texts and not any(isinstance(step, Kept) for step in turn.steps)
 
 
 def leave_out_unfinished(turn: Acted, rules: MessageRules, decisions: list[CompatibilityDecision]) -> None:

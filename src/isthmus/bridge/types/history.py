@@ -140,24 +140,16 @@ Step = Thought | Spoken | Kept | PastCall
 
 
 class Acted(_Fact, frozen=True):
-    """One assistant turn: its steps in their order. `results[i]` answers `calls[i]`."""
+    """One assistant turn: its steps in their order, and the same sorted by kind for dialects that fold them."""
 
     path: str
     steps: tuple[Step, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    texts: tuple[str, ...] = ()
+    """One entry per message or note."""
+    calls: tuple[PastCall, ...] = ()
     results: tuple[PastResult, ...] = ()
-
-    @property
-    def thoughts(self) -> tuple[Thought, ...]:
-        return tuple([step for step in self.steps if isinstance(step, Thought)])
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """One entry per message or note."""
-        return tuple([step.text for step in self.steps if isinstance(step, Spoken)])
-
-    @property
-    def calls(self) -> tuple[PastCall, ...]:
-        return tuple([step for step in self.steps if isinstance(step, PastCall)])
+    """`results[i]` answers `calls[i]`."""
 
 
 PastTurn = Said | Acted | Kept

@@ -14,6 +14,8 @@ from isthmus.protocol.json import JsonObject
 
 def write_content(parts: Sequence[Fitted]) -> str | list[JsonObject]:
     """A string if all of it is text, else a list of parts in their order."""
+    if len(parts) == 1 and type(parts[0]) is Words:
+        return parts[0].text
     texts = [part.text for part in parts if isinstance(part, Words)]
     return join_texts(texts) if len(texts) == len(parts) else write_parts(parts)
 

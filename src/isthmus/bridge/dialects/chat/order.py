@@ -40,10 +40,11 @@ class MessageOrder:
 
     def add(self, message: JsonObject, path: str = "") -> None:
         """`path`: where the message comes from, for what has to be said about it."""
-        last = self.messages[-1] if self.messages else None
-        if last is None:
+        if not self.messages or not (self._bridges or self._merges):
             self.messages.append(message)
-        elif self._bridges and message["role"] == "user" and last["role"] == "tool":
+            return
+        last = self.messages[-1]
+        if self._bridges and message["role"] == "user" and last["role"] == "tool":
             self.messages += [{"role": "assistant", "content": BRIDGE}, message]
             reason = f"the provider takes no user message straight after a tool's result; `{BRIDGE}` was put between"
             self._decisions.append(

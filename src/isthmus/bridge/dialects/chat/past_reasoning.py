@@ -7,7 +7,7 @@ gets none, and that is no loss: such models expect to think afresh.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.replay import DETAILS, EMPTY, UNWANTED, leave_out, tell_summarised, wants_reasoning
@@ -23,10 +23,15 @@ class Replay(NamedTuple):
     chunk: JsonObject | None = None
 
 
+_NOTHING: Final = Replay({})
+
+
 def replay_reasoning(
     turn: Acted, rules: MessageRules, *, thinking: bool, decisions: list[CompatibilityDecision]
 ) -> Replay:
     thoughts = turn.thoughts
+    if not thoughts and (not turn.calls or not thinking or rules.replay_placeholder is None):
+        return _NOTHING
     fields = _message_extras(thoughts, rules.replay_extras)
     if not wants_reasoning(turn, rules):
         leave_out(thoughts, UNWANTED, decisions)

@@ -49,19 +49,21 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     return echo
 
 
-_SETTINGS: Final = (
-    "parallel_tool_calls",
-    "max_tool_calls",
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "top_logprobs",
-    "truncation",
-    "store",
-    "background",
-    "service_tier",
+_SETTINGS: Final = frozenset(
+    {
+        "parallel_tool_calls",
+        "max_tool_calls",
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "top_logprobs",
+        "truncation",
+        "store",
+        "background",
+        "service_tier",
+    }
 )
 
 
@@ -70,7 +72,7 @@ def _changed(made: CompatibilityPlan) -> JsonObject:
     return {
         decision.path: decision.effective_value if decision.action == "degraded" else None
         for decision in made.decisions
-        if decision.action in ("degraded", "ignored") and decision.path in _SETTINGS
+        if decision.action != "supported" and decision.path in _SETTINGS
     }
 
 
