@@ -201,8 +201,7 @@ class _InputDecoder:
             return ""
         data = self._tail + fragment[start:]
         text, end = self._string(data)
-        if self.closed:
-            self.end = len(fragment) - len(data) + end
+        self.end = len(fragment) - len(data) + end
         self._pieces.append(text)
         return text
 
