@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 
 import pytest
@@ -130,20 +129,3 @@ def test_a_large_event_in_many_reads_is_put_together_once() -> None:
     [event] = parser.feed(b"\n\n")
     assert event.data == piece * 512
     assert Counted.copied <= 2 * 512 * len(piece), "each byte is copied a fixed number of times"
-
-
-def test_the_work_for_one_event_grows_as_its_size_does() -> None:
-    def cost(reads: int) -> float:
-        piece = b"x" * 16_384
-        best = float("inf")
-        for _ in range(5):
-            parser = SseParser(max_event=1 << 30)
-            before = time.process_time()
-            parser.feed(b"data: ")
-            for _ in range(reads):
-                parser.feed(piece)
-            parser.feed(b"\n\n")
-            best = min(best, time.process_time() - before)
-        return best
-
-    assert cost(2048) < 16 * cost(256), "eight times the bytes: about eight times the work, not sixty-four"

@@ -15,17 +15,20 @@ class _Event(TypedDict):
     sequence_number: int
 
 
-class ResponseEvent(_Event):
-    """The response as it stands; the last three are terminal."""
+SnapshotType = Literal[
+    "response.created",
+    "response.queued",
+    "response.in_progress",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+]
 
-    type: Literal[
-        "response.created",
-        "response.queued",
-        "response.in_progress",
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-    ]
+
+class ResponseEvent(_Event):
+    """The response as it stands; the last three types are terminal."""
+
+    type: SnapshotType
     response: Response
 
 

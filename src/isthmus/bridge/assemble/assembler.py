@@ -108,12 +108,8 @@ class Assembler:
 
     def heartbeat(self) -> Event:
         """A sign of life that counts: clients' idle timers ignore SSE comments."""
-        event: Event = {
-            "type": "response.in_progress",
-            "sequence_number": self._output.number(),
-            "response": self.snapshot("in_progress"),
-        }
-        return event
+        self._output.tell("response.in_progress", self.snapshot("in_progress"))
+        return self._output.events.pop()
 
     def feed(self, deltas: Iterable[Delta]) -> list[Event]:
         """The events that these deltas give, up to the first that has to wait for a `pending` examination."""
@@ -171,11 +167,9 @@ class Assembler:
 
     def _start(self) -> None:
         self._move("start")
-        output, response = self._output, self.snapshot("in_progress")
-        number = output.number()
-        output.events.append({"type": "response.created", "sequence_number": number, "response": response})
-        number = output.number()
-        output.events.append({"type": "response.in_progress", "sequence_number": number, "response": response})
+        response = self.snapshot("in_progress")
+        self._output.tell("response.created", response)
+        self._output.tell("response.in_progress", response)
 
     def _end(self, outcome: Outcome, now: int, *, cancelled: bool = False) -> Ending:
         if self._phase == "idle":
@@ -198,15 +192,7 @@ class Assembler:
             outcome=outcome,
         )
         finished = self._frame.finished(response, (*self._plan_diagnostics, *self._notices))
-        number = self._output.number()
-        # There is no `response.cancelled` event: a stream that is cancelled ends as failed.
-        if outcome.status == "completed":
-            event: Event = {"type": "response.completed", "sequence_number": number, "response": finished}
-        elif outcome.status == "incomplete":
-            event = {"type": "response.incomplete", "sequence_number": number, "response": finished}
-        else:
-            event = {"type": "response.failed", "sequence_number": number, "response": finished}
-        self._output.events.append(event)
+        self._output.end(status, finished)
         return Ending(finished, self._output.take())
 
     @property

@@ -33,7 +33,7 @@ from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import find_identity, restore_call, shape_call
 from isthmus.bridge.types.tools import ProviderCall, ToolIdentity, ToolPlan
-from isthmus.protocol.events import CommandPlace
+from isthmus.protocol.events import CommandPlace, ItemPlace
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
 
 _PREFIXES: Final = {
@@ -361,17 +361,7 @@ class _Call:
 
     def _tell(self, event: _DeltaType, text: str) -> None:
         self._streamed.append(text)
-        output = self._output
-        output.events.append(
-            {
-                "type": event,
-                "sequence_number": output.sequence,
-                "item_id": self.item_id,
-                "output_index": self.output_index,
-                "delta": text,
-            }
-        )
-        output.sequence += 1
+        tell_call_text(self._output, event, self.item_id, self.output_index, text)
 
     def _open(self, item: CallItem) -> None:
         self.item_id, self.output_index = self._output.place(_PREFIXES[item["type"]])
@@ -381,6 +371,14 @@ class _Call:
     def _shape(self, kind: _TextCall, text: str, status: Status) -> FunctionCall | CustomToolCall:
         call = ProviderCall(self.call_id, self.name, "")
         return shape_call(kind, text, call, self._identity, item_id=self.item_id, status=status)
+
+
+def tell_call_text(output: Output, event: _DeltaType, item_id: str, index: int, text: str) -> None:
+    number = output.sequence
+    output.sequence = number + 1
+    output.events.append(
+        {"type": event, "sequence_number": number, "item_id": item_id, "output_index": index, "delta": text}
+    )
 
 
 def announce(item: CallItem) -> CallItem:
@@ -400,25 +398,16 @@ def announce(item: CallItem) -> CallItem:
 
 def close_call(output: Output, index: int, item: CallItem) -> None:
     """The last events of a call: its text or its commands once more, and the item itself."""
+    at: ItemPlace = {"item_id": item["id"], "output_index": index}
     if item["type"] == "function_call":
+        next, text = output.number(), item["arguments"]
         output.events.append(
-            {
-                "type": "response.function_call_arguments.done",
-                "sequence_number": output.number(),
-                "item_id": item["id"],
-                "output_index": index,
-                "arguments": item["arguments"],
-            }
+            {"type": "response.function_call_arguments.done", "sequence_number": next, **at, "arguments": text}
         )
     elif item["type"] == "custom_tool_call":
+        next, text = output.number(), item["input"]
         output.events.append(
-            {
-                "type": "response.custom_tool_call_input.done",
-                "sequence_number": output.number(),
-                "item_id": item["id"],
-                "output_index": index,
-                "input": item["input"],
-            }
+            {"type": "response.custom_tool_call_input.done", "sequence_number": next, **at, "input": text}
         )
     elif item["type"] == "shell_call":
         for number, command in enumerate(item["action"]["commands"]):
@@ -429,12 +418,9 @@ def close_call(output: Output, index: int, item: CallItem) -> None:
 def _tell_command(output: Output, index: int, number: int, command: str) -> None:
     """A shell call's commands have events of their own."""
     at: CommandPlace = {"output_index": index, "command_index": number}
-    output.events.append(
-        {"type": "response.shell_call_command.added", "sequence_number": output.number(), **at, "command": ""}
-    )
-    output.events.append(
-        {"type": "response.shell_call_command.delta", "sequence_number": output.number(), **at, "delta": command}
-    )
-    output.events.append(
-        {"type": "response.shell_call_command.done", "sequence_number": output.number(), **at, "command": command}
-    )
+    next = output.number
+    output.events += [
+        {"type": "response.shell_call_command.added", "sequence_number": next(), **at, "command": ""},
+        {"type": "response.shell_call_command.delta", "sequence_number": next(), **at, "delta": command},
+        {"type": "response.shell_call_command.done", "sequence_number": next(), **at, "command": command},
+    ]

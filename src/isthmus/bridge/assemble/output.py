@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from isthmus.protocol.events import Event
+from isthmus.protocol.events import Event, SnapshotType
 from isthmus.protocol.items import OutputItem
+from isthmus.protocol.response import Response, ResponseStatus
 
 
 class Output:
@@ -52,14 +53,23 @@ class Output:
         """The item as the response will hold it."""
         self._items[index] = item
 
+    def tell(self, type: SnapshotType, response: Response) -> None:
+        """The response as it stands."""
+        self.events.append({"type": type, "sequence_number": self.number(), "response": response})
+
+    def end(self, outcome: ResponseStatus, response: Response) -> None:
+        """The terminal event. None of them says cancelled: a stream that is cancelled ends as failed."""
+        if outcome == "completed":
+            self.tell("response.completed", response)
+        elif outcome == "incomplete":
+            self.tell("response.incomplete", response)
+        else:
+            self.tell("response.failed", response)
+
     def added(self, index: int, item: OutputItem) -> None:
+        number = self.number()
         self.events.append(
-            {
-                "type": "response.output_item.added",
-                "sequence_number": self.number(),
-                "output_index": index,
-                "item": item,
-            }
+            {"type": "response.output_item.added", "sequence_number": number, "output_index": index, "item": item}
         )
 
     def done(self, index: int, item: OutputItem) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isthmus.bridge.assemble.calls import announce, close_call
+from isthmus.bridge.assemble.calls import announce, close_call, tell_call_text
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.assemble.speech import Message, Thought
 from isthmus.protocol.events import Event
@@ -20,17 +20,11 @@ def replay_events(response: FinishedResponse) -> list[Event]:
     begun: Any = {name: value for name, value in response.items() if name not in ("output_text", "isthmus")}
     begun |= {"status": "in_progress", "output": [], "completed_at": None, "error": None, "usage": None}
     begun["incomplete_details"] = None
-    output.events.append({"type": "response.created", "sequence_number": output.number(), "response": begun})
-    output.events.append({"type": "response.in_progress", "sequence_number": output.number(), "response": begun})
+    output.tell("response.created", begun)
+    output.tell("response.in_progress", begun)
     for item in response["output"]:
         _tell_item(output, item)
-    number = output.number()
-    if response["status"] == "completed":
-        output.events.append({"type": "response.completed", "sequence_number": number, "response": response})
-    elif response["status"] == "incomplete":
-        output.events.append({"type": "response.incomplete", "sequence_number": number, "response": response})
-    else:
-        output.events.append({"type": "response.failed", "sequence_number": number, "response": response})
+    output.end(response["status"], response)
     return output.take()
 
 
@@ -79,27 +73,10 @@ def _tell_reasoning(output: Output, item: ReasoningItem) -> None:
 
 def _tell_text_call(output: Output, item: FunctionCall | CustomToolCall) -> None:
     index = _announce(output, item)
-    number = output.number()
     if item["type"] == "function_call":
-        output.events.append(
-            {
-                "type": "response.function_call_arguments.delta",
-                "sequence_number": number,
-                "item_id": item["id"],
-                "output_index": index,
-                "delta": item["arguments"],
-            }
-        )
+        tell_call_text(output, "response.function_call_arguments.delta", item["id"], index, item["arguments"])
     else:
-        output.events.append(
-            {
-                "type": "response.custom_tool_call_input.delta",
-                "sequence_number": number,
-                "item_id": item["id"],
-                "output_index": index,
-                "delta": item["input"],
-            }
-        )
+        tell_call_text(output, "response.custom_tool_call_input.delta", item["id"], index, item["input"])
     close_call(output, index, item)
 
 

@@ -34,16 +34,13 @@ class TextPart:
 
     def __init__(self, at: ContentPlace, output: Output) -> None:
         self._at = at
-        self._item_id = at["item_id"]
-        self._output_index = at["output_index"]
-        self._index = at["content_index"]
+        self._item_id, self._output_index, self._index = at["item_id"], at["output_index"], at["content_index"]
         self._output = output
         self._pieces: list[str] = []
         self._annotations: list[Annotation] = []
         self._logprobs: list[Logprob] = []
         # Lists of its own: those of the part grow while this event waits to be read.
-        empty: OutputText = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-        _tell_part(output, "response.content_part.added", at, empty)
+        _part_added(output, at, {"type": "output_text", "text": "", "annotations": [], "logprobs": []})
 
     @property
     def text(self) -> str:
@@ -80,22 +77,24 @@ class TextPart:
         self._annotations.append(annotation)
 
     def close(self) -> OutputText:
+        output, text, logprobs = self._output, "".join(self._pieces), self._logprobs
         part: OutputText = {
             "type": "output_text",
-            "text": "".join(self._pieces),
+            "text": text,
             "annotations": self._annotations,
-            "logprobs": self._logprobs,
+            "logprobs": logprobs,
         }
-        self._output.events.append(
+        number = output.number()
+        output.events.append(
             {
                 "type": "response.output_text.done",
-                "sequence_number": self._output.number(),
+                "sequence_number": number,
                 **self._at,
-                "text": part["text"],
-                "logprobs": part["logprobs"],
+                "text": text,
+                "logprobs": logprobs,
             }
         )
-        _tell_part(self._output, "response.content_part.done", self._at, part)
+        _part_done(output, self._at, part)
         return part
 
 
@@ -105,25 +104,20 @@ class RefusalWords:
     __slots__ = ("_at", "_output", "_pieces")
 
     def __init__(self, at: ContentPlace, output: Output) -> None:
-        self._at = at
-        self._output = output
+        self._at, self._output = at, output
         self._pieces: list[str] = []
-        _tell_part(output, "response.content_part.added", at, {"type": "refusal", "refusal": ""})
+        _part_added(output, at, {"type": "refusal", "refusal": ""})
 
     def append(self, text: str) -> None:
         self._pieces.append(text)
-        number = self._output.number()
-        self._output.events.append(
-            {"type": "response.refusal.delta", "sequence_number": number, **self._at, "delta": text}
-        )
+        out, at = self._output, self._at
+        out.events.append({"type": "response.refusal.delta", "sequence_number": out.number(), **at, "delta": text})
 
     def close(self) -> RefusalPart:
-        part: RefusalPart = {"type": "refusal", "refusal": "".join(self._pieces)}
-        number = self._output.number()
-        self._output.events.append(
-            {"type": "response.refusal.done", "sequence_number": number, **self._at, "refusal": part["refusal"]}
-        )
-        _tell_part(self._output, "response.content_part.done", self._at, part)
+        out, at, text = self._output, self._at, "".join(self._pieces)
+        out.events.append({"type": "response.refusal.done", "sequence_number": out.number(), **at, "refusal": text})
+        part: RefusalPart = {"type": "refusal", "refusal": text}
+        _part_done(out, at, part)
         return part
 
 
@@ -133,26 +127,22 @@ class ThoughtText:
     __slots__ = ("_at", "_output", "_pieces")
 
     def __init__(self, at: ContentPlace, output: Output) -> None:
-        self._at = at
-        self._output = output
+        self._at, self._output = at, output
         self._pieces: list[str] = []
-        _tell_part(output, "response.content_part.added", at, {"type": "reasoning_text", "text": ""})
+        _part_added(output, at, {"type": "reasoning_text", "text": ""})
 
     def append(self, text: str) -> None:
         self._pieces.append(text)
-        output = self._output
-        output.events.append(
-            {"type": "response.reasoning_text.delta", "sequence_number": output.sequence, **self._at, "delta": text}
-        )
-        output.sequence += 1
+        out, at = self._output, self._at
+        number = out.sequence
+        out.sequence = number + 1
+        out.events.append({"type": "response.reasoning_text.delta", "sequence_number": number, **at, "delta": text})
 
     def close(self) -> ReasoningText:
-        part: ReasoningText = {"type": "reasoning_text", "text": "".join(self._pieces)}
-        number = self._output.number()
-        self._output.events.append(
-            {"type": "response.reasoning_text.done", "sequence_number": number, **self._at, "text": part["text"]}
-        )
-        _tell_part(self._output, "response.content_part.done", self._at, part)
+        out, at, text = self._output, self._at, "".join(self._pieces)
+        out.events.append({"type": "response.reasoning_text.done", "sequence_number": out.number(), **at, "text": text})
+        part: ReasoningText = {"type": "reasoning_text", "text": text}
+        _part_done(out, at, part)
         return part
 
 
@@ -162,29 +152,23 @@ class ThoughtSummary:
     __slots__ = ("_at", "_output", "_pieces")
 
     def __init__(self, at: SummaryPlace, output: Output) -> None:
-        self._at = at
-        self._output = output
+        self._at, self._output = at, output
         self._pieces: list[str] = []
         self._tell("response.reasoning_summary_part.added", {"type": "summary_text", "text": ""})
 
     def append(self, text: str) -> None:
         self._pieces.append(text)
-        number = self._output.number()
-        self._output.events.append(
-            {"type": "response.reasoning_summary_text.delta", "sequence_number": number, **self._at, "delta": text}
+        out, at, number = self._output, self._at, self._output.number()
+        out.events.append(
+            {"type": "response.reasoning_summary_text.delta", "sequence_number": number, **at, "delta": text}
         )
 
     def close(self) -> SummaryText:
-        part: SummaryText = {"type": "summary_text", "text": "".join(self._pieces)}
-        number = self._output.number()
-        self._output.events.append(
-            {
-                "type": "response.reasoning_summary_text.done",
-                "sequence_number": number,
-                **self._at,
-                "text": part["text"],
-            }
+        out, at, text, number = self._output, self._at, "".join(self._pieces), self._output.number()
+        out.events.append(
+            {"type": "response.reasoning_summary_text.done", "sequence_number": number, **at, "text": text}
         )
+        part: SummaryText = {"type": "summary_text", "text": text}
         self._tell("response.reasoning_summary_part.done", part)
         return part
 
@@ -197,27 +181,26 @@ class ThoughtSummary:
         self._output.events.append({"type": type, "sequence_number": number, **self._at, "part": part})
 
 
-def _tell_part(
-    output: Output,
-    type: Literal["response.content_part.added", "response.content_part.done"],
-    at: ContentPlace,
-    part: ContentPart,
-) -> None:
-    output.events.append({"type": type, "sequence_number": output.number(), **at, "part": part})
+def _part_added(out: Output, at: ContentPlace, part: ContentPart) -> None:
+    out.events.append({"type": "response.content_part.added", "sequence_number": out.number(), **at, "part": part})
+
+
+def _part_done(out: Output, at: ContentPlace, part: ContentPart) -> None:
+    out.events.append({"type": "response.content_part.done", "sequence_number": out.number(), **at, "part": part})
 
 
 class Message:
     """An open message."""
 
-    __slots__ = ("_content", "_id", "_output", "_output_index", "part", "phase")
+    __slots__ = ("_content", "_id", "_index", "_output", "part", "phase")
 
     def __init__(self, output: Output, phase: Phase | None = None, *, wanted: str = "") -> None:
         self._output = output
-        self._id, self._output_index = output.place("msg", wanted)
+        self._id, self._index = output.place("msg", wanted)
         self._content: list[MessagePart] = []
         self.phase = phase
         self.part: TextPart | RefusalWords | None = None
-        output.added(self._output_index, self._item("in_progress"))
+        output.added(self._index, self._item("in_progress"))
 
     @property
     def text(self) -> str:
@@ -235,11 +218,11 @@ class Message:
 
     def close(self, status: Status) -> None:
         self._end_part()
-        self._output.done(self._output_index, self._item(status))
+        self._output.done(self._index, self._item(status))
 
     def _next(self) -> ContentPlace:
         self._end_part()
-        return {"item_id": self._id, "output_index": self._output_index, "content_index": len(self._content)}
+        return {"item_id": self._id, "output_index": self._index, "content_index": len(self._content)}
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
@@ -247,13 +230,9 @@ class Message:
             self._content.append(part.close())
 
     def _item(self, status: Status) -> MessageItem:
-        item: MessageItem = {
-            "type": "message",
-            "id": self._id,
-            "status": status,
-            "role": "assistant",
-            "content": list(self._content),
-        }
+        content = list(self._content)
+        item: MessageItem
+        item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
         if self.phase is not None:
             item["phase"] = self.phase
         return item
@@ -262,33 +241,25 @@ class Message:
 class Thought:
     """An open reasoning item."""
 
-    __slots__ = ("_content", "_id", "_output", "_output_index", "_summary", "part")
+    __slots__ = ("_content", "_id", "_index", "_output", "_summary", "part")
 
     def __init__(self, output: Output, *, wanted: str = "") -> None:
         self._output = output
-        self._id, self._output_index = output.place("rs", wanted)
+        self._id, self._index = output.place("rs", wanted)
         self._content: list[ReasoningText] = []
         self._summary: list[SummaryText] = []
         self.part: ThoughtText | ThoughtSummary | None = None
-        output.added(self._output_index, self._item("in_progress"))
+        output.added(self._index, self._item("in_progress"))
 
     def begin_text(self) -> ThoughtText:
         self._end_part()
-        at: ContentPlace = {
-            "item_id": self._id,
-            "output_index": self._output_index,
-            "content_index": len(self._content),
-        }
+        at: ContentPlace = {"item_id": self._id, "output_index": self._index, "content_index": len(self._content)}
         self.part = part = ThoughtText(at, self._output)
         return part
 
     def begin_summary(self) -> ThoughtSummary:
         self._end_part()
-        at: SummaryPlace = {
-            "item_id": self._id,
-            "output_index": self._output_index,
-            "summary_index": len(self._summary),
-        }
+        at: SummaryPlace = {"item_id": self._id, "output_index": self._index, "summary_index": len(self._summary)}
         self.part = part = ThoughtSummary(at, self._output)
         return part
 
@@ -299,7 +270,7 @@ class Thought:
         sealed = seal("\n\n".join(part["text"] for part in (*self._content, *self._summary)))
         if sealed is not None:
             item["encrypted_content"] = sealed
-        self._output.done(self._output_index, item)
+        self._output.done(self._index, item)
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
