@@ -202,6 +202,16 @@ def test_a_refused_format_becomes_our_own_contract(tmp_path: Path, streamed: boo
     assert kinds == ["json_schema", None, "json_object", None, None]
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_server_that_takes_a_format_and_heeds_it_not_is_held_to_it_here(tmp_path: Path, streamed: bool) -> None:
+    with alone(tmp_path, chat("Seven, I think."), chat('Sure: {"n": 7}')) as it:
+        answer = it.ask(FORMAT, streamed=streamed)
+        assert json.loads(answer["output_text"]) == {"n": 7}
+        first, second = it.sent
+    assert first["response_format"]["type"] == second["response_format"]["type"] == "json_schema"
+    assert '"integer"' in second["messages"][-1]["content"], "the model may never have seen the schema"
+
+
 def test_every_refused_field_goes_once_and_all_are_told(tmp_path: Path) -> None:
     body = {**REQUIRED, **FORMAT, "parallel_tool_calls": False}
     with alone(tmp_path, NO_CHOICE, NO_PARALLEL, NO_FORMAT, chat('{"n": 1}')) as it:

@@ -208,7 +208,7 @@ class Turn:
             return self._done(assembler.end(now))
         if contract.held and self._attempt < self._plan.repair_budget:
             self._attempt += 1
-            self._said.append((assembler.reply.text, repair_request(check)))
+            self._said.append((assembler.reply.text, repair_request(contract, check)))
             assembler.again()
             return Send(ask_again(self._plan, self._said), self._attempt)
         failure = contract_failure(contract, check, **facts)

@@ -124,7 +124,7 @@ def test_the_faults_told_are_those_of_the_likeliest_candidate() -> None:
 
 def test_the_model_is_told_what_was_wrong() -> None:
     check = validate_output_contract(strict(), '{"city": 7}')
-    words = repair_request(check)
+    words = repair_request(strict(), check)
     assert check.errors[0] in words
     assert "JSON" in words
 

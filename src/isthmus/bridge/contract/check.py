@@ -98,12 +98,13 @@ def unchecked_failure(
     )
 
 
-def repair_request(check: ContractCheck) -> str:
+def repair_request(contract: OutputContract, check: ContractCheck) -> str:
     """The words that ask the model once more."""
+    reminder = f"\n\n{contract.reminder}" if contract.reminder else ""
     problems = "\n".join(f"- {error}" for error in check.errors)
     return (
         f"Your last answer was checked against the required JSON format and failed:\n{problems}\n"
-        "Write the answer again: the corrected JSON value, whole, and nothing else."
+        f"Write the answer again: the corrected JSON value, whole, and nothing else.{reminder}"
     )
 
 

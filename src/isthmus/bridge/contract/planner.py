@@ -39,10 +39,13 @@ def plan_output_contract(
     plan: CompatibilityPlan,
     formats: ResponseFormatSupport,
     bounds: Bounds = DEFAULT_BOUNDS,
+    *,
+    assumed: bool = False,
 ) -> OutputContract:
     """Make the contract; a schema that is missing or larger than allowed is refused here.
 
-    Whether it is a JSON Schema at all is for `AdmitSchema` to say: that takes compiling it.
+    Whether it is a JSON Schema at all is for `AdmitSchema` to say: that takes compiling it. `assumed`: nobody knows
+    whether this server heeds a format, so an answer is not shown before it was checked, as if there were none.
     """
     decision = plan.decision("text.format")
     asked: Mapping[str, Any] = (request.body.get("text") or {}).get("format") or {}
@@ -54,11 +57,11 @@ def plan_output_contract(
     if kind == "json_object":
         send = {"type": "json_object"} if mode == "native" else None
         return OutputContract("json_object", mode, send, JSON_INSTRUCTION if decision.action == "degraded" else "")
-    return _schema_contract(asked, mode, formats, bounds)
+    return _schema_contract(asked, mode, formats, bounds, assumed)
 
 
 def _schema_contract(
-    asked: Mapping[str, Any], mode: Mode, formats: ResponseFormatSupport, bounds: Bounds
+    asked: Mapping[str, Any], mode: Mode, formats: ResponseFormatSupport, bounds: Bounds, assumed: bool
 ) -> OutputContract:
     schema = asked.get("schema")
     if schema is None:
@@ -82,7 +85,8 @@ def _schema_contract(
         schema=schema,
         strict=strict,
         requires_valid_json=strict,
-        held=strict and mode != "native",
+        held=strict and (mode != "native" or assumed),
+        reminder=_instruction(asked, schema, strict) if strict and mode == "native" and assumed else "",
         name=asked.get("name") or "",
         canonical=canonical,
         max_regex=bounds.max_regex,

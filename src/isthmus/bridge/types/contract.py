@@ -30,6 +30,8 @@ class OutputContract:
     held: bool = False
     """Whether the text is kept back in a stream until it was checked, because it may yet be cleaned or asked for
     again. Only a held text may be replaced by `ContractCheck.text`: what a client has seen stays as it was."""
+    reminder: str = ""
+    """Words that go with asking again: where the server may have kept the format from the model."""
     name: str = ""
     canonical: bytes = b""
     """The schema in canonical text: what is compiled, and what a verdict about it is remembered by."""
