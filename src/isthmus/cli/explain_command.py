@@ -30,7 +30,6 @@ from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider, load_provider, provider_names
-from isthmus.store.open import read_lessons
 
 REFUSED = 2
 
@@ -78,6 +77,8 @@ def explain(
     model = choose_model(asked, chosen, model, known_as)
     lessons: list[Lesson] = []
     if known_as and chosen.capabilities(model).assumed and config.lessons.keep:
+        from isthmus.store.open import read_lessons  # late: it brings a database along
+
         try:
             lessons = read_lessons(config.store.url, name, model, since=time.time() - config.lessons.keep)
         except ConfigError as error:
