@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 
 _LOCAL_SHELL_FIELDS: Final = ("command", "env", "timeout_ms", "user", "working_directory")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -60,9 +60,7 @@ def _checked(given: Any) -> tuple[str, str]:
 
 
 def _without_nulls(action: Any) -> JsonObject:
-    if not isinstance(action, dict):
-        return {}
-    return {name: value for name, value in action.items() if value is not None}
+    return without_nulls(action) if isinstance(action, dict) else {}
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,7 @@ from isthmus.bridge.capabilities import EFFORTS
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_tool
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 
 
 def echo_request(request: Request, made: CompatibilityPlan) -> JsonObject:
@@ -78,6 +78,7 @@ def _or(value: Any, default: Any) -> Any:
 
 
 def _echo_tool(tool: JsonObject) -> JsonObject:
+    tool = without_nulls(tool)
     if tool.get("type") != "function":
         return showable_tool(tool)
     # Required and nullable in the object, optional in the request.
@@ -87,9 +88,10 @@ def _echo_tool(tool: JsonObject) -> JsonObject:
 def _echo_choice(choice: Any) -> Any:
     if choice is None:
         return "auto"
-    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        return {**choice, "mode": choice.get("mode") or "auto"}
-    return choice
+    if not isinstance(choice, dict):
+        return choice
+    told = without_nulls(choice)
+    return {"mode": "auto", **told} if told.get("type") == "allowed_tools" else told
 
 
 def _echo_text(text: JsonObject, made: CompatibilityPlan) -> JsonObject:
@@ -119,6 +121,7 @@ _SHOWN_EFFORTS: Final = {"minimal": "low", "max": "xhigh", "ultra": "xhigh"}
 
 
 def _echo_reasoning(reasoning: Any, made: CompatibilityPlan) -> JsonObject | None:
+    reasoning = without_nulls(reasoning or {})
     if not reasoning:
         return None
     asked = reasoning.get("effort")
