@@ -11,6 +11,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.protocol import responses
+from isthmus.protocol.json import without_nulls
 from isthmus.protocol.responses import ITEM_SHAPES, TOOL_SHAPES, CreateResponse
 from isthmus.providers import load_provider
 from isthmus.providers.responses import capabilities_for
@@ -75,10 +76,17 @@ def planned(where: Target, body: Json) -> Plan:
     return plan_request(parse_request({"model": "m", "input": "hi", **body}), where)
 
 
+def told(plan: Plan, where: Target) -> Json:
+    """The body; an item that goes back as it came keeps its nulls."""
+    items = plan.body.get("input", ())
+    own = where.capabilities.messages.items
+    return {**plan.body, "input": [without_nulls(item) if item["type"] in own else item for item in items]}
+
+
 def same(one: Json, other: Json) -> None:
     for where in TARGETS:
         plain, nulls = planned(where, one), planned(where, other)
-        assert nulls.body == plain.body
+        assert told(nulls, where) == told(plain, where)
         assert nulls.decisions == plain.decisions
         assert nulls.echo == plain.echo
 
@@ -164,7 +172,7 @@ def test_nulls_in_a_tool_choice_are_not_repeated(tool_choice: Json) -> None:
 
 def test_every_shape_of_the_protocol_is_reached() -> None:
     reached = {CreateResponse, *ITEM_SHAPES.values(), *TOOL_SHAPES.values()}
-    for shape in list(reached):
+    for shape in tuple(reached):
         stack = [shape]
         while stack:
             for hint in get_type_hints(stack.pop()).values():

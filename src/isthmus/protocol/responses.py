@@ -213,13 +213,6 @@ class ProgramOutputItem(_Call, total=False):
     result: Required[str]
 
 
-class AgentMessageItem(TypedDict, total=False):
-    id: str | None
-    author: str | None
-    recipient: str | None
-    content: str | list[JsonObject] | None
-
-
 class ItemReference(TypedDict, total=False):
     id: Required[str]
 
@@ -248,7 +241,6 @@ ITEM_SHAPES: Final[Mapping[str, Any]] = {
     "configuration_update": ConfigurationUpdateItem,
     "program": ProgramItem,
     "program_output": ProgramOutputItem,
-    "agent_message": AgentMessageItem,
     "item_reference": ItemReference,
     "compaction": CompactionItem,
 }

@@ -34,6 +34,8 @@ def read_call(item: JsonObject) -> tuple[str, str, str]:
             if kept.get("env") == {}:
                 del kept["env"]  # `restore` adds the empty one; the model never wrote it
             return "local_shell", _json(kept), ""
+        case "program":
+            return "program", _json({"code": item.get("code") or ""}), ""
         case "apply_patch_call":
             return "apply_patch", _json({"operation": item.get("operation") or {}}), ""
         case _:

@@ -7,6 +7,7 @@ it was asked for: a format and a tool choice are held to by the bridge itself, l
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import EFFORTS
@@ -37,16 +38,58 @@ def echo_request(request: Request, made: CompatibilityPlan) -> JsonObject:
         "reasoning": _echo_reasoning(body.get("reasoning"), made),
         "store": _or(body.get("store"), True),
         "background": _or(body.get("background"), False),
-        "service_tier": _or(body.get("service_tier"), "default"),
+        "service_tier": _SHOWN_TIERS.get(body.get("service_tier"), "default"),
         "metadata": body.get("metadata") or {},
         "safety_identifier": body.get("safety_identifier"),
         "prompt_cache_key": body.get("prompt_cache_key"),
     }
     if body.get("user") is not None:
         echo["user"] = body.get("user")
+    for name, show in _SERVICES.items():
+        given = without_nulls(body.get(name) or {})
+        if given:
+            echo.update(show(given, _in_effect(made, name, given)))
     # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
     return echo
 
+
+def _moderation(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    failure = {"type": "error", "code": "moderation_unavailable", "message": "nothing here moderates"}
+    return {"moderation": {"input": failure, "output": dict(failure)}}
+
+
+def _access_programs(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    return {"access_programs": {"cyber": asked.get("cyber", "standard")}}
+
+
+def _image(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    enabled = asked.get("context_compression") == "enabled"
+    return {"image": {"context_compression": "enabled" if enabled else "disabled"}}
+
+
+def _prompt_cache(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    """Options that took effect; whom they were to be compared with is never known here."""
+    compared = {key: asked[key] for key in ("comparison_response_id",) if key in asked}
+    shown: JsonObject = {"prompt_cache_diagnostics": {"type": "unavailable"}} if compared else {}
+    if used is not None:
+        applied = {"mode": asked.get("mode", "implicit"), "ttl": asked.get("ttl", "30m")}
+        shown["prompt_cache_options"] = {**applied, **compared}
+    return shown
+
+
+_SERVICES: Final[Mapping[str, Callable[[JsonObject, JsonObject | None], JsonObject]]] = {
+    "moderation": _moderation,
+    "access_programs": _access_programs,
+    "image": _image,
+    "prompt_cache_options": _prompt_cache,
+}
+"""Fields that a Response has only where the request asked for them: what was asked and what took effect → fields."""
+
+_SHOWN_TIERS: Final[Mapping[Any, str]] = {
+    "fast": "priority",
+    **{name: name for name in ("default", "flex", "scale", "priority", "ultrafast")},
+}
+"""Tiers as a Response names them; `auto`, and whatever only one provider knows, is shown as `default`."""
 
 _SETTINGS: Final = (
     "parallel_tool_calls",
@@ -130,4 +173,9 @@ def _echo_reasoning(reasoning: Any, made: CompatibilityPlan) -> JsonObject | Non
         effort = asked  # the vendor's own word (`enabled`) is none that a Response knows
     summary = reasoning.get("summary")
     # `none` is Codex's word for no summary; a Response says `null`.
-    return {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}
+    shown = {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}
+    for name in ("mode", "context"):
+        used = _in_effect(made, f"reasoning.{name}", reasoning.get(name))
+        if used is not None:
+            shown[name] = used
+    return shown
