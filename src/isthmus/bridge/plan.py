@@ -21,6 +21,7 @@ from isthmus.bridge.dialects.codex import write as codex
 from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
+from isthmus.bridge.history.parts import settle_breakpoints
 from isthmus.bridge.history.replay import remember, replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
@@ -102,7 +103,8 @@ def plan_request(
     )
     written = _DIALECTS[capabilities.dialect].write(past, plan)
     allowed, held_back = apply_allow_list(written.body, capabilities.allow)
-    made = (*compatibility.decisions, *noted, *tools.decisions, *past.decisions, *_phases(past, rules))
+    about_items = settle_breakpoints(past.decisions, rules.cache_breakpoints)
+    made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *_phases(past, rules))
     decisions = apply_strict((*made, *written.decisions, *held_back), host.strict)
     refuse_rejected(decisions)
     _refuse_nothing(past, plan)

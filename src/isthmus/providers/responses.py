@@ -101,6 +101,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             tool_media=facts.tool_media,
             items=facts.items,
             phases=facts.phases,
+            cache_breakpoints=facts.cache_breakpoints,
             # An endpoint that seals its reasoning takes its own envelope back and no other text.
             replay="never" if facts.encrypted_reasoning else chat.messages.replay,
             replay_field="reasoning_content",
