@@ -279,3 +279,30 @@ def test_asking_again_keeps_the_message_rules() -> None:
     )
     again = ask_again(plan(Target("p", "m", merging)), [("", "Please answer.")])
     assert again["messages"] == [{"role": "user", "content": "hi\n\nPlease answer."}]
+
+
+# Breakpoints of the prompt cache
+
+
+def test_breakpoints_reach_a_provider_that_has_them_and_no_other() -> None:
+    mark = {"mode": "explicit", "ttl": "12h"}
+    text: Json = {"type": "input_text", "text": "a", "prompt_cache_breakpoint": mark}
+    image: Json = {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "prompt_cache_breakpoint": mark}
+    call: Json = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    items: list[Json] = [
+        {"type": "message", "role": "developer", "content": [text, {"type": "input_text", "text": "b"}]},
+        {"type": "message", "role": "user", "content": [text, image]},
+        call,
+        {"type": "function_call_output", "call_id": "c", "output": [text]},
+    ]
+    sent = plan(native("openai"), input=items).body["input"]
+    assert [part.get("prompt_cache_breakpoint") for part in sent[0]["content"]] == [mark, None]
+    assert [part["prompt_cache_breakpoint"] for part in sent[1]["content"]] == [mark, mark]
+    assert sent[3]["output"][0]["prompt_cache_breakpoint"] == mark
+    for other in (chat("openai"), chat("deepseek"), native("xai")):
+        found = plan(other, input=items)
+        assert "breakpoint" not in str(found.body)
+        said = [one for one in found.diagnostics if "breakpoint" in one.path]
+        assert [(one.action, one.path, one.metadata) for one in said] == [
+            ("ignored", "input[0].content[0].prompt_cache_breakpoint", {"left_out": 4})
+        ]

@@ -91,6 +91,8 @@ TOOL_CHOICE: Schema = {
     },
 }
 
+_NOT_MODERATED = shape({"type": const("error"), "code": WORD, "message": WORD})
+
 RESPONSE = shape(
     {
         "id": {"type": "string", "pattern": "^resp_."},
@@ -122,7 +124,7 @@ RESPONSE = shape(
                     "effort": nullable(one_of("none", "low", "medium", "high", "xhigh")),
                     "summary": nullable(one_of("auto", "concise", "detailed")),
                 },
-                {"context": one_of("auto", "current_turn", "all_turns")},
+                {"context": one_of("auto", "current_turn", "all_turns"), "mode": one_of("standard", "pro")},
             )
         ),
         "usage": nullable(USAGE),
@@ -138,6 +140,14 @@ RESPONSE = shape(
         "output_text": TEXT,
         "user": WORD,
         "prompt_cache_retention": WORD,
+        # Only where the request asked for them.
+        "prompt_cache_options": shape(
+            {"mode": one_of("implicit", "explicit"), "ttl": one_of("30m", "12h")}, {"comparison_response_id": WORD}
+        ),
+        "prompt_cache_diagnostics": shape({"type": const("unavailable")}),
+        "moderation": shape({"input": _NOT_MODERATED, "output": _NOT_MODERATED}),
+        "access_programs": shape({"cyber": one_of("standard", "daybreak_blue", "daybreak_red")}),
+        "image": shape({"context_compression": one_of("enabled", "disabled")}),
         "conversation": open_shape({"id": WORD}),
         # Our own extension: what the plan changed, and who answered.
         "isthmus": OBJECT,

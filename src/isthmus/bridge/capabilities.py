@@ -151,6 +151,8 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Native Responses: types of hosted items (`mcp_approval_request` …) that the endpoint takes back as they came."""
     phases: bool = False
     """Native Responses: whether `phase` on assistant messages is understood."""
+    cache_breakpoints: bool = False
+    """Native Responses: whether `prompt_cache_breakpoint` on content parts is understood."""
 
 
 class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):

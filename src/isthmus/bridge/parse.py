@@ -108,7 +108,7 @@ def _parse_item(item: JsonObject, path: str) -> JsonObject:
     kind = item.get("type")
     if kind is None:
         kind = _infer_type(item, path)
-        item = {"type": kind, **item}
+        item = {**item, "type": kind}
     elif not isinstance(kind, str):
         raise RequestRefused(f"`{path}.type` must be a string", code="invalid_type", param=f"{path}.type")
     shape = ITEM_SHAPES.get(kind)
@@ -126,7 +126,7 @@ def _infer_type(item: JsonObject, path: str) -> str:
     """Messages and references may leave `type` out."""
     if "role" in item:
         return "message"
-    if set(item) == {"id"}:
+    if {name for name, value in item.items() if value is not None} == {"id"}:
         return "item_reference"
     raise RequestRefused(
         f"`{path}` has no `type`; give each input item one, for example `message`",
@@ -140,11 +140,12 @@ _PART_TEXT: Final = {"input_text": "text", "output_text": "text", "refusal": "re
 
 def _check_parts(parts: Sequence[Any], path: str) -> None:
     for index, part in enumerate(parts):
-        if not isinstance(part.get("type", ""), str):
+        kind = part.get("type") or ""
+        if not isinstance(kind, str):
             raise RequestRefused(
                 f"`{path}[{index}].type` must be a string", code="invalid_type", param=f"{path}[{index}].type"
             )
-        field = _PART_TEXT.get(part.get("type", ""))
+        field = _PART_TEXT.get(kind)
         if field is not None and not isinstance(part.get(field), str):
             raise RequestRefused(
                 f"`{path}[{index}].{field}` must be a string",

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from isthmus.bridge.capabilities import MessageRules, ReplyRules
+from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
+from isthmus.bridge.compat.updates import apply_updates
 from isthmus.bridge.contract import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
 from isthmus.bridge.dialects.chat import write as chat
@@ -20,7 +21,8 @@ from isthmus.bridge.dialects.codex import write as codex
 from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.replay import replays_reasoning
+from isthmus.bridge.history.parts import settle_breakpoints
+from isthmus.bridge.history.replay import remember, replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
@@ -60,13 +62,20 @@ def plan_request(
     `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
     made about the request (a chat caller's translation, for example); `client` is who asks.
     """
-    capabilities, body = target.capabilities, request.body
-    rules, stored = capabilities.messages, len(history)
+    capabilities, stored = target.capabilities, len(history)
     items = (*history, *request.items) if history else request.items
+    asked, request = request, apply_updates(request, items)
+    body = request.body
     survey = survey_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored)
     past = normalise_history(
-        items, stored=stored, envelope_key=envelope_key, provider=target.provider, keeps=rules.items
+        items,
+        stored=stored,
+        envelope_key=envelope_key,
+        provider=target.provider,
+        keeps=capabilities.messages.items,
+        patient=survey.patient,
     )
+    past, rules = remember(past, capabilities.messages, _context(body, capabilities))
     compatibility = plan_bridge_compatibility(
         request,
         capabilities,
@@ -89,7 +98,7 @@ def plan_request(
         ),
         rules=rules,
         reply=capabilities.reply,
-        echo=echo_request(request, compatibility),
+        echo=echo_request(asked, _as_asked(compatibility, asked, request)),
         instructions=body.get("instructions") or "",
         extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
@@ -104,7 +113,8 @@ def plan_request(
     )
     written = _DIALECTS[capabilities.dialect].write(past, plan)
     allowed, held_back = apply_allow_list(written.body, capabilities.allow)
-    made = (*compatibility.decisions, *noted, *tools.decisions, *past.decisions, *_phases(past, rules))
+    about_items = settle_breakpoints(past.decisions, rules.cache_breakpoints)
+    made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *_phases(past, rules))
     decisions = apply_strict((*made, *written.decisions, *held_back), host.strict)
     refuse_rejected(decisions)
     _refuse_nothing(past, plan)
@@ -147,6 +157,20 @@ def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, Jso
         if declared.identity is not None and declared.identity.provider_type == "function"
     }
     return functions or None
+
+
+def _context(body: Mapping[str, Any], capabilities: ProviderCapabilities) -> str | None:
+    """Which earlier reasoning the client wants back; a provider that can be told does it itself."""
+    if "reasoning.context" in capabilities.parameters:
+        return None
+    return (body.get("reasoning") or {}).get("context")
+
+
+def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> CompatibilityPlan:
+    """A Response shows the request's own effort, also where an item changed it since."""
+    if asked is counted:
+        return made
+    return replace(made, decisions=tuple(one for one in made.decisions if one.path != "reasoning.effort"))
 
 
 def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:

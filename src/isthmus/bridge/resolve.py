@@ -82,13 +82,13 @@ def split_reference(text: str) -> tuple[str, str] | None:
     return (provider, model) if slash and provider and model else None
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
     """The known name that the writer most likely meant, if one is near enough."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name.casefold()
     if folded in by_folded:
         return by_folded[folded]
-    close = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=likeness)
     return by_folded[close[0]] if close else None
 
 

@@ -38,7 +38,7 @@ from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.gateway")
 
-HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id", "stream_options"})
+HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
 """Request parameters that the gateway takes care of itself."""
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -5,3 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 JsonObject = dict[str, Any]
+
+
+def without_nulls(given: JsonObject) -> JsonObject:
+    """The fields that say something; an object without any `null` is given back as it is."""
+    if None not in given.values():
+        return given
+    return {name: value for name, value in given.items() if value is not None}

@@ -67,6 +67,11 @@ class Echo(TypedDict):
     safety_identifier: str | None
     prompt_cache_key: str | None
     user: NotRequired[str | None]
+    moderation: NotRequired[JsonObject]
+    access_programs: NotRequired[JsonObject]
+    image: NotRequired[JsonObject]
+    prompt_cache_options: NotRequired[JsonObject]
+    prompt_cache_diagnostics: NotRequired[JsonObject]
 
 
 class Extension(TypedDict):

@@ -19,7 +19,8 @@ class ReasoningOptions(TypedDict, total=False):
     effort: str | None
     summary: str | None
     generate_summary: str | None
-    context: str | None
+    mode: str | None
+    context: Literal["auto", "current_turn", "all_turns"] | None
 
 
 class TextFormat(TypedDict, total=False):
@@ -37,6 +38,40 @@ class TextOptions(TypedDict, total=False):
 
 class StreamOptions(TypedDict, total=False):
     include_obfuscation: bool | None
+
+
+class PromptCacheOptions(TypedDict, total=False):
+    mode: Literal["implicit", "explicit"] | None
+    ttl: str | None
+    comparison_response_id: str | None
+    prewarm: bool | None
+
+
+class ModerationRule(TypedDict, total=False):
+    mode: str | None
+
+
+class ModerationPolicy(TypedDict, total=False):
+    input: ModerationRule | None
+    output: ModerationRule | None
+
+
+class ModerationOptions(TypedDict, total=False):
+    model: str | None
+    policy: ModerationPolicy | None
+
+
+class AccessPrograms(TypedDict, total=False):
+    cyber: str | None
+
+
+class ImageOptions(TypedDict, total=False):
+    context_compression: Literal["auto", "enabled", "disabled"] | None
+
+
+class MultiAgentOptions(TypedDict, total=False):
+    enabled: bool | None
+    max_concurrent_subagents: int | None
 
 
 class CreateResponse(TypedDict, total=False):
@@ -73,10 +108,15 @@ class CreateResponse(TypedDict, total=False):
     safety_identifier: str | None
     prompt_cache_key: str | None
     prompt_cache_retention: str | None
+    prompt_cache_options: PromptCacheOptions | None
     service_tier: str | None
     prompt: JsonObject | None
     context_management: list[JsonObject] | JsonObject | None
     client_metadata: JsonObject | None
+    moderation: ModerationOptions | None
+    access_programs: AccessPrograms | None
+    image: ImageOptions | None
+    multi_agent: MultiAgentOptions | None
 
 
 class _Call(TypedDict, total=False):
@@ -115,6 +155,17 @@ class TextOutputItem(_Call, total=False):
     output: Required[str | list[JsonObject]]
 
 
+class FunctionOutputItem(TypedDict, total=False):
+    """Without a `call_id` the call is found by `name` and `namespace`."""
+
+    id: str | None
+    call_id: str | None
+    name: str | None
+    namespace: str | None
+    status: str | None
+    output: Required[str | list[JsonObject]]
+
+
 class LocalShellOutputItem(TypedDict, total=False):
     id: str | None
     call_id: str | None
@@ -147,6 +198,21 @@ class AdditionalToolsItem(TypedDict, total=False):
     tools: Required[list[JsonObject]]
 
 
+class ConfigurationUpdateItem(TypedDict, total=False):
+    id: str | None
+    reasoning: ReasoningOptions | None
+    text: TextOptions | None
+
+
+class ProgramItem(_Call, total=False):
+    code: Required[str]
+    fingerprint: str | None
+
+
+class ProgramOutputItem(_Call, total=False):
+    result: Required[str]
+
+
 class ItemReference(TypedDict, total=False):
     id: Required[str]
 
@@ -159,7 +225,7 @@ class CompactionItem(TypedDict, total=False):
 ITEM_SHAPES: Final[Mapping[str, Any]] = {
     "message": MessageItem,
     "function_call": FunctionCallItem,
-    "function_call_output": TextOutputItem,
+    "function_call_output": FunctionOutputItem,
     "custom_tool_call": CustomCallItem,
     "custom_tool_call_output": TextOutputItem,
     "shell_call": ActionCallItem,
@@ -172,23 +238,35 @@ ITEM_SHAPES: Final[Mapping[str, Any]] = {
     "tool_search_output": ToolSearchItem,
     "reasoning": ReasoningItem,
     "additional_tools": AdditionalToolsItem,
+    "configuration_update": ConfigurationUpdateItem,
+    "program": ProgramItem,
+    "program_output": ProgramOutputItem,
     "item_reference": ItemReference,
     "compaction": CompactionItem,
 }
 """Item types we read, with the fields relied on. Any other type is kept and gets a planned fate."""
 
 
-class NamedTool(TypedDict, total=False):
+_Async = TypedDict("_Async", {"async": bool | None}, total=False)
+"""Its output may come turns later. The word is Python's own, so only this form can spell it."""
+
+
+class NamedTool(_Async, total=False):
     name: Required[str]
     description: str | None
     parameters: JsonObject | None
     strict: bool | None
+    defer_loading: bool | None
+    allowed_callers: list[str] | None
+    output_schema: JsonObject | None
 
 
-class CustomTool(TypedDict, total=False):
+class CustomTool(_Async, total=False):
     name: Required[str]
     description: str | None
     format: JsonObject | None
+    defer_loading: bool | None
+    allowed_callers: list[str] | None
 
 
 class NamespaceTool(TypedDict, total=False):

@@ -112,6 +112,8 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Types of hosted items that it takes back as it sent them; the others become notes."""
     phases: bool = False
     """Whether it marks assistant messages with a `phase` and wants that back."""
+    cache_breakpoints: bool = False
+    """Whether `prompt_cache_breakpoint` on content parts is understood."""
     tool_media: bool = False
     """Whether a tool's result may carry images."""
     cached_search: bool = False

@@ -65,7 +65,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
             "effort": st.sampled_from([*EFFORTS, "ultra", "turbo", None]),
             "summary": st.sampled_from(["auto", "none", None]),
             "generate_summary": st.sampled_from(["auto", None]),
-            "context": st.sampled_from(["auto", "all_turns"]),
+            "context": st.sampled_from(["auto", "all_turns", "current_turn"]),
+            "mode": st.sampled_from(["standard", "pro"]),
             "depth": st.integers(),
             "effort.deep": st.integers(),
         },
@@ -95,6 +96,11 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "prompt": OBJECTS,
     "context_management": st.lists(OBJECTS, max_size=1),
     "client_metadata": OBJECTS,
+    "prompt_cache_options": st.sampled_from([{}, {"mode": "implicit"}, {"mode": "explicit", "ttl": "12h"}]),
+    "moderation": st.sampled_from([{}, {"model": "m"}, {"policy": {"input": {"mode": "block"}}}]),
+    "access_programs": st.sampled_from([{}, {"cyber": "standard"}, {"cyber": "daybreak_red"}]),
+    "image": st.sampled_from([{"context_compression": word} for word in ("auto", "enabled", "disabled")]),
+    "multi_agent": st.sampled_from([{}, {"enabled": False}, {"enabled": True}]),
 }
 UNKNOWN = st.dictionaries(
     st.text("abc.[]\"'", min_size=1, max_size=5)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.history.normalise import NO_OUTPUT, normalise_history
+from isthmus.bridge.history.normalise import NO_OUTPUT, STILL_RUNNING, normalise_history
 from isthmus.bridge.history.parts import words_of
-from isthmus.bridge.types.history import Acted, History, Said
+from isthmus.bridge.types.history import Acted, History, Kept, Said
 from isthmus.errors import RequestRefused
 
 KEY = b"k" * 32
@@ -410,3 +410,78 @@ def test_a_compaction_that_cannot_be_read_is_ignored(envelope: str | None) -> No
     history = normalise_history([{"type": "compaction", "encrypted_content": envelope}], envelope_key=KEY)
     assert history.turns == ()
     assert codes(history)[-1] == ("input[0]", "ignored", "bridge.item.ignored")
+
+
+# Outputs that come without an id, or turns later
+
+
+def by_name(name: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "function_call_output", "output": "done", "name": name, **more}
+
+
+@pytest.mark.parametrize("given", [by_name("g"), by_name("g", call_id=None)])
+def test_an_output_without_an_id_belongs_to_the_one_open_call_of_its_name(given: dict[str, Any]) -> None:
+    history = normalise_history([user("go"), call("a"), call("b", name="g"), output("a"), given])
+    assert sketch(history) == ["user: go", "assistant: a=out a | b=done"]
+    assert not history.decisions
+
+
+def test_a_call_that_has_its_output_is_no_longer_meant() -> None:
+    history = normalise_history([call("a"), output("a"), call("b"), by_name("f")])
+    assert sketch(history) == ["assistant: a=out a", "assistant: b=done"]
+
+
+def test_the_namespace_tells_calls_of_one_name_apart() -> None:
+    calls = [{**call("a"), "namespace": "x"}, {**call("b"), "namespace": "y"}]
+    history = normalise_history([*calls, by_name("f", namespace="y"), output("a")])
+    assert sketch(history) == ["assistant: a=out a | b=done"]
+
+
+@pytest.mark.parametrize("before", [[call("a"), call("b")], [call("a", name="g")], []], ids=["two", "other", "none"])
+def test_an_output_that_could_belong_to_no_or_several_calls_is_refused(before: list[dict[str, Any]]) -> None:
+    with pytest.raises(RequestRefused, match=r"`input\[\d\]` has no `call_id`") as refused:
+        normalise_history([*before, by_name("f")])
+    assert refused.value.param == f"input[{len(before)}].call_id"
+
+
+PATIENT = frozenset({(None, "f")})
+
+
+def test_a_late_output_is_told_when_it_comes_and_the_call_as_still_running() -> None:
+    items = [user("go"), call("a"), assistant("started"), user("and now?"), output("a"), user("well?")]
+    history = normalise_history(items, patient=PATIENT)
+    assert sketch(history) == [
+        "user: go",
+        f"assistant: started | a={STILL_RUNNING}",
+        "user: and now?",
+        "user: [output of the call a of `f`] / out a",
+        "user: well?",
+    ]
+    assert codes(history) == [("input[4]", "degraded", "bridge.item.degraded")]
+
+
+def test_an_output_that_comes_at_once_stays_with_its_call() -> None:
+    history = normalise_history([call("a"), output("a"), user("thanks")], patient=PATIENT)
+    assert sketch(history) == ["assistant: a=out a", "user: thanks"]
+
+
+def test_an_output_that_is_still_to_come_is_said_to_be() -> None:
+    history = normalise_history([call("a"), user("and now?")], patient=PATIENT)
+    assert sketch(history) == [f"assistant: a={STILL_RUNNING}", "user: and now?"]
+    assert codes(history) == [("input[0]", "degraded", "bridge.item.degraded")]
+
+
+def test_a_program_is_a_call_and_its_result() -> None:
+    items: list[dict[str, Any]] = [
+        {"type": "program", "id": "p", "call_id": "c", "code": "await f()", "fingerprint": "fp"},
+        {**call("a"), "caller": {"type": "program", "caller_id": "c"}},
+        output("a"),
+        {"type": "program_output", "id": "o", "call_id": "c", "result": "42", "status": "completed"},
+    ]
+    history = normalise_history(items)
+    assert sketch(history) == ["assistant: c=42 | a=out a"]
+    assert isinstance(history.turns[0], Acted)
+    assert history.turns[0].calls[0].arguments == '{"code":"await f()"}'
+    kept = normalise_history(items, keeps={"program", "program_output"})
+    assert isinstance(kept.turns[0], Acted)
+    assert [step.item["fingerprint"] for step in kept.turns[0].steps if isinstance(step, Kept)][:1] == ["fp"]

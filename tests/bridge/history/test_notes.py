@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.history.normalise import normalise_history
+from isthmus.bridge.history.notes import write_note
 from isthmus.bridge.history.parts import words_of
 from isthmus.bridge.types.history import Acted, Image, Said
 
@@ -127,3 +128,8 @@ def test_a_screenshot_keeps_its_image() -> None:
     (turn,) = normalise_history([{"type": "computer_call_output", "call_id": "1", "output": output}]).turns
     assert isinstance(turn, Said)
     assert turn.parts[1] == Image("input[0].output", "https://x/y.png")
+
+
+def test_a_message_between_agents_says_from_whom_to_whom() -> None:
+    item = {"type": "agent_message", "author": "A", "recipient": "B", "content": [{"type": "input_text", "text": "go"}]}
+    assert write_note(item, "input[0]").text == "[message from agent A to B]\ngo"

@@ -9,7 +9,8 @@ import pytest
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.replay import replays_reasoning
+from isthmus.bridge.history.replay import remember, replays_reasoning
+from isthmus.bridge.types.history import Acted
 
 KEY = b"k" * 32
 THOUGHT = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
@@ -35,3 +36,41 @@ USER = {"type": "message", "role": "user", "content": "And?"}
 def test_only_what_really_goes_back_counts(items: list[Any], rules: dict[str, Any], replayed: bool) -> None:
     history = normalise_history(items, envelope_key=KEY, provider="p")
     assert replays_reasoning(history.turns, MessageRules(**rules)) is replayed
+
+
+# `reasoning.context`
+
+
+def _asked(context: str | None, replay: Any) -> tuple[list[list[str]], str]:
+    items: list[dict[str, Any]] = []
+    for number in ("1", "2"):
+        items.append({"type": "message", "role": "user", "content": f"q{number}"})
+        items.append({"type": "reasoning", "content": [{"type": "reasoning_text", "text": f"t{number}"}]})
+        items.append({"type": "function_call", "call_id": f"c{number}", "name": "f", "arguments": "{}"})
+        items.append({"type": "function_call_output", "call_id": f"c{number}", "output": "x"})
+    past, rules = remember(normalise_history(items), MessageRules(replay=replay), context)
+    return [[one.text for one in turn.thoughts] for turn in past.turns if isinstance(turn, Acted)], rules.replay
+
+
+@pytest.mark.parametrize(
+    ("context", "replay", "thoughts", "used"),
+    [
+        (None, "tool_turns", [["t1"], ["t2"]], "tool_turns"),
+        ("auto", "tool_turns", [["t1"], ["t2"]], "tool_turns"),
+        ("current_turn", "tool_turns", [[], ["t2"]], "tool_turns"),
+        ("all_turns", "tool_turns", [["t1"], ["t2"]], "always"),
+        ("all_turns", "never", [["t1"], ["t2"]], "never"),
+    ],
+)
+def test_the_client_says_which_earlier_reasoning_goes_back(
+    context: str | None, replay: str, thoughts: list[list[str]], used: str
+) -> None:
+    assert _asked(context, replay) == (thoughts, used)
+
+
+def test_a_turn_that_only_thought_is_forgotten_whole() -> None:
+    items = [{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "t"}]}]
+    said = {"type": "message", "role": "user", "content": "q"}
+    past, _ = remember(normalise_history([said, *items, said]), MessageRules(replay="always"), "current_turn")
+    assert [type(turn).__name__ for turn in past.turns] == ["Said", "Said"]
+    assert ("input[1]", "supported") in [(d.path, d.action) for d in past.decisions]

@@ -63,8 +63,8 @@ def test_of_an_address_only_the_host_is_repeated(url: str, shown: str) -> None:
 
 
 def test_a_server_without_credentials_is_repeated_as_it_is() -> None:
-    given = [server(connector_id="connector_gmail"), server(server_url="https://mcp.example", headers=None)]
-    assert echoed(*given) == given
+    given = [server(connector_id="connector_gmail"), server(server_url="https://mcp.example")]
+    assert echoed(given[0], {**given[1], "headers": None}) == given
 
 
 def test_headers_of_a_wrong_kind_are_not_repeated_either() -> None:

@@ -63,6 +63,34 @@ SEARCHING = ToolSupport(
         pytest.param({"type": "tool_search"}, PLAIN, "ignored", None, id="server-tool-search-is-ignored"),
         pytest.param({"type": "file_search"}, SEARCHING, "ignored", None, id="file-search-without-store-is-ignored"),
         pytest.param({"type": "namespace", "name": "n", "tools": []}, PLAIN, "ignored", None, id="empty-namespace"),
+        pytest.param({"type": "image_generation"}, PLAIN, "ignored", None, id="images-are-ignored"),
+        pytest.param({"type": "computer"}, PLAIN, "ignored", None, id="computer-is-ignored"),
+        pytest.param({"type": "programmatic_tool_calling"}, PLAIN, "ignored", None, id="programs-are-ignored"),
+        pytest.param(
+            {**WEATHER, "allowed_callers": ["programmatic"]}, PLAIN, "degraded", "function", id="called-by-programs"
+        ),
+        pytest.param(
+            {**WEATHER, "allowed_callers": ["direct", "programmatic"]}, PLAIN, "supported", "function", id="by-both"
+        ),
+        pytest.param({**WEATHER, "async": True}, PLAIN, "degraded", "function", id="async"),
+        pytest.param({**WEATHER, "async": False}, PLAIN, "supported", "function", id="not-async"),
+        pytest.param({"type": "file_search"}, PLAIN, "rejected", None, id="no-vector-stores"),
+        pytest.param(
+            {"type": "shell", "environment": {"type": "local"}}, PLAIN, "degraded", "function", id="shell-here"
+        ),
+        pytest.param(
+            {"type": "shell", "environment": {"type": "container_auto"}}, PLAIN, "rejected", None, id="shell-container"
+        ),
+        pytest.param(
+            {"type": "shell", "environment": {"type": "container_reference", "container_id": "c"}},
+            PLAIN,
+            "rejected",
+            None,
+            id="shell-in-a-named-container",
+        ),
+        pytest.param(
+            {"type": "mcp", "server_label": "w", "connector_id": "c"}, PLAIN, "rejected", None, id="mcp-connector"
+        ),
     ],
 )
 def test_decision_table(tool: dict[str, Any], support: ToolSupport, action: str, provider_type: str | None) -> None:

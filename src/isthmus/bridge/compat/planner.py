@@ -20,12 +20,13 @@ from isthmus.bridge.compat.format import mentions_json, plan_format
 from isthmus.bridge.compat.gates import hold_back
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
+from isthmus.bridge.compat.services import SERVICES
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.merge import deep_merge, nest
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 from isthmus.protocol.responses import CreateResponse
 
 
@@ -105,6 +106,8 @@ class _Planner:
         for name, value in rest:
             if name in ("summary", "generate_summary"):
                 yield self._summary(f"reasoning.{name}", value)
+            elif name == "context":
+                yield self._context("reasoning.context", value)
             else:
                 yield self._other(_join("reasoning", name), value)
 
@@ -119,6 +122,16 @@ class _Planner:
             reason = "the provider makes no summaries; where it shows its thinking, that comes in their place"
             return CompatibilityDecision(path, "degraded", reason, effective_value=value)
         return self._other(path, value)
+
+    def _context(self, path: str, value: Any) -> CompatibilityDecision:
+        """Which earlier reasoning goes back: carried out by the history, unless the provider does it itself."""
+        if self._rule(path) is None and (value == "current_turn" or (value == "all_turns" and self._takes_thoughts())):
+            return supported(path, effective_value=value)
+        return self._other(path, value)
+
+    def _takes_thoughts(self) -> bool:
+        rules = self.capabilities.messages
+        return rules.replay != "never" or bool(rules.replay_extras or rules.replay_details)
 
     def _text(self, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
         sent = [(name, value) for name, value in options.items() if value is not None]
@@ -238,10 +251,13 @@ class _Planner:
         """By the host, by the provider's rule, or not at all."""
         if path in self.host.honours:
             return supported(path, "kept by the gateway, not sent upstream")
+        if isinstance(value, dict):
+            value = without_nulls(value)
         rule = self._rule(path)
         if rule is not None:
             return apply_rule(path, value, rule, thinking=self.reasoning.thinking)
-        return without_rule(path, value)
+        service = SERVICES.get(path)
+        return without_rule(path, value) if service is None else service(path, value)
 
     def _rule(self, path: str) -> ParameterRule | None:
         return self.capabilities.parameters.get(path)

@@ -12,6 +12,8 @@ from typing import Any, Final
 from isthmus.bridge.capabilities import ParameterRule
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.merge import nest
+from isthmus.bridge.resolve import nearest_name
+from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
 
 
 def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) -> CompatibilityDecision:
@@ -43,7 +45,16 @@ def without_rule(path: str, value: Any) -> CompatibilityDecision:
         return supported(path, "asks for what happens anyway; nothing to send")
     if path in _INDISPENSABLE:
         return rejected(path, _INDISPENSABLE[path])
-    return ignored(path, _REASONS.get(path, "the provider has no counterpart for it"))
+    reason = _REASONS.get(path) or _suggest(path)
+    return ignored(path, reason or "the provider has no counterpart for it")
+
+
+def _suggest(path: str) -> str:
+    """A field that nobody knows is often one that somebody knows, with a slip in it."""
+    parent, _, name = path.rpartition(".")
+    known = _FIELDS.get(parent, frozenset())
+    near = nearest_name(name, known, likeness=0.8) if known and name not in known else None
+    return f"not a Responses parameter; did you mean `{f'{parent}.{near}' if parent else near}`?" if near else ""
 
 
 def asks_nothing(path: str, value: Any) -> bool:
@@ -123,6 +134,13 @@ def _range(low: float | None, high: float | None) -> str:
             return f"{low:g} to {high:g}"
 
 
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "": frozenset(CreateResponse.__annotations__),
+    "reasoning": frozenset(ReasoningOptions.__annotations__),
+    "text": frozenset(TextOptions.__annotations__),
+}
+"""The fields that the protocol knows, by the object that they stand in."""
+
 _NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
     "background": (False,),
     "store": (False,),
@@ -147,6 +165,7 @@ _NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
     "reasoning.summary": ("none",),
     "reasoning.generate_summary": ("none",),
     "reasoning.context": ("auto",),
+    "reasoning.mode": ("standard",),
 }
 """Values that say what would happen anyway, so that leaving them out loses nothing."""
 
@@ -168,7 +187,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "truncation": "the provider can not shorten an over-long context; it refuses it",
     "service_tier": "the provider has no service tiers",
     "parallel_tool_calls": "the provider can not be kept from calling several tools at once",
-    "max_tool_calls": "the provider can not count tool calls",
+    "max_tool_calls": "the provider can not count the calls of its own tools; those of yours are yours to count",
     "top_logprobs": "the provider reports no token probabilities",
     "logprobs": "the provider reports no token probabilities",
     "prompt_cache_key": "the provider finds cached prompts by itself",
@@ -179,8 +198,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "text.verbosity": "the provider has no setting for verbosity; ask for it in `instructions`",
     "reasoning.summary": "the provider makes no summaries; its reasoning comes as text where it shows it",
     "reasoning.generate_summary": "the provider makes no summaries; its reasoning comes as text where it shows it",
-    "reasoning.context": "earlier reasoning goes back by the model's own rule",
+    "reasoning.context": "the model takes no earlier reasoning back",
+    "reasoning.mode": "the provider has no such mode; ask for a higher `reasoning.effort`",
     "max_output_tokens": "the provider takes no limit on the answer's length",
+    "top_k": "not a Responses parameter; set it for the provider with `extra_body`",
     "max_tokens": "not a Responses parameter; send `max_output_tokens`",
     "max_completion_tokens": "not a Responses parameter; send `max_output_tokens`",
     "messages": "not a Responses parameter; send `input`",

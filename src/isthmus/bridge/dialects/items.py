@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.fitting import Fitted, Fitter
+from isthmus.bridge.history.parts import BREAKPOINT
 from isthmus.bridge.history.replay import (
     UNWANTED,
     is_unfinished,
@@ -26,6 +27,7 @@ from isthmus.bridge.types.history import (
     File,
     Image,
     Kept,
+    Part,
     PastCall,
     PastTurn,
     Said,
@@ -65,8 +67,9 @@ class ItemWriter:
             self.decisions.append(
                 CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
             )
-        parts = self.fitter.fit(said.parts) if said.role == "user" else [Words(self.fitter.text(said.parts))]
-        self.items.append(message(self.role(said.role), [self.part(part) for part in parts]))
+        apart = said.role == "user" or self._marked(said.parts)
+        parts = self.fitter.fit(said.parts) if apart else [Words(self.fitter.text(said.parts))]
+        self.items.append(message(self.role(said.role), [self._mark(part) for part in parts]))
 
     # How a dialect spells things
 
@@ -98,6 +101,15 @@ class ItemWriter:
     def call(self, call: PastCall) -> JsonObject:
         name = self.name_of(call.name, call.namespace)
         return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+
+    # Breakpoints of the prompt cache, for endpoints that know them
+
+    def _marked(self, parts: Sequence[Part]) -> bool:
+        return self._rules.cache_breakpoints and any(getattr(part, "breakpoint", None) for part in parts)
+
+    def _mark(self, part: Fitted) -> JsonObject:
+        item = self.part(part)
+        return {**item, BREAKPOINT: part.breakpoint} if self._marked((part,)) and not isinstance(part, Audio) else item
 
     # Assistant turns
 
@@ -137,8 +149,8 @@ class ItemWriter:
         for item, result in zip(answered, turn.results, strict=True):
             inside, media = self.fitter.result(result.parts)
             texts = [part.text for part in inside if isinstance(part, Words)]
-            whole = len(texts) == len(inside)
-            output = join_texts(texts) if whole else [self.part(part) for part in inside]
+            whole = len(texts) == len(inside) and not self._marked(inside)
+            output = join_texts(texts) if whole else [self._mark(part) for part in inside]
             self.items.append({"type": f"{item['type']}_output", "call_id": item["call_id"], "output": output})
             if media:
                 following += [Words(f"[from the output of `{item['name']}`]"), *media]

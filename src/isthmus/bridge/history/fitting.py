@@ -103,9 +103,9 @@ class Fitter:
             return image
         if image.detail == "original":
             self._decide(f"{image.path}.detail", "`original` is not known upstream; `high` is the nearest")
-            return Image(image.path, image.url, "high")
+            return Image(image.path, image.url, "high", breakpoint=image.breakpoint)
         self._decide(f"{image.path}.detail", f"`{image.detail}` is not known upstream; left to the provider")
-        return Image(image.path, image.url)
+        return Image(image.path, image.url, breakpoint=image.breakpoint)
 
     def _file(self, file: File) -> Fitted:
         media, ending = _media_type(file.data), _ending(file.url)

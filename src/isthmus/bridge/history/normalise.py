@@ -15,7 +15,15 @@ from typing import Any, Final, Literal
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.history.notes import write_note
 from isthmus.bridge.history.outputs import read_output
-from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, is_unnamed, pair_outputs
+from isthmus.bridge.history.pairing import (
+    CALLS,
+    OUTPUTS,
+    call_id_of,
+    find_calls_by_name,
+    find_late_outputs,
+    is_unnamed,
+    pair_outputs,
+)
 from isthmus.bridge.history.parts import read_parts
 from isthmus.bridge.history.past_calls import read_call
 from isthmus.bridge.history.thoughts import read_compaction, read_thought
@@ -42,6 +50,7 @@ from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 NO_OUTPUT: Final = "[no output recorded]"
+STILL_RUNNING: Final = "[still running; the output will come in a later message]"
 ANSWERS: Final = frozenset({"computer_call_output", "mcp_approval_response"})
 """Items of hosted tools that come from the user's side."""
 
@@ -60,12 +69,15 @@ def normalise_history(
     envelope_key: bytes | None = None,
     provider: str = "",
     keeps: Set[str] = frozenset(),
+    patient: Set[tuple[str | None, str]] = frozenset(),
 ) -> History:
     """The first `stored` items come from earlier turns: their paths start with `history`.
 
-    Items of the types in `keeps` are the provider's own, and go back to it as they came.
+    Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools
+    (namespace, name) whose outputs may come turns later.
     """
-    walk = _Walk(items, stored, envelope_key, provider, keeps)
+    items = find_calls_by_name(items, stored)
+    walk = _Walk(items, stored, envelope_key, provider, keeps, patient)
     for index, item in enumerate(items):
         walk.take(index, item)
     walk.close()
@@ -76,7 +88,13 @@ class _Walk:
     """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
 
     def __init__(
-        self, items: Sequence[JsonObject], stored: int, envelope_key: bytes | None, provider: str, keeps: Set[str]
+        self,
+        items: Sequence[JsonObject],
+        stored: int,
+        envelope_key: bytes | None,
+        provider: str,
+        keeps: Set[str],
+        patient: Set[tuple[str | None, str]],
     ) -> None:
         self.turns: list[PastTurn] = []
         self.phased = ""
@@ -85,7 +103,11 @@ class _Walk:
         self._stored = stored
         self._envelope_key, self._provider = envelope_key, provider
         self._keeps = keeps
+        self._patient = patient
         self._answers = pair_outputs(items)
+        self._late = find_late_outputs(items, self._answers, patient)
+        for call in self._late.values():
+            del self._answers[call]
         self._call_of = {output: call for call, output in self._answers.items()}
         self._used_ids: set[str] = set()
         self._copies: dict[str, int] = {}
@@ -96,6 +118,8 @@ class _Walk:
         kind = item["type"]
         if kind == "message":
             self._take_message(index, item)
+        elif kind in self._keeps:
+            self._keep(index, item)
         elif kind in CALLS:
             self._take_call(index, item)
         elif kind in OUTPUTS:
@@ -113,8 +137,6 @@ class _Walk:
                 self._say(said)
         elif kind == "item_reference":
             self._refuse_reference(index, item)
-        elif kind in self._keeps:
-            self._keep(index, item)
         else:
             self._take_other(index, item)
 
@@ -202,7 +224,9 @@ class _Walk:
 
     def _take_output(self, index: int, item: JsonObject) -> None:
         call = self._call_of.get(index)
-        if call is None:
+        if index in self._late:
+            self._take_late_output(index, item)
+        elif call is None:
             where = self._where(index)
             parts = read_output(item, where, self.decisions)
             self._repaired(index, "no call in the history belongs to this output; it became a user note")
@@ -213,6 +237,14 @@ class _Walk:
         elif self._calls and call >= self._calls[0]:
             self._outstanding -= 1
             self._answered = True
+
+    def _take_late_output(self, index: int, item: JsonObject) -> None:
+        where = self._where(index)
+        parts = read_output(item, where, self.decisions)
+        reason = "the output came after others had gone on; the call was told as still running, this is a user note"
+        self._decide(where, "degraded", reason, "bridge.item.degraded")
+        head = f"[output of the call {call_id_of(item)} of `{self._items[self._late[index]]['name']}`]"
+        self._say(Said("user", (Words(head), *parts), where))
 
     def _take_other(self, index: int, item: JsonObject) -> None:
         where = self._where(index)
@@ -289,6 +321,12 @@ class _Walk:
 
     def _result(self, index: int) -> PastResult:
         output = self._answers.get(index)
+        item = self._items[index]
+        if output is None and (item.get("namespace"), item.get("name")) in self._patient:
+            if index not in self._late.values():
+                reason = f"the output of the call is still to come; `{STILL_RUNNING}` stands in its place"
+                self._decide(self._where(index), "degraded", reason, "bridge.item.degraded")
+            return PastResult((Words(STILL_RUNNING),), self._where(index), synthesised=True)
         if output is None:
             self._repaired(index, f"the call has no output; `{NO_OUTPUT}` was put in its place")
             return PastResult((Words(NO_OUTPUT),), self._where(index), synthesised=True)

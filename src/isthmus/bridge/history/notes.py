@@ -124,9 +124,10 @@ def _agent_message(item: JsonObject, path: str) -> Note:
     text = "\n".join(texts_of(item.get("content"))) or text_of(item, "text", "message")
     if not text:
         return _left_out("the agent message holds no text that can be read here")
-    author = text_of(item, "author")
+    author, recipient = text_of(item, "author"), text_of(item, "recipient")
+    head = f"message from agent {author}" if author else "agent message"
     reason = "messages between agents have no counterpart; the text became a user note"
-    return Note("user", f"[message from agent {author}]\n{text}" if author else f"[agent message]\n{text}", reason)
+    return Note("user", f"[{head}{f' to {recipient}' if recipient else ''}]\n{text}", reason)
 
 
 def _compaction_trigger(item: JsonObject, path: str) -> Note:
@@ -137,8 +138,13 @@ def _additional_tools(item: JsonObject, path: str) -> Note:
     return _left_out("its tools are part of the tool plan", "supported")
 
 
+def _configuration_update(item: JsonObject, path: str) -> Note:
+    return _left_out("the last of its settings are in force; the model is not told of them", "supported")
+
+
 _WRITERS: Final[Mapping[str, Callable[[JsonObject, str], Note]]] = {
     "additional_tools": _additional_tools,
+    "configuration_update": _configuration_update,
     "web_search_call": _web_search,
     "file_search_call": _file_search,
     "computer_call": _computer_call,

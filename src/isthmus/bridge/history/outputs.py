@@ -19,6 +19,8 @@ def read_output(item: JsonObject, path: str, decisions: list[CompatibilityDecisi
         return (FoundTools(tuple(_found(item.get("tools")))),)
     if kind == "shell_call_output" and isinstance(output, list):
         return (Words(_shell_text(output)),)
+    if kind == "program_output":
+        return read_parts(item.get("result"), f"{path}.result", decisions)
     if kind == "apply_patch_call_output":
         return (Words(_patch_text(item)),)
     if isinstance(output, dict):

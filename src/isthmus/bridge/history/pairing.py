@@ -8,9 +8,11 @@ in order, and a new burst gives up what an older one left unanswered.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
+from isthmus.bridge.types.history import item_path
+from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 CALLS: Final[Mapping[str, str]] = {
@@ -20,6 +22,7 @@ CALLS: Final[Mapping[str, str]] = {
     "local_shell_call": "local_shell",
     "apply_patch_call": "apply_patch",
     "tool_search_call": "tool_search",
+    "program": "program",
 }
 """Item types that are calls the client answers, with the family they belong to."""
 
@@ -30,6 +33,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "local_shell_call_output": "local_shell",
     "apply_patch_call_output": "apply_patch",
     "tool_search_output": "tool_search",
+    "program_output": "program",
 }
 
 _NO_ID: Final = "\0"
@@ -68,6 +72,61 @@ def pair_outputs(items: Sequence[JsonObject]) -> dict[int, int]:
             burst += 1
     _pair_early_outputs(items, answers, orphans)
     return answers
+
+
+def find_calls_by_name(items: Sequence[JsonObject], stored: int = 0) -> Sequence[JsonObject]:
+    """Function outputs without a `call_id` get that of the one open call that they name; the rest stays as it is.
+
+    Only what stands before an output decides, so that the same call is found as the conversation grows.
+    """
+    if all(item["type"] != _BY_NAME or item.get("call_id") is not None for item in items):
+        return items
+    found: list[JsonObject] = []
+    waiting: dict[str, JsonObject] = {}
+    for index, item in enumerate(items):
+        if item["type"] == "function_call" and item.get("call_id"):
+            waiting[item["call_id"]] = item
+        elif item["type"] == _BY_NAME:
+            if item.get("call_id") is None:
+                meant = [call_id for call_id, call in waiting.items() if _is_meant(item, call)]
+                if len(meant) != 1:
+                    raise _not_one(item, len(meant), item_path(index, stored))
+                item = {**item, "call_id": meant[0]}
+            waiting.pop(item["call_id"], None)
+        found.append(item)
+    return found
+
+
+_BY_NAME: Final = "function_call_output"
+
+
+def _is_meant(output: JsonObject, call: JsonObject) -> bool:
+    return all(output.get(field) in (None, call.get(field)) for field in ("name", "namespace"))
+
+
+def _not_one(output: JsonObject, count: int, path: str) -> RequestRefused:
+    name = output.get("name")
+    which = f"{count or 'no'} call(s) of `{name}` wait" if name else f"{count or 'no'} call(s) wait"
+    return RequestRefused(
+        f"`{path}` has no `call_id`, and {which} for an output; send the `call_id` of its call",
+        code="missing_required_parameter",
+        param=f"{path}.call_id",
+    )
+
+
+def find_late_outputs(
+    items: Sequence[JsonObject], answers: Mapping[int, int], names: Set[tuple[str | None, str]]
+) -> dict[int, int]:
+    """Output index → call index, for calls of these tools whose output came after others had gone on talking."""
+    if not names:
+        return {}
+    spoken = [index for index, item in enumerate(items) if item["type"] == "message"]
+    return {
+        output: call
+        for call, output in answers.items()
+        if (items[call].get("namespace"), items[call].get("name")) in names
+        and any(call < index < output for index in spoken)
+    }
 
 
 def call_id_of(item: JsonObject) -> str:

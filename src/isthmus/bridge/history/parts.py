@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.types.history import Audio, File, Image, Part, Words
 from isthmus.protocol.json import JsonObject
 
+BREAKPOINT: Final = "prompt_cache_breakpoint"
 _TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text", "reasoning_text", "summary_text"})
 
 
@@ -26,8 +29,23 @@ def read_parts(content: object, path: str, decisions: list[CompatibilityDecision
     for index, given in enumerate(content):
         part = _read_part(given, path, index, decisions)
         if part is not None:
+            marked = given.get(BREAKPOINT) if isinstance(given, dict) else None
+            if marked and isinstance(part, Words | Image | File):
+                part = msgspec.structs.replace(part, breakpoint=marked)
+                decisions.append(CompatibilityDecision(f"{path}[{index}].{BREAKPOINT}", "supported"))
             parts.append(part)
     return tuple(parts)
+
+
+def settle_breakpoints(decisions: tuple[CompatibilityDecision, ...], taken: bool) -> tuple[CompatibilityDecision, ...]:
+    """Where the provider takes no breakpoints, one decision speaks for all of them: they only save money."""
+    marked = [] if taken else [one for one in decisions if one.path.endswith(BREAKPOINT)]
+    if not marked:
+        return decisions
+    reason = "the provider has no breakpoints for its prompt cache; all of them were left out"
+    facts = {"left_out": len(marked)}
+    said = CompatibilityDecision(marked[0].path, "ignored", reason, code="bridge.item.ignored", metadata=facts)
+    return (*(one for one in decisions if one not in marked), said)
 
 
 def text_of(source: JsonObject, *names: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 
 _LOCAL_SHELL_FIELDS: Final = ("command", "env", "timeout_ms", "user", "working_directory")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -34,6 +34,8 @@ def read_call(item: JsonObject) -> tuple[str, str, str]:
             if kept.get("env") == {}:
                 del kept["env"]  # `restore` adds the empty one; the model never wrote it
             return "local_shell", _json(kept), ""
+        case "program":
+            return "program", _json({"code": item.get("code") or ""}), ""
         case "apply_patch_call":
             return "apply_patch", _json({"operation": item.get("operation") or {}}), ""
         case _:
@@ -60,9 +62,7 @@ def _checked(given: Any) -> tuple[str, str]:
 
 
 def _without_nulls(action: Any) -> JsonObject:
-    if not isinstance(action, dict):
-        return {}
-    return {name: value for name, value in action.items() if value is not None}
+    return without_nulls(action) if isinstance(action, dict) else {}
 
 
 def _json(value: Any) -> str:

@@ -6,11 +6,14 @@ way, but all of them ask here, and so does the planner: only reasoning that real
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.types.history import Acted, Kept, PastTurn, Thought
+from isthmus.bridge.types.history import Acted, History, Kept, PastTurn, Said, Thought
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
@@ -19,6 +22,36 @@ DETAILS: Final = "reasoning_details"
 EMPTY: Final = "it holds no reasoning to replay"
 UNWANTED: Final = "the model does not want past reasoning back here"
 SUMMARISED: Final = "only the summary of this reasoning came back; it was sent in its place"
+
+
+def remember(past: History, rules: MessageRules, context: str | None) -> tuple[History, MessageRules]:
+    """The history and the rules as `reasoning.context` wants them; `auto` leaves both to the model's own rule."""
+    if context == "all_turns" and rules.replay == "tool_turns":
+        return past, msgspec.structs.replace(rules, replay="always")
+    if context != "current_turn":
+        return past, rules
+    begin = _last_question(past.turns)
+    forgotten = [thought for turn in past.turns[:begin] if isinstance(turn, Acted) for thought in turn.thoughts]
+    decisions = [*past.decisions]
+    leave_out(forgotten, "`reasoning.context` is `current_turn`, and this is of an earlier one", decisions)
+    kept = (*(_without_thoughts(turn) for turn in past.turns[:begin]), *past.turns[begin:])
+    turns = tuple(turn for turn in kept if not isinstance(turn, Acted) or turn.steps)
+    return replace(past, turns=turns, decisions=tuple(decisions)), rules
+
+
+def _last_question(turns: Sequence[PastTurn]) -> int:
+    asked = (index for index in reversed(range(len(turns))) if _asks(turns[index]))
+    return next(asked, 0)
+
+
+def _asks(turn: PastTurn) -> bool:
+    return isinstance(turn, Said) and turn.role == "user"
+
+
+def _without_thoughts(turn: PastTurn) -> PastTurn:
+    if not isinstance(turn, Acted) or not turn.thoughts:
+        return turn
+    return msgspec.structs.replace(turn, steps=tuple(step for step in turn.steps if not isinstance(step, Thought)))
 
 
 def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:

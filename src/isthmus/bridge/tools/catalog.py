@@ -13,7 +13,7 @@ from typing import Final
 
 from isthmus.bridge.types.history import item_path
 from isthmus.bridge.types.tools import CatalogTool
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 
 NAMED_TYPES: Final = ("function", "custom")
 """Types that carry a name of their own; the others are known by their type."""
@@ -59,7 +59,9 @@ def _open(
             yield from _open(children, f"{where}.tools", inner, str(tool.get("description") or ""))
         else:
             # The namespace's own words travel once, with its first tool: repeating them costs tokens.
-            yield CatalogTool(where, kind, _name(kind, tool), namespace, tool, "" if index else about_namespace)
+            yield CatalogTool(
+                where, kind, _name(kind, tool), namespace, without_nulls(tool), "" if index else about_namespace
+            )
 
 
 def _name(kind: str, tool: JsonObject) -> str:

@@ -7,7 +7,7 @@ decision: *supported* when the type is native, *degraded* when the provider file
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from isthmus.bridge.capabilities import ToolSupport
@@ -26,6 +26,10 @@ SCHEMA_CODE: Final = "bridge.tool.schema_projected"
 
 def plan_tool_declaration(tool: CatalogTool, support: ToolSupport, allocate: NameAllocator) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name."""
+    refusal = _refusal(tool, support)
+    if refusal:
+        decision = CompatibilityDecision(tool.path, "rejected", refusal, code=TOOL_CODE, metadata=_facts(tool))
+        return ToolDeclarationPlan(tool, decision)
     obstacle = _obstacle(tool, support)
     if obstacle:
         decision = CompatibilityDecision(tool.path, "ignored", obstacle, code=TOOL_CODE, metadata=_facts(tool))
@@ -49,12 +53,35 @@ def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan
     return [_render(plan) for plan in declarations if plan.identity is not None]
 
 
+def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
+    """Why a request with this tool is refused: without it the model would work somewhere else, or on nothing."""
+    if tool.type in support.native and support.as_is:
+        return ""
+    if tool.type == "file_search" and tool.type not in support.degraded:
+        return "there are no vector stores here to search; send the texts as `input_file`, or search with a function"
+    if tool.type == "shell":
+        place = tool.tool.get("environment")
+        kind = place.get("type") if isinstance(place, dict) else None
+        if kind not in (None, "local"):
+            return f"there are no containers here (`environment.type` is `{kind}`); run the commands with `local`"
+    elsewhere = next((name for name in ("connector_id", "tunnel_id") if tool.tool.get(name)), "")
+    if tool.type == "mcp" and elsewhere:
+        return f"`{elsewhere}` names a server that only its vendor can reach; give its `server_url`"
+    return ""
+
+
+_WHY_NOT: Final[Mapping[str, str]] = {
+    "programmatic_tool_calling": "nothing here runs the model's programs; the tools are offered to be called directly",
+}
+"""What is said of tool types that need more than a counterpart."""
+
+
 def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
     """Why a tool cannot be sent at all; empty when it can."""
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if tool.type not in support.native and tool.type not in support.degraded:
-        return f"the provider has no `{tool.type}` tool and nothing stands in for it"
+        return _WHY_NOT.get(tool.type) or f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "tool_search" and tool.type not in support.native and tool.tool.get("execution") != "client":
         return "only a tool search that the client runs can be offered; every tool in the request is declared at once"
     if tool.type == "mcp" and is_stripped(tool.tool):
@@ -98,6 +125,11 @@ def _function_reasons(tool: CatalogTool, lost: tuple[str, ...], strict_lost: boo
     keywords = [f"`{keyword}`" for keyword in lost if keyword != ROOT_WRAPPED]
     if keywords:
         reasons.append(f"the provider refuses {', '.join(keywords)} in schemas; moved into descriptions")
+    callers = tool.tool.get("allowed_callers")
+    if isinstance(callers, list) and callers and "direct" not in callers:
+        reasons.append("only programs may call it, and none run here; it is offered to be called directly")
+    if tool.tool.get("async") is True:
+        reasons.append("the provider wants an output at once; one that comes later is told in a message")
     if strict_lost:
         reasons.append("the provider does not enforce `strict` schemas; the schema is only a guide")
     return reasons

@@ -36,6 +36,12 @@ class ToolSurvey:
     """Whether the request has a list of tools at all, be it an empty one."""
 
     @property
+    def patient(self) -> frozenset[tuple[str | None, str]]:
+        """Namespace and name of the tools whose outputs may come turns later."""
+        tools = (plan.source for plan in self.declared)
+        return frozenset((tool.namespace, tool.name) for tool in tools if tool.tool.get("async") is True)
+
+    @property
     def sends(self) -> bool:
         """Whether any tool will travel: some are offered, and the choice does not shut them all out."""
         return bool(self.offered) and self.choice.mode != "none"

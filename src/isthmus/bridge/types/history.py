@@ -27,6 +27,8 @@ class Words(_Fact, frozen=True):
     text: str
     annotations: tuple[Mapping[str, Any], ...] = ()
     refusal: bool = False
+    breakpoint: Mapping[str, Any] | None = None
+    """`prompt_cache_breakpoint`, as it came: a prefix worth caching ends here."""
 
 
 class Image(_Fact, frozen=True):
@@ -36,6 +38,7 @@ class Image(_Fact, frozen=True):
     url: str = ""
     detail: str = ""
     file_id: str = ""
+    breakpoint: Mapping[str, Any] | None = None
 
 
 class File(_Fact, frozen=True):
@@ -49,6 +52,7 @@ class File(_Fact, frozen=True):
     detail: str = ""
     video: bool = False
     """Whether the client itself called it a video."""
+    breakpoint: Mapping[str, Any] | None = None
 
 
 class Audio(_Fact, frozen=True):

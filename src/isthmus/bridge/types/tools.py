@@ -22,7 +22,7 @@ class CatalogTool:
     name: str
     namespace: str | None
     tool: JsonObject
-    """The client's own declaration, unchanged."""
+    """The client's own declaration; a field that is `null` says nothing and is left out."""
     namespace_description: str = ""
 
 

@@ -22,7 +22,7 @@ def echo(body: dict[str, Any], *decisions: CompatibilityDecision) -> dict[str, A
         ("top_p", 3, 1, 1.0),
         ("max_output_tokens", 100, 10, None),
         ("top_logprobs", 50, 20, 0),
-        ("service_tier", "fast", "priority", "default"),
+        ("service_tier", "flex", "priority", "default"),
     ],
 )
 def test_a_setting_shows_what_was_asked_sent_or_its_default(name: str, asked: Any, used: Any, default: Any) -> None:
@@ -51,3 +51,45 @@ def test_what_the_bridge_holds_to_itself_stays_as_asked() -> None:
     ]
     shown = echo({"text": {"format": {"type": "json_object"}}, "tool_choice": "required"}, *decisions)
     assert (shown["text"], shown["tool_choice"]) == ({"format": {"type": "json_object"}}, "required")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("fast", "priority"), ("auto", "default"), ("ultrafast", "ultrafast"), ("scale", "scale"), ("mine", "default")],
+)
+def test_a_tier_is_shown_by_a_name_that_clients_know(asked: str, shown: str) -> None:
+    assert echo({"service_tier": asked}, CompatibilityDecision("service_tier", "supported"))["service_tier"] == shown
+
+
+def test_services_are_shown_only_where_they_were_asked_for() -> None:
+    services = {"moderation", "access_programs", "image", "prompt_cache_options", "prompt_cache_diagnostics"}
+    assert not services & set(echo({}))
+    assert not services & set(echo({"moderation": {"model": None}, "image": {}}))
+
+
+def test_scores_that_nobody_made_are_errors() -> None:
+    shown = echo({"moderation": {"model": "m"}}, CompatibilityDecision("moderation", "ignored"))["moderation"]
+    assert [shown[side]["type"] for side in ("input", "output")] == ["error", "error"]
+
+
+def test_images_are_shown_as_uncompressed_unless_the_provider_compresses() -> None:
+    assert echo({"image": {"context_compression": "auto"}})["image"] == {"context_compression": "disabled"}
+    assert echo({"image": {"context_compression": "enabled"}})["image"] == {"context_compression": "enabled"}
+
+
+def test_cache_options_are_shown_where_they_took_effect() -> None:
+    asked = {"prompt_cache_options": {"mode": "explicit", "comparison_response_id": "resp_1", "prewarm": True}}
+    used = echo(asked, CompatibilityDecision("prompt_cache_options", "supported"))
+    assert used["prompt_cache_options"] == {"mode": "explicit", "ttl": "30m", "comparison_response_id": "resp_1"}
+    lost = echo(asked, CompatibilityDecision("prompt_cache_options", "ignored"))
+    assert "prompt_cache_options" not in lost
+    assert used["prompt_cache_diagnostics"] == lost["prompt_cache_diagnostics"] == {"type": "unavailable"}
+
+
+def test_mode_and_context_of_reasoning_are_those_in_effect() -> None:
+    asked = {"reasoning": {"mode": "pro", "context": "current_turn"}}
+    assert echo(asked, CompatibilityDecision("reasoning.mode", "ignored"))["reasoning"] == {
+        "effort": None,
+        "summary": None,
+        "context": "current_turn",
+    }

@@ -7,13 +7,14 @@ it was asked for: a format and a tool choice are held to by the bridge itself, l
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import EFFORTS
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_tool
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 from isthmus.protocol.response import Echo
 
 
@@ -38,16 +39,59 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
         "reasoning": _echo_reasoning(body.get("reasoning"), made),
         "store": _or(body.get("store"), True),
         "background": _or(body.get("background"), False),
-        "service_tier": _or(body.get("service_tier"), "default"),
+        "service_tier": _SHOWN_TIERS.get(body.get("service_tier"), "default"),
         "metadata": body.get("metadata") or {},
         "safety_identifier": body.get("safety_identifier"),
         "prompt_cache_key": body.get("prompt_cache_key"),
     }
     if body.get("user") is not None:
         echo["user"] = body.get("user")
+    if not _SERVICES.keys().isdisjoint(body):
+        for name, show in _SERVICES.items():
+            given = without_nulls(body.get(name) or {})
+            if given:
+                echo.update(show(given, _in_effect(made, name, given)))  # type: ignore[typeddict-item]
     # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
     return echo
 
+
+def _moderation(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    failure = {"type": "error", "code": "moderation_unavailable", "message": "nothing here moderates"}
+    return {"moderation": {"input": failure, "output": dict(failure)}}
+
+
+def _access_programs(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    return {"access_programs": {"cyber": asked.get("cyber", "standard")}}
+
+
+def _image(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    enabled = asked.get("context_compression") == "enabled"
+    return {"image": {"context_compression": "enabled" if enabled else "disabled"}}
+
+
+def _prompt_cache(asked: JsonObject, used: JsonObject | None) -> JsonObject:
+    """Options that took effect; whom they were to be compared with is never known here."""
+    compared = {key: asked[key] for key in ("comparison_response_id",) if key in asked}
+    shown: JsonObject = {"prompt_cache_diagnostics": {"type": "unavailable"}} if compared else {}
+    if used is not None:
+        applied = {"mode": asked.get("mode", "implicit"), "ttl": asked.get("ttl", "30m")}
+        shown["prompt_cache_options"] = {**applied, **compared}
+    return shown
+
+
+_SERVICES: Final[Mapping[str, Callable[[JsonObject, JsonObject | None], JsonObject]]] = {
+    "moderation": _moderation,
+    "access_programs": _access_programs,
+    "image": _image,
+    "prompt_cache_options": _prompt_cache,
+}
+"""Fields that a Response has only where the request asked for them: what was asked and what took effect → fields."""
+
+_SHOWN_TIERS: Final[Mapping[Any, str]] = {
+    "fast": "priority",
+    **{name: name for name in ("default", "flex", "scale", "priority", "ultrafast")},
+}
+"""Tiers as a Response names them; `auto`, and whatever only one provider knows, is shown as `default`."""
 
 _SETTINGS: Final = frozenset(
     {
@@ -81,6 +125,7 @@ def _or(value: Any, default: Any) -> Any:
 
 
 def _echo_tool(tool: JsonObject) -> JsonObject:
+    tool = without_nulls(tool)
     if tool.get("type") != "function":
         return showable_tool(tool)
     # Required and nullable in the object, optional in the request.
@@ -90,9 +135,10 @@ def _echo_tool(tool: JsonObject) -> JsonObject:
 def _echo_choice(choice: Any) -> Any:
     if choice is None:
         return "auto"
-    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        return {**choice, "mode": choice.get("mode") or "auto"}
-    return choice
+    if not isinstance(choice, dict):
+        return choice
+    told = without_nulls(choice)
+    return {"mode": "auto", **told} if told.get("type") == "allowed_tools" else told
 
 
 def _echo_text(text: JsonObject, made: CompatibilityPlan) -> JsonObject:
@@ -122,6 +168,7 @@ _SHOWN_EFFORTS: Final = {"minimal": "low", "max": "xhigh", "ultra": "xhigh"}
 
 
 def _echo_reasoning(reasoning: Any, made: CompatibilityPlan) -> JsonObject | None:
+    reasoning = without_nulls(reasoning or {})
     if not reasoning:
         return None
     asked = reasoning.get("effort")
@@ -130,4 +177,9 @@ def _echo_reasoning(reasoning: Any, made: CompatibilityPlan) -> JsonObject | Non
         effort = asked  # the vendor's own word (`enabled`) is none that a Response knows
     summary = reasoning.get("summary")
     # `none` is Codex's word for no summary; a Response says `null`.
-    return {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}
+    shown = {"effort": _SHOWN_EFFORTS.get(effort, effort), "summary": None if summary == "none" else summary}
+    for name in ("mode", "context"):
+        used = _in_effect(made, f"reasoning.{name}", reasoning.get(name))
+        if used is not None:
+            shown[name] = used
+    return shown
