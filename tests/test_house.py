@@ -16,7 +16,6 @@ TESTED_ELSEWHERE = frozenset(
         "bridge/assemble/speech",
         "bridge/assemble/vendor",
         "bridge/capabilities",
-        "bridge/compat/rules",
         "bridge/deltas",
         "bridge/diagnostics",
         "bridge/host",
@@ -48,7 +47,6 @@ TESTED_ELSEWHERE = frozenset(
         "protocol/items",
         "protocol/json",
         "protocol/response",
-        "protocol/responses",
     ]
 )
 

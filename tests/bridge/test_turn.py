@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
@@ -136,7 +136,7 @@ def test_a_native_format_amid_prose_is_reported_where_it_was_streamed() -> None:
 
 
 def test_a_native_format_amid_prose_is_cleaned_where_nobody_has_seen_it() -> None:
-    whole = replace(plan(formats=NATIVE), stream=False)
+    whole = msgspec.structs.replace(plan(formats=NATIVE), stream=False)
     _, done = answer(turn_of(whole), Text(FENCED), Finished("stop"))
     assert isinstance(done, Done)
     assert (done.response["status"], done.response["output_text"]) == ("completed", '{"a": 1}')

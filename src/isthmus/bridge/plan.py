@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
@@ -118,7 +120,7 @@ def plan_request(
     decisions = apply_strict((*made, *written.decisions, *held_back), host.strict)
     refuse_rejected(decisions)
     _refuse_nothing(past, plan)
-    return replace(
+    return msgspec.structs.replace(
         plan,
         compatibility=CompatibilityPlan(decisions, compatibility.thinking),
         body=allowed,

@@ -51,7 +51,8 @@ def _asks(turn: PastTurn) -> bool:
 def _without_thoughts(turn: PastTurn) -> PastTurn:
     if not isinstance(turn, Acted) or not turn.thoughts:
         return turn
-    return msgspec.structs.replace(turn, steps=tuple(step for step in turn.steps if not isinstance(step, Thought)))
+    said = tuple(step for step in turn.steps if not isinstance(step, Thought))
+    return msgspec.structs.replace(turn, steps=said, thoughts=())
 
 
 def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
@@ -28,9 +30,9 @@ class Target:
     """What the server has taught us about the model; the capabilities know it already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything decided about one request, for one target. What a dialect's `write` is handed has no body yet."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything decided about one request, for one target. What a dialect's `write` is handed has no body yet:
+    a `msgspec` struct, because it is made twice for every request, and a dataclass takes ten times as long."""
 
     target: Target
     compatibility: CompatibilityPlan
@@ -43,9 +45,9 @@ class Plan:
     echo: Echo
     """What the Response says about the request."""
     instructions: str = ""
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Fields that every body to this target carries."""
-    body: JsonObject = field(default_factory=dict)
+    body: JsonObject = msgspec.field(default_factory=dict)
     """The exact upstream body."""
     stream: bool = False
     repair_budget: int = 0
