@@ -9,7 +9,6 @@ import pytest
 
 from isthmus.bridge.assemble.assembler import Assembler
 from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.deltas import (
     Annotation,
     CallArguments,
@@ -23,9 +22,7 @@ from isthmus.bridge.deltas import (
     Text,
     Usage,
     Used,
-    VendorExtra,
 )
-from isthmus.bridge.envelope import seal, unseal
 from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Plan
 from isthmus.bridge.types.tools import ToolPlan
@@ -390,57 +387,3 @@ def test_heartbeats_take_their_place_in_the_numbering() -> None:
     done = turn.end(2)
     assert isinstance(done, Done)
     check_stream(events + done.events)
-
-
-KEY = b"k" * 32
-
-
-def _sealing(*deltas: Delta) -> dict[str, Any]:
-    assembler = Assembler(
-        Frame("resp_1", 1, "m", PLAN.echo, "gemini"), PLAN.tools, seal=lambda sealed: seal(sealed, KEY)
-    )
-    events = assembler.start() + assembler.feed(deltas)
-    ending = assembler.end(2)
-    check_events = events + ending.events
-    assert check_events[-1]["response"] is ending.response
-    return ending.response
-
-
-def test_reasoning_travels_sealed_for_clients_that_store_nothing_here() -> None:
-    details = [{"type": "reasoning.text", "text": "t"}]
-    response = _sealing(Reasoning("t"), VendorExtra("reasoning_details", details), Text("a"), Finished("stop"))
-    sealed = unseal(response["output"][0]["encrypted_content"], KEY)
-    assert sealed is not None
-    assert (sealed.provider, sealed.text, sealed.extras) == ("gemini", "t", {"reasoning_details": details})
-
-
-def test_vendor_state_of_calls_travels_in_a_reasoning_item_of_its_own() -> None:
-    signature = {"google": {"thought_signature": "s"}}
-    response = _sealing(
-        CallOpened(0, "a", "f"),
-        CallArguments(0, "{}"),
-        VendorExtra("extra_content", signature, 0),
-        Finished("tool_calls"),
-    )
-    assert [item["type"] for item in response["output"]] == ["function_call", "reasoning"]
-    sealed = unseal(response["output"][1]["encrypted_content"], KEY)
-    assert sealed is not None
-    assert sealed.calls == {"a": signature}
-
-
-def test_a_finished_response_can_be_told_again_as_a_stream() -> None:
-    _, response = run(
-        Reasoning("t"),
-        Text("a"),
-        Refusal("no"),
-        CallOpened(0, "a", "f"),
-        CallArguments(0, "{}"),
-        CallOpened(1, "b", "note"),
-        CallArguments(1, '{"input": "x"}'),
-        CallOpened(2, "c", "shell"),
-        CallArguments(2, '{"commands": ["ls"]}'),
-        Used(Usage(1, 2, 3)),
-        Finished("stop"),
-    )
-    told = check_stream(replay_events(response))
-    assert told == response

@@ -82,6 +82,15 @@ def test_progress_keeps_its_own_fields() -> None:
     assert step.items() >= {"item_id": "ig_up", "output_index": 0, **partial}.items()
 
 
+def test_the_end_of_a_hosted_call_does_not_end_what_is_being_said() -> None:
+    _, response = run(
+        *(HostedOpened(0, {**SEARCH, "status": "in_progress"}), Text("so ")),
+        *(HostedCall({**SEARCH, "status": "completed"}, 0), Text("far"), Finished("stop")),
+    )
+    assert [item["type"] for item in response["output"]] == ["web_search_call", "message"]
+    assert response["output_text"] == "so far"
+
+
 def test_one_that_never_ends_has_failed() -> None:
     _, response = run(HostedOpened(0, {**SEARCH, "status": "in_progress"}), Failed("gone"))
     assert [(item["type"], item["status"]) for item in response["output"]] == [("web_search_call", "failed")]

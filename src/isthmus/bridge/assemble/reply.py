@@ -18,7 +18,7 @@ The rest of its state, and what changes it:
     ───────────   ──────────────────────────────────   ──────────────────────────────────────────────────────────
     open_text     a text part opens; reset by close    `Text`, the hot path: appended without asking anything
     held          message deltas, if `hold`            `end`: told, or replaced by what the contract made of them
-    annotations   `Annotation` before its text         the next text part that closes; at the end they are reported
+    annotations   `Annotation` before its text         the next text part that opens; at the end they are reported
     vendor        `VendorExtra`                        the reasoning item that closes next, or one of its own
     usage         `Used`, the last one counts          the response, summed over attempts
     finish        `Finished`, the last one counts      the response's status
@@ -231,10 +231,12 @@ class Reply:
         if isinstance(delta, HostedProgress):
             self._hosted.step(delta)
             return
-        self._make_room()
         if isinstance(delta, HostedOpened):
+            self._make_room()
             self._hosted.open(delta)
         else:
+            if delta.slot is None:
+                self._make_room()
             self._hosted.end(delta)
 
     def _bound(self, delta: ItemBegan | PartBegan | ItemEnded) -> None:
@@ -287,10 +289,10 @@ class Reply:
         return self._open_text or self._begin_text()
 
     def _begin_text(self) -> TextPart:
-        message = self._message()
-        if self._open_text is not None:
-            self._attach_annotations(self._open_text)
-        self._open_text = part = message.begin_text()
+        self._open_text = part = self._message().begin_text()
+        for citation in self._annotations:  # those that came before their text
+            part.annotate(citation)
+        self._annotations = []
         return part
 
     def _refusal_part(self) -> RefusalWords:
@@ -328,17 +330,9 @@ class Reply:
         self.calls.close_whole()
         self._close_speech("completed")
 
-    def _attach_annotations(self, part: TextPart) -> None:
-        """Citations that came before their text."""
-        for citation in self._annotations:
-            part.annotate(citation)
-        self._annotations = []
-
     def _close_speech(self, status: Status) -> None:
         speech, self._speech = self._speech, None
-        if self._open_text is not None:
-            self._attach_annotations(self._open_text)
-            self._open_text = None
+        self._open_text = None
         if isinstance(speech, Message):
             speech.close(status)
             self._said.append(speech)
