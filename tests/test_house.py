@@ -10,11 +10,6 @@ CORE = ("bridge", "protocol")
 # Files that have no test file of their own yet: they are tested through their neighbours. The list only gets shorter.
 TESTED_ELSEWHERE = frozenset(
     [
-        "bridge/assemble/frame",
-        "bridge/assemble/output",
-        "bridge/assemble/retell",
-        "bridge/assemble/speech",
-        "bridge/assemble/vendor",
         "bridge/capabilities",
         "bridge/deltas",
         "bridge/diagnostics",
@@ -22,10 +17,8 @@ TESTED_ELSEWHERE = frozenset(
         "bridge/dialects/chat/logprobs",
         "bridge/dialects/chat/markup_families",
         "bridge/dialects/chat/write",
-        "bridge/dialects/citations",
         "bridge/dialects/codex/older_decode",
         "bridge/dialects/items",
-        "bridge/dialects/responses/told",
         "bridge/doors/chat/read",
         "bridge/doors/chat/read_messages",
         "bridge/doors/chat/read_tools",
