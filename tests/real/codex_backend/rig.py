@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Text
+from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, ItemBegan, ItemEnded, Text
 from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
 from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, assign_names, build_dynamic_tools
 from isthmus.bridge.dialects.codex.wire import text_input
@@ -107,9 +107,20 @@ def ask(text: str = "Hello?", **fields: Any) -> TurnSpec:
     return TurnSpec(items=(text_input(text),), **fields)
 
 
+BOUNDS = (ItemBegan, ItemEnded)
+
+
 async def collect(leg: AsyncGenerator[Delta, None]) -> list[Delta]:
+    """What is said, without the bounds of items."""
     async with contextlib.aclosing(leg):
-        return [delta async for delta in leg]
+        return [delta async for delta in leg if not isinstance(delta, BOUNDS)]
+
+
+async def next_said(leg: AsyncGenerator[Delta, None]) -> Delta:
+    """The next delta that says something."""
+    while isinstance(delta := await anext(leg), BOUNDS):
+        pass
+    return delta
 
 
 def text_of(deltas: list[Delta]) -> str:

@@ -24,6 +24,7 @@ from real.codex_backend.rig import (
     collect,
     completed,
     in_loop,
+    next_said,
     opened_message,
     outputs_in,
     real,
@@ -57,7 +58,7 @@ async def test_defect_2_tokens_stream_under_their_real_name(tmp_path: Path) -> N
     answer = [*opened_message(), text_delta("a"), gate, text_delta("b"), closed_message("ab"), completed()]
     async with rig(tmp_path, stream(answer, done=False)) as codex:
         leg = (await codex.sessions.start(spec())).run(ask())
-        assert await anext(leg) == Text("a")
+        assert await next_said(leg) == Text("a")
         gate.open()
         assert text_of([delta async for delta in leg]) == "b"
 

@@ -27,6 +27,7 @@ from real.codex_backend.rig import (
     collect,
     completed,
     in_loop,
+    next_said,
     opened_message,
     outputs_in,
     real,
@@ -54,9 +55,9 @@ async def test_text_arrives_token_by_token_while_the_upstream_is_still_speaking(
     async with rig(tmp_path, stream(answer, done=False)) as codex:
         thread = await codex.sessions.start(spec())
         leg = thread.run(ask())
-        assert await anext(leg) == Text("Hel")
+        assert await next_said(leg) == Text("Hel")
         gate.open()
-        assert [delta async for delta in leg] == [Text("lo"), USED, Finished("stop")]
+        assert await collect(leg) == [Text("lo"), USED, Finished("stop")]
         assert thread.state == "idle"
 
 
@@ -261,7 +262,7 @@ async def test_leaving_early_interrupts_the_turn_and_closes_the_upstream_socket(
     async with rig(tmp_path, stream([*opened_message(), text_delta("Hel"), gate], done=False)) as codex:
         thread = await codex.sessions.start(spec())
         async with contextlib.aclosing(thread.run(ask())) as leg:
-            assert await anext(leg) == Text("Hel")
+            assert await next_said(leg) == Text("Hel")
         await codex.upstream.requests[0].closed.waited(5)
         assert codex.upstream.requests[0].left_early
         assert thread.state == "closed"
