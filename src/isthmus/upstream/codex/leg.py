@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-from isthmus.bridge.deltas import Delta, Failed, ItemBegan, Text
+from isthmus.bridge.deltas import Delta, Failed, Text
 from isthmus.bridge.dialects.codex.errors import failure_of
 from isthmus.errors import UpstreamTimedOut
 from isthmus.upstream.codex.thread import CodexThread
@@ -44,8 +44,6 @@ class Leg:
         while delta is not None:
             if isinstance(delta, Text):
                 self._texts.append(delta.text)
-            elif isinstance(delta, ItemBegan) and delta.kind == "message" and self._texts:
-                self._texts.append("\n\n")  # as messages stand apart in the history that comes back
             yield (delta,)
             delta = await self._next()
         self.ended = True
