@@ -29,7 +29,7 @@ from isthmus.bridge.deltas import (
     Used,
     VendorExtra,
 )
-from isthmus.bridge.dialects.codex.dynamic_tools import arguments_text
+from isthmus.bridge.dialects.codex.dynamic_tools import build_tool_call_delta_from_dynamic_request
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
 from isthmus.bridge.dialects.codex.older_decode import translate_older
 from isthmus.bridge.json_text import is_json
@@ -186,7 +186,7 @@ class LegDecoder:
             return []
         if self._early.pop(call_id, None) is not None:
             self._requested.add(call_id)
-        return self._open(call_id, name, text)
+        return self._open(call_id, self._names[name], text)
 
     def _on_call(self, params: Params) -> list[Delta]:
         call_id = str(params.get("callId") or params.get("call_id") or "")
@@ -196,22 +196,26 @@ class LegDecoder:
         self._requested.add(call_id)
         deltas: list[Delta] = []
         if call_id not in self._slots:
-            deltas = self._open(call_id, str(params.get("tool")), arguments_text(params.get("arguments")))
+            deltas = self._open_requested(params)
         return [*deltas, *self._pause_if_waiting()]
+
+    def _open_requested(self, params: Params) -> list[Delta]:
+        (call,) = build_tool_call_delta_from_dynamic_request(params, self._names)["tool_calls"]
+        return self._open(call["id"], call["function"]["name"], call["function"]["arguments"])
 
     def _open(self, call_id: str, name: str, arguments: str) -> list[Delta]:
         self._dirty = True
         self._item = None
         slot = self._slots[call_id] = len(self._slots)
         self.calls.append(call_id)
-        return [CallOpened(slot, call_id, self._names.get(name, name)), CallArguments(slot, arguments, whole=True)]
+        return [CallOpened(slot, call_id, name), CallArguments(slot, arguments, whole=True)]
 
     def _on_response_completed(self, params: Params) -> list[Delta]:
         self._between_responses, self._dirty = True, False
         deltas = self._spend(params.get("usage"))
         for call_id, call in self._early.items():
             self._requested.add(call_id)
-            deltas += self._open(call_id, str(call.get("tool")), arguments_text(call.get("arguments")))
+            deltas += self._open_requested(call)
         self._early = {}
         return [*deltas, *self._pause_if_waiting()]
 
