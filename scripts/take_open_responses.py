@@ -2,7 +2,7 @@
 
     python scripts/take_open_responses.py openapi.json      # writes tests/wire/open_responses.json
 
-The document: https://www.openresponses.org, published under the Apache License 2.0.
+The document: https://www.openresponses.org. Only its facts are taken: names, types, what is required.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ PROSE = ("description", "title", "example", "examples", "default", "discriminato
 """Keywords that do not decide whether a value is right; neither do those that begin with `x-`."""
 NOTICE = (
     "Names, types and required fields of the Open Responses OpenAPI document, version {version}, without its prose: "
-    "made by scripts/take_open_responses.py. Open Responses (https://www.openresponses.org) is published under the "
-    "Apache License 2.0, whose text is in LICENSE."
+    "made by scripts/take_open_responses.py from https://www.openresponses.org."
 )
 
 
