@@ -115,6 +115,10 @@ ITEMS: dict[str, Schema] = {
         "tool_search_call",
         {"call_id": nullable(WORD), "execution": one_of("client", "server"), "arguments": OBJECT},
     ),
+    "tool_search_output": _item(
+        "tool_search_output",
+        {"call_id": nullable(WORD), "execution": one_of("client", "server"), "tools": list_of(OBJECT)},
+    ),
     "web_search_call": _item(
         "web_search_call",
         {

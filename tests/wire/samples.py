@@ -77,6 +77,14 @@ ITEMS: dict[str, Json] = {
         "execution": "client",
         "arguments": {"query": "files"},
     },
+    "tool_search_output": {
+        "type": "tool_search_output",
+        "id": "tso_1",
+        "status": "completed",
+        "call_id": None,
+        "execution": "server",
+        "tools": [{"type": "function", "name": "look"}],
+    },
     "web_search_call": {
         "type": "web_search_call",
         "id": "ws_1",

@@ -28,6 +28,7 @@ from isthmus.bridge.history.replay import remember, replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import survey_tools
 from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.history import History
@@ -35,6 +36,7 @@ from isthmus.bridge.types.plan import Plan, Target, Written
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.responses import CreateResponse
 
 
 class _Dialect(NamedTuple):
@@ -58,17 +60,42 @@ def plan_request(
     envelope_key: bytes | None = None,
     noted: Sequence[CompatibilityDecision] = (),
     client: ClientProfile = ANY_CLIENT,
+    searches: int = 0,
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
     `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
-    made about the request (a chat caller's translation, for example); `client` is who asks.
+    made about the request (a chat caller's translation, for example); `client` is who asks; `searches` says
+    how often this response has looked for deferred tools.
     """
+
+    def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
+        # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
+        again = replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
+        following = plan_request(
+            again,
+            target,
+            replace(host, strict=False),
+            history=history,
+            envelope_key=envelope_key,
+            noted=noted,
+            client=client,
+            searches=searches,
+        )
+        return following if not host.strict else msgspec.structs.replace(following, leaks=None)
+
     capabilities, stored = target.capabilities, len(history)
     items = (*history, *request.items) if history else request.items
     asked, request = request, apply_updates(request, items)
     body = request.body
-    survey = survey_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored)
+    survey = survey_tools(
+        body.get("tools"),
+        items,
+        body.get("tool_choice"),
+        capabilities,
+        stored=stored,
+        search=searches < MAX_SEARCHES,
+    )
     past = normalise_history(
         items,
         stored=stored,
@@ -110,6 +137,7 @@ def plan_request(
         ),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, rules),
+        after_search=after_search if survey.deferred else None,
         client=client,
         reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
     )
@@ -125,6 +153,13 @@ def plan_request(
         compatibility=CompatibilityPlan(decisions, compatibility.thinking),
         body=allowed,
     )
+
+
+def _without_search(body: CreateResponse) -> CreateResponse:
+    """A client that wants a search first has had it."""
+    choice = body.get("tool_choice")
+    wanted = isinstance(choice, dict) and choice.get("type") == "tool_search"
+    return {**body, "tool_choice": "auto"} if wanted else body
 
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:

@@ -3,7 +3,7 @@
     Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ Done
       ▲                              │   ▲                             │
       │                              Check                             │
-      └──────────────── the contract is not kept, budget left ─────────┘
+      └───── the contract is not kept, budget left; or tools were searched and found
 
 The shell calls the upstream when told to `Send`, feeds what comes back, and carries out what it is
 given, in order. `Check` is work that may take long, done elsewhere: give its result to `checked`, then ask again
@@ -13,9 +13,9 @@ and the whole answer take the same way; only the decoder's method differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.frame import Frame
@@ -80,7 +80,7 @@ class Done:
 class Turn:
     """The conductor of one response."""
 
-    __slots__ = ("_assembler", "_attempt", "_check", "_plan", "_response_id", "_said")
+    __slots__ = ("_assembler", "_attempt", "_check", "_plan", "_response_id", "_said", "_searches")
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class Turn:
         self._plan = plan
         self._response_id = response_id
         self._attempt = 0
+        self._searches = 0
         self._check: ContractCheck | None = None
         self._said: list[tuple[str, str]] = []
         frame = Frame(
@@ -116,6 +117,11 @@ class Turn:
             reasoning_as=reasoning_as or plan.reasoning_as,
             client=plan.client,
         )
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of what was sent last: a search for tools makes a new one."""
+        return self._plan
 
     @property
     def started(self) -> bool:
@@ -143,7 +149,7 @@ class Turn:
 
     def accepted(self) -> list[Event]:
         """The upstream took the request: `created` and `in_progress` go out at once."""
-        return [] if self.started else self._assembler.start()
+        return self._assembler.feed(()) if self.started else self._assembler.start()
 
     def heartbeat(self) -> Event:
         return self._assembler.heartbeat()
@@ -175,6 +181,8 @@ class Turn:
         if job is not None:
             return Check(job)
         reply = assembler.reply
+        if reply.calls.only_search and self._plan.after_search is not None and reply.outcome.status == "completed":
+            return self._search(self._plan.after_search)
         if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
             return self._done(assembler.end(now))
         check, self._check = self._check, None
@@ -182,6 +190,14 @@ class Turn:
             return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
         # Without a schema there is nothing that could take long.
         return self._settle(check or validate_output_contract(contract, reply.text), now)
+
+    def _search(self, after: Callable[[Sequence[Mapping[str, Any]], int], Plan]) -> Send:
+        """The model looked for tools, and gets those that were found."""
+        self._searches += 1
+        self._plan = after(self._assembler.searched(), self._searches)
+        self._said = []
+        self._assembler.go_on(self._plan.tools)
+        return Send(self._plan.body, self._attempt)
 
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
         assembler, contract, target = self._assembler, self._plan.contract, self._plan.target

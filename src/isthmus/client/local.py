@@ -113,7 +113,7 @@ class LocalLine:
         """One asking, and where the contract wants it another; `proven` are the lessons that its being taken proves."""
         command: Send | None = turn.begin()
         while command is not None:
-            async with self._backend.send(plan, command.body) as answer:
+            async with self._backend.send(turn.plan, command.body) as answer:
                 if proven and self._keep_lessons:
                     if len(self._lessons) >= _REMEMBERED:
                         self._lessons.clear()

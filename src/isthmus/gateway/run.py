@@ -267,7 +267,7 @@ class Run:
         command: Send | Done = turn.begin()
         try:
             while isinstance(command, Send):
-                sending = self._attempt.backend.send(self.plan, command.body)
+                sending = self._attempt.backend.send(turn.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
                     await self._learn()

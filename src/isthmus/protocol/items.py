@@ -151,6 +151,16 @@ class ToolSearchCall(TypedDict):
     status: Status
 
 
+class ToolSearchOutput(TypedDict):
+    type: Literal["tool_search_output"]
+    id: str
+    call_id: None
+    """A search that ran here has no id: its call stands right before it."""
+    execution: Literal["server"]
+    tools: list[JsonObject]
+    status: Status
+
+
 class _Hosted(TypedDict):
     type: Literal[
         "web_search_call",
@@ -202,4 +212,4 @@ class HostedItem(_Hosted, total=False):
 CallItem = FunctionCall | CustomToolCall | ShellCall | LocalShellCall | ApplyPatchCall | ToolSearchCall
 """A call that the client answers."""
 
-OutputItem = MessageItem | ReasoningItem | CallItem | HostedItem
+OutputItem = MessageItem | ReasoningItem | CallItem | ToolSearchOutput | HostedItem

@@ -60,7 +60,7 @@ SEARCHING = ToolSupport(
         ),
         pytest.param({"type": "code_interpreter"}, PLAIN, "ignored", None, id="unsupported-is-ignored"),
         pytest.param({"type": "mcp", "server_label": "w"}, PLAIN, "ignored", None, id="mcp-without-support-is-ignored"),
-        pytest.param({"type": "tool_search"}, PLAIN, "ignored", None, id="server-tool-search-is-ignored"),
+        pytest.param({"type": "tool_search"}, PLAIN, "degraded", "function", id="server-tool-search"),
         pytest.param({"type": "file_search"}, SEARCHING, "ignored", None, id="file-search-without-store-is-ignored"),
         pytest.param({"type": "namespace", "name": "n", "tools": []}, PLAIN, "ignored", None, id="empty-namespace"),
         pytest.param({"type": "image_generation"}, PLAIN, "ignored", None, id="images-are-ignored"),

@@ -31,6 +31,7 @@ from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import FAILURES
 from isthmus.protocol.events import Event
+from isthmus.protocol.items import OutputItem
 from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus
 
 AssemblerPhase = Literal["idle", "running", "ended"]
@@ -145,7 +146,16 @@ class Assembler:
     def again(self) -> None:
         """The contract is not kept and the model is asked once more."""
         self.reply.abandon()
-        self._used_before = self._used
+        self.go_on(self._tools)
+
+    def searched(self) -> list[OutputItem]:
+        """The reply was nothing but searches: it closes, and what it said belongs to what the model is asked next."""
+        self.reply.close(self.reply.outcome)
+        return self._output.items
+
+    def go_on(self, tools: ToolPlan) -> None:
+        """The model is asked again, with further tools."""
+        self._used_before, self._tools = self._used, tools
         self.reply = self._new_reply()
 
     def end(self, now: int, *, text: str | None = None) -> Ending:

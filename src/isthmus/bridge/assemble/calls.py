@@ -21,7 +21,7 @@ custom call that is `incomplete` gets no `output_item.done`, because clients run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -32,9 +32,11 @@ from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import find_identity, restore_call, shape_call
-from isthmus.bridge.types.tools import ProviderCall, ToolIdentity, ToolPlan
+from isthmus.bridge.tools.search import search_tools
+from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity, ToolPlan
 from isthmus.protocol.events import CommandPlace, ItemPlace
-from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
+from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status, ToolSearchOutput
+from isthmus.protocol.json import JsonObject
 
 _PREFIXES: Final = {
     "function_call": "fc",
@@ -94,6 +96,11 @@ class Calls:
     def __bool__(self) -> bool:
         """Whether there is a call that the client sees."""
         return self._any
+
+    @property
+    def only_search(self) -> bool:
+        """Whether every call is a search that is carried out here: then the model is asked again, not the client."""
+        return self._any and all(call is None or call.searches for call in self._calls.values())
 
     def open(self, delta: CallOpened, before: Callable[[], None]) -> Failed | None:
         """Begin a call, with this done `before`, or suppress it; one that means no tool at all fails the turn."""
@@ -173,7 +180,7 @@ class Calls:
         self.examine_all(stopped=stopped, spoken_since=spoken_since)
         for slot, call in list(self._open.items()):
             cut = self._cut(call, stopped, spoken_since)
-            if cut and failed and not call.begun:
+            if cut and (failed or call.searches) and not call.begun:
                 del self._open[slot]  # never shown, never whole: nothing a client could use
             else:
                 self._close(slot, call, cut=cut)
@@ -190,7 +197,7 @@ class Calls:
         del self._open[slot]
         if not cut and call.breaks_off:
             self.broken = cut = True
-        self._notices.extend(call.close_cut() if cut else call.close())
+        self._notices.extend(call.close_cut() if cut else call.close(self._tools.deferred))
 
     def _identify(self, delta: CallOpened) -> ToolIdentity | None:
         if delta.name:
@@ -254,6 +261,12 @@ class _Call:
         return self.visible or bool(self._unshown)
 
     @property
+    def searches(self) -> bool:
+        """Whether it looks for deferred tools."""
+        tool = self._identity
+        return tool is not None and tool.requested_type == "tool_search" and tool.tool.get("execution") != "client"
+
+    @property
     def text(self) -> str:
         """The argument text so far."""
         if len(self._pieces) > 1:
@@ -308,8 +321,8 @@ class _Call:
         """Whether more text for a call that is closed says nothing new."""
         return not delta.text.strip() or (delta.replace and delta.text == self.text)
 
-    def close(self) -> list[CompatibilityDiagnostic]:
-        """Its last events; the notices say what had to be done."""
+    def close(self, deferred: Sequence[ToolDeclarationPlan]) -> list[CompatibilityDiagnostic]:
+        """Its last events; the notices say what had to be done. A search finds its tools among those `deferred`."""
         call = ProviderCall(self.call_id, self.name, self.text)
         restored = restore_call(call, self._identity, item_id=self.item_id, read=self._read(), examined=self.examined)
         item = restored.item
@@ -321,6 +334,8 @@ class _Call:
         elif item["type"] == "custom_tool_call":
             self._rest("response.custom_tool_call_input.delta", item["input"])
         close_call(self._output, self.output_index, item)
+        if item["type"] == "tool_search_call" and item["execution"] == "server":
+            _tell_found(self._output, search_tools(item["arguments"], deferred))
         return [replace(said, path=f"output.{self.item_id}") for said in restored.diagnostics]
 
     def close_cut(self) -> list[CompatibilityDiagnostic]:
@@ -371,6 +386,20 @@ class _Call:
     def _shape(self, kind: _TextCall, text: str, status: Status) -> FunctionCall | CustomToolCall:
         call = ProviderCall(self.call_id, self.name, "")
         return shape_call(kind, text, call, self._identity, item_id=self.item_id, status=status)
+
+
+def _tell_found(output: Output, tools: list[JsonObject]) -> None:
+    id, index = output.place("tso")
+    found: ToolSearchOutput = {
+        "type": "tool_search_output",
+        "id": id,
+        "call_id": None,
+        "execution": "server",
+        "tools": tools,
+        "status": "completed",
+    }
+    output.added(index, {**found, "status": "in_progress", "tools": []})
+    output.done(index, found)
 
 
 def tell_call_text(output: Output, event: _DeltaType, item_id: str, index: int, text: str) -> None:

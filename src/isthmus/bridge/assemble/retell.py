@@ -35,6 +35,10 @@ def _tell_item(output: Output, item: OutputItem) -> None:
         _tell_reasoning(output, item)
     elif item["type"] == "function_call" or item["type"] == "custom_tool_call":
         _tell_text_call(output, item)
+    elif item["type"] == "tool_search_output":
+        _, index = output.place("", item["id"])
+        output.added(index, {**item, "status": "in_progress", "tools": []})
+        output.done(index, item)
     elif (
         item["type"] == "shell_call"
         or item["type"] == "local_shell_call"

@@ -9,6 +9,7 @@ their name upstream, and prompt caches stay warm. A tool declared again without 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from isthmus.bridge.types.history import item_path
@@ -28,27 +29,30 @@ def build_tool_catalog(
 ) -> tuple[CatalogTool, ...]:
     """All tools of a request, each once; the first `stored` items come from earlier turns."""
     catalog: list[CatalogTool] = []
-    seen: dict[tuple[str, str | None, str], list[JsonObject]] = {}
+    seen: dict[tuple[str, str | None, str], list[tuple[JsonObject, int]]] = {}
     unnamed: dict[str, int] = {}
     for entry in _open_all(tools, items, stored):
         core = {key: value for key, value in entry.tool.items() if key not in _LOADING}
         known = seen.setdefault((entry.type, entry.namespace, entry.name), [])
-        if core in known:
-            continue
-        known.append(core)
-        catalog.append(_number(entry, unnamed))
+        same = next((at for declared, at in known if declared == core), None)
+        if same is None:
+            known.append((core, len(catalog)))
+            catalog.append(_number(entry, unnamed))
+        elif catalog[same].deferred and not entry.deferred:
+            catalog[same] = replace(catalog[same], deferred=False)  # a search has found it since
     return tuple(catalog)
 
 
 def _open_all(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], stored: int) -> Iterator[CatalogTool]:
-    yield from _open(tools or (), "tools", None)
+    yield from _open(tools or (), "tools", None, defers=True)
     for index, item in enumerate(items):
         if item.get("type") in _CARRIERS:
-            yield from _open(item.get("tools") or (), f"{item_path(index, stored)}.tools", None)
+            loads = item["type"] == "tool_search_output"
+            yield from _open(item.get("tools") or (), f"{item_path(index, stored)}.tools", None, defers=not loads)
 
 
 def _open(
-    tools: Sequence[JsonObject], path: str, namespace: str | None, about_namespace: str = ""
+    tools: Sequence[JsonObject], path: str, namespace: str | None, about_namespace: str = "", *, defers: bool
 ) -> Iterator[CatalogTool]:
     for index, tool in enumerate(tools):
         where = f"{path}[{index}]"
@@ -56,12 +60,12 @@ def _open(
         children = tool.get("tools") if kind == "namespace" else None
         if children:
             inner = str(tool["name"]) if namespace is None else f"{namespace}__{tool['name']}"
-            yield from _open(children, f"{where}.tools", inner, str(tool.get("description") or ""))
+            yield from _open(children, f"{where}.tools", inner, str(tool.get("description") or ""), defers=defers)
         else:
             # The namespace's own words travel once, with its first tool: repeating them costs tokens.
-            yield CatalogTool(
-                where, kind, _name(kind, tool), namespace, without_nulls(tool), "" if index else about_namespace
-            )
+            about = "" if index else about_namespace
+            deferred = defers and tool.get("defer_loading") is True
+            yield CatalogTool(where, kind, _name(kind, tool), namespace, without_nulls(tool), about, deferred)
 
 
 def _name(kind: str, tool: JsonObject) -> str:
@@ -79,11 +83,4 @@ def _number(entry: CatalogTool, unnamed: dict[str, int]) -> CatalogTool:
     count = unnamed[entry.type] = unnamed.get(entry.type, 0) + 1
     if count == 1:
         return entry
-    return CatalogTool(
-        entry.path,
-        entry.type,
-        f"{entry.type}_{count}",
-        entry.namespace,
-        entry.tool,
-        entry.namespace_description,
-    )
+    return replace(entry, name=f"{entry.type}_{count}")

@@ -24,8 +24,10 @@ TOOL_CODE: Final = "bridge.tool.compatibility"
 SCHEMA_CODE: Final = "bridge.tool.schema_projected"
 
 
-def plan_tool_declaration(tool: CatalogTool, support: ToolSupport, allocate: NameAllocator) -> ToolDeclarationPlan:
-    """Decide one tool's fate; only a tool that is sent takes a name."""
+def plan_tool_declaration(
+    tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False
+) -> ToolDeclarationPlan:
+    """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
     refusal = _refusal(tool, support)
     if refusal:
         decision = CompatibilityDecision(tool.path, "rejected", refusal, code=TOOL_CODE, metadata=_facts(tool))
@@ -40,12 +42,26 @@ def plan_tool_declaration(tool: CatalogTool, support: ToolSupport, allocate: Nam
         requested_type=tool.type,
         provider_name=allocate(flat_name(tool.name, tool.namespace)),
         provider_type=provider_type,
-        namespace=tool.namespace,
+        namespace=_space(tool) if searched else tool.namespace,
         tool=tool.tool,
     )
     if provider_type == "function":
         return _plan_function(tool, support, identity)
     return _plan_hosted(tool, support, identity)
+
+
+def _space(tool: CatalogTool) -> str | None:
+    """Calls of a tool that was deferred by itself come in a namespace of its own name: the agents SDKs look for them
+    nowhere else (openai-agents 0.24.0, 2026-11-16)."""
+    alone = tool.namespace is None and tool.type in ("function", "custom") and tool.tool.get("defer_loading") is True
+    return tool.name if alone else tool.namespace
+
+
+def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
+    """A search with nothing to find is not offered."""
+    tool, reason = search.source, "nothing is deferred; every tool of the request is declared at once"
+    decision = CompatibilityDecision(tool.path, "ignored", reason, code=TOOL_CODE, metadata=_facts(tool))
+    return ToolDeclarationPlan(tool, decision)
 
 
 def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan]) -> list[JsonObject]:
@@ -82,8 +98,6 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
         return f"the namespace `{tool.name}` holds no tools"
     if tool.type not in support.native and tool.type not in support.degraded:
         return _WHY_NOT.get(tool.type) or f"the provider has no `{tool.type}` tool and nothing stands in for it"
-    if tool.type == "tool_search" and tool.type not in support.native and tool.tool.get("execution") != "client":
-        return "only a tool search that the client runs can be offered; every tool in the request is declared at once"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
     to = tool.type if tool.type in support.native else support.degraded[tool.type]

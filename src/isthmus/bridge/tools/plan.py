@@ -31,6 +31,7 @@ def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
         identities=survey.identities,
         choice=choice,
         decisions=tuple(decisions),
+        deferred=survey.deferred,
         allowed=keep,
         instruction=choice.instruction,
     )
@@ -56,6 +57,8 @@ def _summarise(survey: ToolSurvey, sent: int) -> CompatibilityDecision:
         count = sum(plan.decision.action == action for plan in survey.declared)
         if count:
             parts.append(f"{count} {action}")
+    if survey.deferred:
+        parts.append(f"{len(survey.deferred)} deferred until a search finds them")
     held = len(survey.offered) - sent
     if held:
         parts.append(f"{held} held back by `tool_choice`")

@@ -268,14 +268,15 @@ def _restore_apply_patch(draft: _Draft, identity: ToolIdentity) -> ApplyPatchCal
 
 def _restore_tool_search(draft: _Draft, identity: ToolIdentity) -> ToolSearchCall | None:
     given = _decode_object(draft.call.arguments)
-    if given is None:
+    ours = identity.tool.get("execution") != "client"
+    if given is None and not ours:
         return None
     return {
         "type": "tool_search_call",
         "id": draft.item_id,
-        "call_id": draft.call.id,
-        "execution": "client",
-        "arguments": given,
+        "call_id": None if ours else draft.call.id,
+        "execution": "server" if ours else "client",
+        "arguments": {"query": draft.call.arguments} if given is None else given,
         "status": draft.status,
     }
 

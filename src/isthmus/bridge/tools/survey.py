@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, read_tool_choice
-from isthmus.bridge.tools.declare import plan_tool_declaration
+from isthmus.bridge.tools.declare import decline_search, plan_tool_declaration
 from isthmus.bridge.tools.names import create_provider_name_allocator
+from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
@@ -25,6 +26,8 @@ class ToolSurvey:
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
     """Those that this model can be told of."""
+    deferred: tuple[ToolDeclarationPlan, ...]
+    """Those that it is told of once a search has found them."""
     identities: ToolIdentityMap
     choice: ToolChoice
     forced: str | None
@@ -54,23 +57,50 @@ def survey_tools(
     capabilities: ProviderCapabilities,
     *,
     stored: int = 0,
+    search: bool = True,
 ) -> ToolSurvey:
-    """Look at all tools of one request; the first `stored` items come from earlier turns."""
+    """Look at all tools of one request; the first `stored` items come from earlier turns.
+
+    Without `search` nothing is deferred, whatever the tools say: the model has searched often enough.
+    """
     allocate = create_provider_name_allocator()
     catalog = build_tool_catalog(tools, items, stored=stored)
-    declared = tuple(plan_tool_declaration(tool, capabilities.tools, allocate) for tool in catalog)
-    offered = tuple(plan for plan in declared if plan.identity is not None)
+    hosted = next((index for index, tool in enumerate(catalog) if runs_here(tool)), None)
+    declared = [
+        plan_tool_declaration(tool, capabilities.tools, allocate, searched=hosted is not None) for tool in catalog
+    ]
     choice = read_tool_choice(tool_choice)
+    deferred: tuple[ToolDeclarationPlan, ...] = ()
+    if hosted is not None and declared[hosted].identity is not None:
+        # A thread of Codex is told its tools once, when it starts: there is no later.
+        if search and capabilities.dialect != "codex":
+            deferred = _defer(declared, choice)
+        if deferred:
+            declared[hosted] = offer_search(declared[hosted], deferred)
+        else:
+            declared[hosted] = decline_search(declared[hosted])
+    late = frozenset(plan.source.path for plan in deferred)
+    usable = [plan for plan in declared if plan.identity is not None]
+    offered = tuple(plan for plan in usable if plan.source.path not in late)
     return ToolSurvey(
-        declared=declared,
+        declared=tuple(declared),
         offered=offered,
-        identities=ToolIdentityMap(tuple(plan.identity for plan in offered if plan.identity is not None)),
+        deferred=deferred,
+        identities=ToolIdentityMap(tuple(plan.identity for plan in usable if plan.identity is not None)),
         choice=choice,
         forced=_forced(choice, offered),
         limit=capabilities.tools.max,
         support=capabilities.tool_choice,
         given=tools is not None,
     )
+
+
+def _defer(declared: Sequence[ToolDeclarationPlan], choice: ToolChoice) -> tuple[ToolDeclarationPlan, ...]:
+    """What waits for a search: not what the client's choice names, for that is wanted now."""
+    late = [plan for plan in declared if plan.source.deferred and plan.identity is not None]
+    identities = [plan.identity for plan in late if plan.identity is not None]
+    named = [found.provider_name for entry in choice.entries or () for found in match_entry(entry, identities)]
+    return tuple(plan for plan in late if plan.identity is not None and plan.identity.provider_name not in named)
 
 
 def _forced(choice: ToolChoice, offered: Sequence[ToolDeclarationPlan]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,6 +60,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     leaks: Mapping[str, JsonObject | None] | None = None
     """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
+    after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
+    """The plan that follows what was said so far and this many searches: the same request, with what was found."""
     client: ClientProfile = ANY_CLIENT
     """Who asks, as far as it changes what is told."""
 

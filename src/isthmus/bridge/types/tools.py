@@ -24,6 +24,8 @@ class CatalogTool:
     tool: JsonObject
     """The client's own declaration; a field that is `null` says nothing and is left out."""
     namespace_description: str = ""
+    deferred: bool = False
+    """Whether its declaration may wait for a search to find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class ToolPlan:
     past calls in the history still need their names."""
     choice: ToolChoicePlan = ToolChoicePlan()
     decisions: tuple[CompatibilityDecision, ...] = ()
+    deferred: tuple[ToolDeclarationPlan, ...] = ()
+    """Those that are sent once the model has searched for them."""
     allowed: frozenset[str] | None = None
     """Provider names whose calls may reach the client; `None`: any."""
     instruction: str = ""
