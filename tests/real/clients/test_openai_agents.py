@@ -14,7 +14,9 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    ToolSearchTool,
     function_tool,
+    tool_namespace,
 )
 from openai import AsyncOpenAI
 from pydantic import BaseModel
@@ -113,6 +115,36 @@ def test_one_agent_hands_over_to_another(flow: Flow, api: str) -> None:
 
     assert _run(flow, both, "Weather?", False) == "I am the expert."
     assert "transfer_to_expert" in {tool["function"]["name"] for tool in flow.sent[0]["tools"]}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_agent_finds_its_deferred_tools_and_calls_them(flow: Flow, streamed: bool) -> None:
+    flow.script(
+        chat(calls=[("call_0", "tool_search", {"query": "settle a ticket, send a letter"})]),
+        chat(calls=[("call_0", "tickets__close_ticket", {}), ("call_1", "send_mail", {})]),
+        chat("Both are done."),
+    )
+    done: list[str] = []
+
+    @function_tool(defer_loading=True)
+    def send_mail() -> str:
+        """Send a letter."""
+        done.append("send_mail")
+        return "sent"
+
+    @function_tool(defer_loading=True)
+    def close_ticket() -> str:
+        """Settle a ticket."""
+        done.append("close_ticket")
+        return "closed"
+
+    tickets = tool_namespace(name="tickets", description="Support tickets.", tools=[close_ticket])
+    tools = [ToolSearchTool(), send_mail, *tickets]
+    answer = _run(flow, lambda client: agent(client, "responses", PLAIN, tools=tools), "Both, please.", streamed)
+    assert (answer, sorted(done)) == ("Both are done.", ["close_ticket", "send_mail"])
+    assert [tool["function"]["name"] for tool in flow.sent[0]["tools"]] == ["tool_search"]
+    answers = [message["content"] for message in flow.sent[2]["messages"] if message["role"] == "tool"]
+    assert answers[1:] == ["closed", "sent"]
 
 
 def _client(flow: Flow) -> AsyncOpenAI:
