@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
+    from isthmus.bridge.capabilities import Cost
     from isthmus.bridge.deltas import Delta
     from isthmus.bridge.jobs import Job, Result
     from isthmus.bridge.types.contract import OutputContract
     from isthmus.bridge.types.lesson import Lesson
     from isthmus.bridge.types.plan import Plan
+    from isthmus.errors import IsthmusError
     from isthmus.protocol.json import JsonObject
 
 
@@ -32,6 +34,65 @@ class Backend(Protocol):
         """What keeps it from serving, in words; `None` when nothing is known to."""
 
     async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An upstream is asked."""
+
+    id: str
+    provider: str
+    model: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """It failed, or broke off; another attempt may follow."""
+
+    id: str
+    provider: str
+    model: str
+    attempt: int
+    failure: IsthmusError
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """The model has begun to say something, so many seconds after it was asked."""
+
+    id: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run is over: its whole life in one fact."""
+
+    id: str
+    owner: str
+    provider: str
+    model: str
+    attempts: int
+    outcome: str
+    """The status of its response; `refused` where it failed before there was one."""
+    failure: IsthmusError | None
+    usage: Mapping[str, Any] | None
+    cost: Cost
+    seconds: float
+    first_token: float | None
+    degraded: int
+    ignored: int
+
+
+Fact = Sent | AttemptFailed | FirstToken | Ended
+
+
+class Observer(Protocol):
+    """Hears the facts of a request's life: a few for each request, none for each token."""
+
+    def tell(self, fact: Fact) -> None:
+        """Must neither wait nor raise."""
 
 
 class Workers(Protocol):

@@ -20,6 +20,7 @@ from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
 from isthmus.gateway.retention import Retention, keep_pruning
+from isthmus.gateway.runs import RunLimits
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
@@ -62,12 +63,12 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 envelope_key=key,
                 bounds=schema_bounds(config.checks),
                 keep_lessons=config.lessons.keep,
+                runs=RunLimits(config.background.max_running, config.background.max_queued, config.background.lease),
             ),
             now=time.time,
             new_id=new_id,
         )
         stack.push_async_callback(gateway.aclose)
-        await gateway.recover()
         rule = Retention(config.store.keep_days, config.store.max_bytes)
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")

@@ -34,7 +34,7 @@ from isthmus.bridge.jobs import CheckAnswer, Result, run_job
 from isthmus.bridge.plan import ask_again
 from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import OutputInvalid, UpstreamFailed
+from isthmus.errors import IsthmusError, OutputInvalid
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
@@ -61,7 +61,7 @@ class Done:
 
     response: FinishedResponse
     events: list[Event]
-    failure: UpstreamFailed | None = None
+    failure: IsthmusError | None = None
 
     def unkept(self, code: str, message: str) -> Done:
         """The same for a response that could not be saved: the client must not believe that it was."""
@@ -230,7 +230,7 @@ class Turn:
         failure = contract_failure(contract, check, **facts)
         return self._done(assembler.fail(failure.message, failure.code, now), failure)
 
-    def fail(self, failure: UpstreamFailed, now: int) -> Done:
+    def fail(self, failure: IsthmusError, now: int) -> Done:
         """The upstream broke off, timed out or was shut down: exactly one terminal event."""
         return self._done(self._assembler.fail(_with_wait(failure), failure.code, now), failure)
 
@@ -239,11 +239,11 @@ class Turn:
         return self._done(self._assembler.cancel(now))
 
     @staticmethod
-    def _done(ending: Ending, failure: UpstreamFailed | None = None) -> Done:
+    def _done(ending: Ending, failure: IsthmusError | None = None) -> Done:
         return Done(ending.response, ending.events, failure)
 
 
-def _with_wait(failure: UpstreamFailed) -> str:
+def _with_wait(failure: IsthmusError) -> str:
     """A stream has no `Retry-After`: Codex reads the wait from these very words."""
     if failure.code != "rate_limit_exceeded" or failure.retry_after is None or "try again in" in failure.message:
         return failure.message

@@ -10,7 +10,6 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -19,14 +18,15 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.host import Host
-from isthmus.bridge.lessons import find_refusal, learn, leave_out, tell_lessons
+from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.turn import Check, Send, Turn
+from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Target
 from isthmus.client.line import Batch, ModelInfo
-from isthmus.errors import RequestRefused, UpstreamFailed
+from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.run import Run
 from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
@@ -77,67 +77,35 @@ class LocalLine:
         return self._credential
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
-        parsed = parse_request(request)
-        target = self._target(request["model"])
-        dropped: frozenset[str] = frozenset()
-        refusal: UpstreamFailed | None = None
-        while True:
-            try:
-                plan = self._plan(parsed, target, dropped)
-            except RequestRefused as error:  # strict: rather the server's refusal than a request that says less
-                raise refusal or error from None
-            await self._checker.admit(plan.contract)
-            turn = Turn(plan, response_id=_response_id(request), now=int(time.time()), seal=_seal)
-            try:
-                async with aclosing(self._steps(turn, plan, target.lessons if dropped else ())) as steps:
-                    async for batch in steps:
-                        yield batch
-                return
-            except UpstreamFailed as failure:
-                refused = None if turn.started else find_refusal(failure, plan)
-                if refused is None or refused.parameter in dropped:
-                    raise
-                target = learn(target, [replace(refused, learned_at=time.time())])
-                dropped, refusal = dropped | {refused.parameter}, failure
+        first = self._attempt(parse_request(request), self._target(request["model"]), _response_id(request))
+        await self._checker.admit(first.plan.contract)
+        run = Run(_response_id(request), first, checker=self._checker, now=time.time, keep=self._remember)
+        async with aclosing(run.events()) as batches:
+            async for batch in batches:
+                if run.failure is not None:
+                    raise run.failure
+                yield batch
+
+    def _attempt(self, request: Request, target: Target, id: str, dropped: frozenset[str] = frozenset()) -> Attempt:
+        noted = tell_lessons(request.body, target) if target.lessons else ()
+        plan = plan_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
+
+        def without(lesson: Lesson) -> Attempt:
+            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter})
+
+        return Attempt(plan, Turn(plan, response_id=id, now=int(time.time()), seal=_seal), self._backend, without)
+
+    async def _remember(self, id: str, lesson: Lesson, target: Target) -> None:
+        """The server took the request without what it had refused: that is proof."""
+        if self._keep_lessons:
+            if len(self._lessons) >= _REMEMBERED:
+                self._lessons.clear()
+            self._lessons[target.model] = target.lessons
 
     def _target(self, model: str) -> Target:
         since = time.time() - self._keep_lessons
         known = [lesson for lesson in self._lessons.get(model, ()) if lesson.learned_at >= since]
         return learn(Target(self._name, model, self._capabilities(model)), known)
-
-    def _plan(self, request: Request, target: Target, dropped: frozenset[str]) -> Plan:
-        noted = tell_lessons(request.body, target) if target.lessons else ()
-        return plan_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
-
-    async def _steps(self, turn: Turn, plan: Plan, proven: tuple[Lesson, ...]) -> AsyncGenerator[Batch, None]:
-        """One asking, and where the contract wants it another; `proven` are the lessons that its being taken proves."""
-        command: Send | None = turn.begin()
-        while command is not None:
-            async with self._backend.send(turn.plan, command.body) as answer:
-                if proven and self._keep_lessons:
-                    if len(self._lessons) >= _REMEMBERED:
-                        self._lessons.clear()
-                    self._lessons[plan.target.model] = proven
-                if events := turn.accepted():
-                    yield events
-                async for deltas in answer:
-                    if events := turn.feed(deltas):
-                        yield events
-                    while (check := turn.pending) is not None:
-                        turn.checked(await self._checker.check(check.job))
-                        if events := turn.feed(()):
-                            yield events
-                    if turn.broken:
-                        break
-            while isinstance(ended := turn.end(int(time.time())), Check):
-                turn.checked(await self._checker.check(ended.job))
-            if isinstance(ended, Send):
-                command = ended
-                continue
-            if ended.failure is not None:
-                raise ended.failure
-            yield ended.events
-            command = None
 
     def describe(self, model: str) -> ModelInfo:
         listed = {entry.model for entry in known_models([self._provider])}

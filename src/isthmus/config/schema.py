@@ -236,6 +236,18 @@ class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request tries it."""
 
 
+class Background(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Responses that are made while nobody waits (`background: true`)."""
+
+    max_running: Count = 64
+    """Made at the same time; more wait as `queued`."""
+    max_queued: Annotated[int, Meta(ge=0)] = 1000
+    """How many may wait; more are answered with 503."""
+    lease: Timeout = 30.0
+    """After how long without a sign of life from its gateway a response may be ended, or begun again, by another one
+    on the same database."""
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -258,4 +270,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()
     lessons: Lessons = Lessons()
+    background: Background = Background()
     log: Log = Log()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,20 +19,22 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
-from isthmus.bridge.parse import Request
+from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import RequestRefused
-from isthmus.gateway.background import Background
+from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.run import Run, Save
+from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
-from isthmus.gateway.run import Attempt, Run, Running
-from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
+from isthmus.gateway.resume import read_events
+from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, lease_name
+from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -52,6 +54,7 @@ class Settings:
     envelope_key: bytes | None = None
     bounds: Bounds = DEFAULT_BOUNDS
     keep_lessons: float = 604_800.0
+    runs: RunLimits = DEFAULT_LIMITS
 
 
 class Gateway:
@@ -64,6 +67,7 @@ class Gateway:
         settings: Settings = Settings(),  # noqa: B008  # frozen
         now: Callable[[], float],
         new_id: Callable[[str], str],
+        observer: Observer | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -71,44 +75,25 @@ class Gateway:
         self._checker = checker
         self._now = now
         self._new_id = new_id
-        self.running = Running()
+        self._observer = observer
+        self.runs = Runs(store, new_id("gw"), settings.runs)
         self.draining = False
-        self.background = Background(store)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
 
     # ── responses ──────────────────────────────────────────────────────────────────────────────────
 
     async def create(
         self,
+        caller: Caller,
         request: Request,
         *,
-        owner: str = "",
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
-        client: ClientProfile = ANY_CLIENT,
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
-        candidates = await self._candidates(request)
-        history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
-        request = await resolve_references(self.store, request, owner=owner)
+        return await self._create(caller, request, strict, noted, self._new_id("resp"))
 
-        def attempt(
-            candidate: Candidate, response_id: str, created: float, dropped: frozenset[str] = frozenset()
-        ) -> Attempt:
-            plan = self._plan(request, candidate, history, strict, noted, client, dropped)
-            turn = Turn(plan, response_id=response_id, now=int(created), seal=self._sealer())
-
-            def without(lesson: Lesson) -> Attempt:
-                taught = replace(candidate, target=learn(candidate.target, [lesson]))
-                return attempt(taught, response_id, created, dropped | {lesson.parameter})
-
-            return Attempt(plan, turn, candidate.served.backend, without)
-
-        run = self._run(request, candidates, attempt, owner)
-        await self._checker.admit(run.plan.contract)
-        return run
-
-    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> Response:
+    async def create_in_background(self, caller: Caller, run: Run, request: Request) -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         if request.body.get("store") is False:
             raise RequestRefused(
@@ -117,7 +102,7 @@ class Gateway:
                 param="store",
             )
         response = run.queued()
-        await self.background.start(
+        await self.runs.start(
             run,
             StoredResponse(
                 id=run.id,
@@ -128,63 +113,131 @@ class Gateway:
                 status="queued",
                 model=run.plan.target.model,
                 provider=run.plan.target.provider,
-                owner=owner,
+                owner=caller.owner,
             ),
+            _encode(showable_body({**request.body, "input": [showable_item(item) for item in request.items]})),
         )
         return response
 
-    async def retrieve(self, id: str, *, owner: str = "") -> StoredResponse:
-        found = await self.store.load(id, owner=owner)
+    async def retrieve(self, caller: Caller, id: str) -> StoredResponse:
+        found = await self.store.load(id, owner=caller.owner)
         if found is None:
             raise not_found(id)
         return found
 
-    async def delete(self, id: str, *, owner: str = "") -> None:
-        run = self.running.get(id)
+    async def delete(self, caller: Caller, id: str) -> None:
+        """Forget a response; one that is being made, here or by another gateway, is ended first."""
+        run = self.runs.get(caller.owner, id)
         if run is not None:
-            run.stop("cancelled")
-            await self.background.ended(id)
-        if not await self.store.delete(id, owner=owner):
+            self.runs.stop(run, "cancelled")
+            await self.runs.ended(run)
+        elif await self.store.signal(lease_name(id), "delete", owner=caller.owner):
+            await self._until_ended(caller, id)
+        if not await self.store.delete(id, owner=caller.owner) and run is None:
             raise not_found(id)
 
-    async def cancel(self, id: str, *, owner: str = "") -> StoredResponse:
-        """Stop a response that is being made; one that has ended is given back as it is."""
-        found = await self.retrieve(id, owner=owner)
-        run = self.running.get(id)
-        if run is not None and found.status in UNFINISHED:
-            run.stop("cancelled")
-            await self.background.ended(id)
-            found = await self.retrieve(id, owner=owner)
-        return found
+    async def cancel(self, caller: Caller, id: str) -> StoredResponse:
+        """Stop a background response, whoever makes it; one that has ended is given back as it is."""
+        run = self.runs.get(caller.owner, id)
+        found = await self.store.load(id, owner=caller.owner)
+        if found is None and run is None:
+            raise not_found(id)
+        if found is None or not _is_background(found):
+            raise RequestRefused(
+                f"`{id}` was not made in the background, so it cannot be cancelled; close its connection instead",
+                code="not_cancellable",
+                param="response_id",
+            )
+        if found.status not in UNFINISHED:
+            return found
+        if run is not None:
+            self.runs.stop(run, "cancelled")
+            await self.runs.ended(run)
+            return await self.retrieve(caller, id)
+        if await self.store.signal(lease_name(id), "cancel", owner=caller.owner):
+            return await self._until_ended(caller, id)
+        return await self._end_orphan(found, "cancelled", "") or await self.retrieve(caller, id)
 
     async def input_items(
-        self, id: str, *, owner: str = "", limit: int = 20, after: str | None = None, order: Any = "desc"
+        self, caller: Caller, id: str, *, limit: int = 20, after: str | None = None, order: Any = "desc"
     ) -> ItemPage:
-        page = await self.store.list_input_items(id, owner=owner, limit=limit, after=after, order=order)
+        page = await self.store.list_input_items(id, owner=caller.owner, limit=limit, after=after, order=order)
         if page is None:
             raise not_found(id)
         return page
 
-    async def plan_only(self, request: Request, *, owner: str = "") -> Plan:
+    async def follow(self, caller: Caller, id: str, after: int = -1) -> AsyncIterator[list[bytes]]:
+        """The events of a stored response above sequence number `after`: those that were told, then those to come."""
+        found = await self.retrieve(caller, id)
+        followed = self.runs.follow(caller.owner, id, after)
+        return followed if followed is not None else await read_events(self.store, found, after)
+
+    async def plan_only(self, caller: Caller, request: Request) -> Plan:
         """What would be sent, without sending it."""
         candidate, *_ = await self._candidates(request)
-        history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
-        request = await resolve_references(self.store, request, owner=owner)
-        plan = self._plan(request, candidate, history, None, ())
+        history = await load_history(self.store, request, owner=caller.owner, max_chain=self.settings.max_chain)
+        request = await resolve_references(self.store, request, owner=caller.owner)
+        plan = self._plan(caller, request, candidate, history, None, ())
         await self._checker.admit(plan.contract)
         return plan
+
+    async def _until_ended(self, caller: Caller, id: str) -> StoredResponse:
+        """Wait for the gateway that makes it; one that does not answer in time has lost its lease by then."""
+        deadline = self._now() + self.settings.runs.lease * 2
+        while (found := await self.retrieve(caller, id)).status in UNFINISHED and self._now() < deadline:
+            await self.store.watch(1.0)
+        return found
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> int:
-        """After a crash: what was in progress then can never end by itself. Returns how many there were."""
-        left = await self.store.unfinished()
-        for record in left:
-            error = {"code": "server_error", "message": "the gateway stopped while this response was being made"}
-            await self.store.update_status(
-                record.id, "failed", owner=record.owner, only_from=UNFINISHED, fields={"error": error}
-            )
+        """End what nobody makes any more: its gateway crashed or was cut off, and its lease has run out.
+
+        What had not begun is begun again; of what had, nobody knows how far it came. Returns how many there were.
+        """
+        left = await self.store.expired()
+        taken = [record for record in left if not await self._begin_again(record)]
+        for record in taken:
+            await self._end_orphan(record, "failed", "the gateway stopped while this response was being made")
         return len(left)
+
+    async def _begin_again(self, record: StoredResponse) -> bool:
+        """A background run that waited for its turn when its gateway went away."""
+        if record.status != "queued" or self.draining:
+            return False
+        kept = await self.store.lease_data(lease_name(record.id), owner=record.owner)
+        if not kept:
+            return False
+        caller = Caller(owner=record.owner)
+        try:
+            request = parse_request(kept)
+            run = await self._create(caller, request, None, (), record.id, created=record.created_at)
+            await self.create_in_background(caller, run, request)
+        except IsthmusError as error:
+            log.warning("background.not_begun_again id=%s reason=%s", record.id, error)
+            return False
+        log.info("background.begun_again id=%s", record.id)
+        return True
+
+    async def _end_orphan(self, record: StoredResponse, status: str, why: str) -> StoredResponse | None:
+        name, owner, holder = lease_name(record.id), record.owner, self.runs.holder
+        if not await self.store.claim(name, owner=owner, holder=holder, seconds=self.settings.runs.lease):
+            return None
+        error = {"code": "server_error", "message": why} if why else None
+        await self.store.update_status(
+            record.id, status, owner=owner, only_from=UNFINISHED, fields={"error": error} if why else None
+        )
+        await self.store.release(name, owner=owner, holder=holder)
+        return await self.store.load(record.id, owner=owner)
+
+    async def keep_recovering(self) -> None:
+        """Look after what others leave behind, for as long as this gateway lives."""
+        while True:
+            try:
+                await self.recover()
+            except IsthmusError as error:
+                log.error("recovery.failed reason=%s", error)
+            await asyncio.sleep(self.settings.runs.lease)
 
     async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
         """Let running responses finish; after `grace` seconds end the rest, each with its terminal event.
@@ -194,34 +247,102 @@ class Gateway:
         self.draining = True
         try:
             async with asyncio.timeout(grace):
-                await self.running.none()
+                await self.runs.none()
         except TimeoutError:
-            log.warning("gateway.drain.grace_over running=%d", len(self.running))
-            self.running.stop("shutdown")
+            log.warning("gateway.drain.grace_over running=%d", len(self.runs))
+            self.runs.stop_all("shutdown")
             await self._let_go(last_words)
 
     async def _let_go(self, last_words: float) -> None:
         """Every run was stopped. A client that does not read cannot be told: it is cut off."""
         try:
             async with asyncio.timeout(last_words):
-                await self.running.none()
+                await self.runs.none()
         except TimeoutError:
-            log.warning("gateway.drain.abandoned running=%d", len(self.running))
-            self.running.abandon()
+            log.warning("gateway.drain.abandoned running=%d", len(self.runs))
+            self.runs.abandon()
             try:
                 async with asyncio.timeout(5):
-                    await self.running.none()
+                    await self.runs.none()
             except TimeoutError:
-                log.error("gateway.drain.stuck running=%d", len(self.running))
+                log.error("gateway.drain.stuck running=%d", len(self.runs))
 
     async def aclose(self) -> None:
-        self.running.stop("shutdown")
-        await self.background.aclose()
+        await self.runs.aclose()
         for served in self.directory.served.values():
             await served.backend.aclose()
         await self.store.aclose()
 
     # ── making a run ───────────────────────────────────────────────────────────────────────────────
+
+    async def _create(
+        self,
+        caller: Caller,
+        request: Request,
+        strict: bool | None,
+        noted: Sequence[CompatibilityDecision],
+        id: str,
+        created: float | None = None,
+    ) -> Run:
+        candidates = await self._candidates(request)
+        history = await load_history(self.store, request, owner=caller.owner, max_chain=self.settings.max_chain)
+        request = await resolve_references(self.store, request, owner=caller.owner)
+        began = self._now() if created is None else created
+
+        def attempt(candidate: Candidate, dropped: frozenset[str] = frozenset()) -> Attempt:
+            plan = self._plan(caller, request, candidate, history, strict, noted, dropped)
+            turn = Turn(plan, response_id=id, now=int(began), seal=self._sealer())
+
+            def without(lesson: Lesson) -> Attempt:
+                taught = replace(candidate, target=learn(candidate.target, [lesson]))
+                return attempt(taught, dropped | {lesson.parameter})
+
+            return Attempt(plan, turn, candidate.served.backend, without)
+
+        def others() -> Iterator[Attempt]:
+            for other in candidates[1:]:
+                try:
+                    yield attempt(other)
+                except RequestRefused as error:
+                    target = other.target
+                    log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
+
+        run = Run(
+            id,
+            attempt(candidates[0]),
+            others=others(),
+            owner=caller.owner,
+            checker=self._checker,
+            now=self._now,
+            save=self._saver(request, id, caller.owner, began) if request.body.get("store") is not False else None,
+            keep=self.lessons.keep,
+            track=self.runs,
+            observer=self._observer,
+            total_timeout=candidates[0].served.total_timeout,
+        )
+        await self._checker.admit(run.plan.contract)
+        return run
+
+    def _saver(self, request: Request, id: str, owner: str, created: float) -> Save:
+        inputs = tuple(_encode(showable_item(item)) for item in request.items)
+
+        async def save(response: FinishedResponse, plan: Plan) -> None:
+            await self.store.save(
+                StoredResponse(
+                    id=id,
+                    response=_encode(response),
+                    input=inputs,
+                    previous_response_id=request.body.get("previous_response_id"),
+                    created_at=created,
+                    status=response["status"],
+                    model=plan.target.model,
+                    provider=plan.target.provider,
+                    owner=owner,
+                ),
+                holder=self.runs.holder,
+            )
+
+        return save
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""
@@ -231,12 +352,12 @@ class Gateway:
 
     def _plan(
         self,
+        caller: Caller,
         request: Request,
         candidate: Candidate,
         history: Sequence[JsonObject],
         strict: bool | None,
         noted: Sequence[CompatibilityDecision],
-        client: ClientProfile = ANY_CLIENT,
         dropped: frozenset[str] = frozenset(),
     ) -> Plan:
         """`dropped`: fields that the server refused a moment ago; this asking goes without them altogether."""
@@ -252,56 +373,7 @@ class Gateway:
             history=history,
             envelope_key=settings.envelope_key,
             noted=noted,
-            client=client,
-        )
-
-    def _run(
-        self,
-        request: Request,
-        candidates: Sequence[Candidate],
-        attempt: Callable[[Candidate, str, float], Attempt],
-        owner: str,
-    ) -> Run:
-        response_id = self._new_id("resp")
-        created = self._now()
-
-        def others() -> Iterator[Attempt]:
-            for other in candidates[1:]:
-                try:
-                    yield attempt(other, response_id, created)
-                except RequestRefused as error:
-                    target = other.target
-                    log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
-
-        stored = request.body.get("store") is not False
-        inputs = tuple(_encode(showable_item(item)) for item in request.items) if stored else ()
-
-        async def save(response: FinishedResponse, plan: Plan) -> None:
-            if stored:
-                await self.store.save(
-                    StoredResponse(
-                        id=response_id,
-                        response=_encode(response),
-                        input=inputs,
-                        previous_response_id=request.body.get("previous_response_id"),
-                        created_at=created,
-                        status=response["status"],
-                        model=plan.target.model,
-                        provider=plan.target.provider,
-                        owner=owner,
-                    )
-                )
-
-        return Run(
-            response_id,
-            attempt(candidates[0], response_id, created),
-            others=others(),
-            running=self.running,
-            checker=self._checker,
-            save=save,
-            now=self._now,
-            total_timeout=candidates[0].served.total_timeout,
-            keep=self.lessons.keep,
+            client=caller.client,
         )
 
     def _sealer(self) -> Seal | None:
@@ -311,3 +383,14 @@ class Gateway:
 
 def not_found(id: str) -> RequestRefused:
     return RequestRefused(f"no response `{id}` is stored here", code="response_not_found", param="response_id")
+
+
+class _Background(msgspec.Struct):
+    background: bool | None = None
+
+
+_decode_background: Final = msgspec.json.Decoder(_Background).decode
+
+
+def _is_background(record: StoredResponse) -> bool:
+    return _decode_background(record.response).background is True

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
+from isthmus.server.callers import identify
 from isthmus.server.chat import ChatApi
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.http import ClientLeft, header, new_request_id, send_error, send_json
@@ -117,6 +118,7 @@ class App:
         busy = self._active > self._options.max_concurrent
         if scope["method"] == "POST" and (self._gateway.draining or busy):
             raise draining() if self._gateway.draining else _busy()
+        scope["isthmus.caller"] = identify(scope)
         await handler(scope, receive, send)
 
     def _find(self, scope: Scope) -> Handler | list[str]:

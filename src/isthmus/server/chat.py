@@ -14,11 +14,13 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
-from isthmus.server.http import read_body, send_json
+from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.callers import caller_of
+from isthmus.server.http import read_body
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
-from isthmus.server.stream import Connection
-from isthmus.server.tell import plan_header, tell_run
+from isthmus.server.sinks import JsonSink, SseSink
+from isthmus.server.tell import tell_run
 
 
 class ChatApi:
@@ -31,7 +33,7 @@ class ChatApi:
             await read_body(scope, receive, self._options.max_body, self._options.body_patience)
         )
         try:
-            run = await self._gateway.create(chat.request, strict=asks_strict(scope))
+            run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
         except RequestRefused as error:
             raise in_chat_words(error, chat) from error
         tell_run(run)
@@ -42,15 +44,16 @@ class ChatApi:
         def encode(events: list[Event]) -> bytes:
             return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
 
-        connection = Connection(receive, send, run, pulse, encode)
         if streaming:
-            await connection.stream(done_after_failure=False)
+            await accompany(run, SseSink(receive, send, encode, done_after_failure=False), pulse)
             return
-        response = await connection.whole()
-        if response["status"] in ("failed", "cancelled"):
-            raise run.failure or _failure(response)
-        reply = render_chat_completion(response, legacy_functions=chat.legacy_functions)
-        await send_json(send, 200, _renamed(reply, chat), plan_header(run.plan))
+
+        def whole(response: FinishedResponse) -> JsonObject:
+            if response["status"] in ("failed", "cancelled"):
+                raise run.failure or _failure(response)
+            return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
+
+        await accompany(run, JsonSink(receive, send, whole), SILENT)
 
 
 def in_chat_words(error: RequestRefused, chat: ChatRequest) -> RequestRefused:

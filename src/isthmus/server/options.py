@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from starlette.types import Scope
 
 from isthmus.errors import RequestRefused
-from isthmus.server.stream import Pulse
+from isthmus.server.accompany import Pulse
 
 
 @dataclass(frozen=True, slots=True)

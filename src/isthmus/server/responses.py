@@ -8,24 +8,22 @@ from typing import Any, Final
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.assemble.retell import replay_events
-from isthmus.bridge.doors.clients import recognise_client
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
 from isthmus.bridge.types.client import CODEX
+from isthmus.conduct.run import Run
 from isthmus.errors import RequestRefused, UpstreamFailed
-from isthmus.gateway.gateway import Gateway, not_found
-from isthmus.gateway.run import Run
-from isthmus.ports import UNFINISHED, StoredResponse
+from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
+from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
-from isthmus.server.stream import Connection, send_events
+from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import plan_header, tell_run
 
 _decode: Final = msgspec.json.Decoder().decode
-_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed")
 
 _PROMPT_FIELDS: Final = ("messages", "baseInstructions", "history", "input", "tools", "dynamicTools")
 """Where the dialects keep what the model reads."""
@@ -38,46 +36,43 @@ class ResponsesApi:
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
-        client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))
-        run = await self._gateway.create(request, strict=asks_strict(scope), client=client)
+        run = await self._gateway.create(caller_of(scope), request, strict=asks_strict(scope))
         tell_run(run)
         if request.body.get("background"):
-            await self._create_in_background(request, run, receive, send)
-            return
-        connection = Connection(receive, send, run, self._options.pulse, encode_events)
-        if request.body.get("stream"):
-            await self._stream(run, connection)
+            await self._create_in_background(scope, request, run, receive, send)
+        elif request.body.get("stream"):
+            await self._stream(run, SseSink(receive, send, encode_events))
         else:
-            response = await connection.whole()
-            await send_json(send, 200, response, plan_header(run.plan))
+            await accompany(run, JsonSink(receive, send, lambda response: response), SILENT)
 
-    async def _stream(self, run: Run, connection: Connection) -> None:
+    async def _stream(self, run: Run, sink: SseSink) -> None:
         try:
-            await connection.stream()
+            await accompany(run, sink, self._options.pulse)
         except UpstreamFailed as failure:
-            if run.plan.client is not CODEX:
+            if run.finished or run.plan.client is not CODEX:
                 raise
             if not belongs_in_stream(failure):
                 raise without_retries(failure) from failure
-            await connection.tell(await run.refused(failure))
+            await sink.write(run, await run.tell(failure))
+            await sink.end(run)
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        id = scope["path_params"]["id"]
+        caller, id = caller_of(scope), scope["path_params"]["id"]
         asked = query(scope)
         if asked.get("stream") not in ("true", "1"):
-            await send_bytes(send, 200, (await self._gateway.retrieve(id)).response)
+            await send_bytes(send, 200, (await self._gateway.retrieve(caller, id)).response)
             return
         after = whole_number(asked, "starting_after", default=-1, low=0)
-        events = await self._events(id, after)
-        await send_events(receive, send, events, {}, ping=self._options.pulse.ping)
+        followed = _as_sse(await self._gateway.follow(caller, id, after))
+        await send_events(receive, send, followed, {}, ping=self._options.pulse.ping)
 
     async def delete(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
-        await self._gateway.delete(id)
+        await self._gateway.delete(caller_of(scope), id)
         await send_json(send, 200, {"id": id, "object": "response", "deleted": True})
 
     async def cancel(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = await self._gateway.cancel(scope["path_params"]["id"])
+        found = await self._gateway.cancel(caller_of(scope), scope["path_params"]["id"])
         await send_bytes(send, 200, found.response)
 
     async def input_items(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,6 +81,7 @@ class ResponsesApi:
         if order not in ("asc", "desc"):
             raise RequestRefused("`order` must be `asc` or `desc`", code="invalid_value", param="order")
         page = await self._gateway.input_items(
+            caller_of(scope),
             scope["path_params"]["id"],
             limit=whole_number(asked, "limit", default=20, low=1, high=100),
             after=asked.get("after"),
@@ -93,7 +89,7 @@ class ResponsesApi:
         )
         listed: dict[str, Any] = {
             "object": "list",
-            "data": [_decode(item) for item in page.items],
+            "data": [_with_parts(_decode(item)) for item in page.items],
             "first_id": page.first_id,
             "last_id": page.last_id,
             "has_more": page.has_more,
@@ -103,31 +99,30 @@ class ResponsesApi:
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
-        plan = await self._gateway.plan_only(request)
+        plan = await self._gateway.plan_only(caller_of(scope), request)
         size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
-    async def _create_in_background(self, request: Request, run: Run, receive: Receive, send: Send) -> None:
-        headers = plan_header(run.plan)
-        response = await self._gateway.create_in_background(run, request)
+    async def _create_in_background(
+        self, scope: Scope, request: Request, run: Run, receive: Receive, send: Send
+    ) -> None:
+        caller, headers = caller_of(scope), plan_header(run.plan)
+        response = await self._gateway.create_in_background(caller, run, request)
         if not request.body.get("stream"):
             await send_json(send, 200, response, headers)
             return
-        followed = _as_sse(self._gateway.background.follow(run.id, -1))
+        followed = _as_sse(await self._gateway.follow(caller, run.id))
         await send_events(receive, send, followed, headers, ping=self._options.pulse.ping)
 
-    async def _events(self, id: str, after: int) -> AsyncIterator[list[bytes]]:
-        gateway = self._gateway
-        found = await gateway.retrieve(id)
-        if gateway.background.has(id, ""):
-            return _as_sse(gateway.background.follow(id, after))
-        # One more than asked for: was the last event that the client saw the terminal one?
-        kept = await gateway.store.events(id, after=max(after - 1, -1))
-        if not kept:
-            return _as_sse(_once(_told_again(found, after)))
-        ended = _with_terminal(found, kept)
-        return _as_sse(_once(ended[1:] if after >= 0 else ended))
+
+def _with_parts(item: Any) -> Any:
+    """A message's content as a list of parts: the clients' types have no other."""
+    if item.get("type", "message") != "message" or not isinstance(item.get("content"), str):
+        return item
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    part = {"type": kind, "text": item["content"]}
+    return {**item, "content": [part if kind == "input_text" else {**part, "annotations": []}]}
 
 
 def asks_strict(scope: Scope) -> bool | None:
@@ -140,27 +135,6 @@ def asks_strict(scope: Scope) -> bool | None:
 
 def encode_events(events: list[Event]) -> bytes:
     return encode_event(events[0]) if len(events) == 1 else b"".join(map(encode_event, events))
-
-
-def _told_again(found: StoredResponse, after: int) -> list[bytes]:
-    """Events of a finished response whose stream was not kept: the same items, told whole."""
-    response = _decode(found.response)
-    if found.status in UNFINISHED:
-        raise not_found(found.id)
-    return [msgspec.json.encode(event) for event in replay_events(response) if event["sequence_number"] > after]
-
-
-def _with_terminal(found: StoredResponse, kept: list[bytes]) -> list[bytes]:
-    """A crash cuts the events off, and what was lost is known only afterwards: the end is told from the response."""
-    last = _decode(kept[-1])
-    if last["type"] in _TERMINAL or found.status in UNFINISHED:
-        return kept
-    terminal = replay_events(_decode(found.response))[-1]
-    return [*kept, msgspec.json.encode({**terminal, "sequence_number": last["sequence_number"] + 1})]
-
-
-async def _once(events: list[bytes]) -> AsyncIterator[list[bytes]]:
-    yield events
 
 
 async def _as_sse(batches: AsyncIterator[list[bytes]]) -> AsyncIterator[list[bytes]]:

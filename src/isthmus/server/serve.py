@@ -18,9 +18,9 @@ import uvicorn
 
 from isthmus.config.schema import Config
 from isthmus.gateway.gateway import Gateway
+from isthmus.server.accompany import Pulse
 from isthmus.server.app import create_app
 from isthmus.server.options import ServerOptions
-from isthmus.server.stream import Pulse
 from isthmus.wiring import running_gateway
 
 log = logging.getLogger("isthmus.server")
@@ -48,14 +48,16 @@ async def serve(
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
             started(_address(listener), gateway)
+        recovering = asyncio.create_task(gateway.keep_recovering(), name="recover what others left")
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
-            log.info("server.draining running=%d grace=%g", len(gateway.running), config.server.grace)
+            log.info("server.draining running=%d grace=%g", len(gateway.runs), config.server.grace)
             await _drain(gateway, config.server.grace, hurry)
             server.force_exit = hurry.is_set()
             server.should_exit = True
             await running
         waiting.cancel()
+        recovering.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
 

@@ -35,7 +35,7 @@ class StatusApi:
         body: JsonObject = {
             "status": "ready" if not problems else "not ready",
             "providers": providers,
-            "running": len(self._gateway.running),
+            "running": len(self._gateway.runs),
             "stored": stored,
         }
         if problems:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 
 from isthmus.bridge.types.plan import Plan
-from isthmus.gateway.run import Run
+from isthmus.conduct.run import Run
 
 log = logging.getLogger("isthmus.plan")
 

@@ -1,13 +1,15 @@
-"""One response on its way: the short loop that carries out what the turn commands.
+"""One response on its way: the only loop that awaits, for the gateway and the library alike.
 
     Send  → call the backend, feed its deltas back
     Check → have it done where it stops nobody, give the result back
+    Emit  → a batch of events, pulled by whoever reads: a slow reader slows the upstream down, nothing is queued
     Done  → save, then hand out the terminal event
 
-It ends in exactly one terminal event, whatever happens: the upstream's end, its error, a timeout, a
-cancel, a shutdown. Events are handed out in batches, pulled by whoever reads: a slow reader slows the
-upstream down, nothing is queued. A reader that goes away closes the iterator: the upstream connection is
-closed at once, and what there was is saved as cancelled.
+A run always ends itself. Whatever rises (a refusal, a setting, a bug of ours, a store that fails, a cancel, a
+shutdown) becomes one terminal fact: saved, then told. Only what fails before anything was told may be tried
+elsewhere: the same server without a field that it refused, then the fallbacks; and only that is raised, because it
+still has an HTTP status, unless nobody is there to get one (`tells_refusals`). A reader that goes away closes the
+iterator: the upstream connection is closed at once, and what there was is saved as cancelled.
 """
 
 from __future__ import annotations
@@ -16,22 +18,23 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeVar
+from dataclasses import replace
+from typing import Final, Literal, Protocol, TypeVar
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.lessons import find_refusal, learn
 from isthmus.bridge.turn import Check, Done, Send, Turn
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan, Target
+from isthmus.conduct.attempt import Attempt
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
-from isthmus.ports import Backend, Checker
+from isthmus.ports import AttemptFailed, Checker, Ended, FirstToken, Observer, Sent
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
-log = logging.getLogger("isthmus.gateway")
+log = logging.getLogger("isthmus.conduct")
 
-Stop = Literal["cancelled", "left", "shutdown", "timeout"]
+Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
 Save = Callable[[FinishedResponse, Plan], Awaitable[None]]
 """Makes a finished response durable."""
 Keep = Callable[[str, Lesson, Target], Awaitable[None]]
@@ -43,62 +46,28 @@ _LAST_WORDS: Final = 30.0
 _T = TypeVar("_T")
 
 
+class Track(Protocol):
+    """Whoever keeps count of the runs that are under way."""
+
+    def begun(self, run: Run) -> None: ...
+
+    def over(self, run: Run) -> None: ...
+
+
 class _Stopped(Exception):
     """`stop` was called while nobody was waiting on the upstream."""
 
 
-class Running:
-    """The runs that are under way, and a way to wait until there are none."""
+class _Refused(Exception):
+    """It failed before anything was told."""
 
-    def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
-        self._none = asyncio.Event()
-        self._none.set()
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def get(self, id: str) -> Run | None:
-        return self._runs.get(id)
-
-    def add(self, run: Run) -> None:
-        self._runs[run.id] = run
-        self._none.clear()
-
-    def remove(self, run: Run) -> None:
-        self._runs.pop(run.id, None)
-        if not self._runs:
-            self._none.set()
-
-    def stop(self, reason: Stop) -> None:
-        for run in list(self._runs.values()):
-            run.stop(reason)
-
-    def abandon(self) -> None:
-        for run in list(self._runs.values()):
-            run.abandon()
-
-    async def none(self) -> None:
-        await self._none.wait()
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One way to answer: a plan made for its own target, and the way to that target."""
-
-    plan: Plan
-    turn: Turn
-    backend: Backend
-    without: Callable[[Lesson], Attempt] | None = None
-    """The same way, planned anew without the field that its server has just refused."""
+    def __init__(self, failure: IsthmusError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 class Run:
-    """A turn with its backend and its store. Iterate `events` once.
-
-    A server that refuses a field by name is asked once more without it; `others` are tried, in order, when the
-    upstream refuses before anything was told. Once something was, the run is never started over.
-    """
+    """A turn with its backend. Iterate `events` once; `others` are the ways to try when the first fails in time."""
 
     def __init__(
         self,
@@ -106,22 +75,28 @@ class Run:
         first: Attempt,
         *,
         others: Iterator[Attempt] | None = None,
-        running: Running,
+        owner: str = "",
         checker: Checker,
-        save: Save,
         now: Callable[[], float],
-        total_timeout: float | None = None,
+        save: Save | None = None,
         keep: Keep | None = None,
+        track: Track | None = None,
+        observer: Observer | None = None,
+        total_timeout: float | None = None,
     ) -> None:
         self.id = id
+        self.owner = owner
+        self.tells_refusals = False
+        """Whether a failure before anything was told becomes events too: nobody is there for a status."""
         self._attempt = first
         self._others = others if others is not None else iter(())
-        self._running = running
         self._checker = checker
-        self._save = save
         self._now = now
-        self._total = total_timeout
+        self._save = save
         self._keep = keep
+        self._track = track
+        self._observer = observer
+        self._total = total_timeout
         self._refused: list[tuple[Lesson, Target]] = []
         """Fields that the server of this attempt refused; proven once it takes the request without them."""
         self._notes: list[CompatibilityDiagnostic] = []
@@ -129,9 +104,13 @@ class Run:
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stop: Stop | None = None
+        self._begun_at = now()
+        self._first_at: float | None = None
+        self.attempts = 0
+        """How often an upstream was asked, repairs and searches not counted."""
         self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
-        self.failure: UpstreamFailed | None = None
+        self.failure: IsthmusError | None = None
         self.abandoned = False
         """Whether its reader was cut off."""
 
@@ -180,29 +159,36 @@ class Run:
     async def events(self) -> AsyncGenerator[list[Event], None]:
         """Batches of events, the last of which ends with the terminal one.
 
-        Raises `UpstreamFailed` if the upstream refuses before anything was told: that failure still has
-        its HTTP status.
+        Raises what failed before anything was told, unless the run `tells_refusals`.
         """
-        self._running.add(self)
+        if self._track is not None:
+            self._track.begun(self)
         self._reader = asyncio.current_task()
         if self._total is not None:
             self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
         try:
-            refused = True
-            while refused:
+            while True:
                 try:
                     async with aclosing(self._steps()) as steps:
                         async for batch in steps:
                             yield batch
-                    refused = False
-                except UpstreamFailed as failure:
-                    if not self._ask_without(failure):
-                        self._try_next(failure)
+                    return
+                except _Refused as refused:
+                    failure = refused.failure
+                if self._ask_without(failure) or self._try_next(failure):
+                    continue
+                self.failure = failure
+                if not self.tells_refusals:
+                    raise failure
+                yield await self.tell(failure)
+                return
         finally:
             self._reader = None
             if self._timer is not None:
                 self._timer.cancel()
-            self._running.remove(self)
+            if self._track is not None:
+                self._track.over(self)
+            self._tell_end()
 
     async def fold(self) -> FinishedResponse:
         """The whole answer: the same events, not looked at."""
@@ -211,13 +197,21 @@ class Run:
         assert self.response is not None
         return self.response
 
-    def _ask_without(self, failure: UpstreamFailed) -> bool:
+    async def tell(self, failure: IsthmusError) -> list[Event]:
+        """A failure before anything was told, as the events of a whole life: where there is no status to tell it."""
+        return (await self._finish(self._turn.fail(failure, self._time()))).events
+
+    # ── before anything was told ───────────────────────────────────────────────────────────────────
+
+    def _ask_without(self, failure: IsthmusError) -> bool:
         """Ask the same model once more, where it refused a field by name that was sent on trust.
 
         Each field goes at most once: the new plan does not have it. A strict caller would rather have the refusal.
         """
+        if not isinstance(failure, UpstreamFailed) or self._stopping():
+            return False
         refused, without = find_refusal(failure, self.plan), self._attempt.without
-        if refused is None or without is None or self._stopping():
+        if refused is None or without is None:
             return False
         lesson = replace(refused, learned_at=self._now())
         try:
@@ -229,6 +223,19 @@ class Run:
             return False
         log.warning("attempt.without id=%s parameter=%s reason=%r", self.id, lesson.parameter, str(failure))
         self._refused.append((lesson, learn(self.plan.target, [lesson])))
+        self._go_on_with(following)
+        return True
+
+    def _try_next(self, failure: IsthmusError) -> bool:
+        """Go on with the next way to answer, which reports why it was needed."""
+        following = None if self._stopping() else next(self._others, None)
+        if following is None:
+            return False
+        target = self.plan.target
+        name = f"{target.provider}/{target.model}"
+        words = f"`{name}` failed ({failure.message}); this model answered in its place"
+        self._notes.append(notice("bridge.attempt.failed", "model", words, reason=failure.code))
+        self._refused = []
         self._go_on_with(following)
         return True
 
@@ -244,29 +251,15 @@ class Run:
             if self._keep is not None:
                 await self._keep(self.id, lesson, target)
 
-    def _try_next(self, failure: UpstreamFailed) -> None:
-        """Go on with the next attempt, which reports why it was needed; without one, the failure stands."""
-        following = next(self._others, None)
-        if following is None:
-            raise failure
-        target = self.plan.target
-        name = f"{target.provider}/{target.model}"
-        log.warning("attempt.failed id=%s model=%s reason=%r", self.id, name, str(failure))
-        words = f"`{name}` failed ({failure.message}); this model answered in its place"
-        self._notes.append(notice("bridge.attempt.failed", "model", words, reason=failure.code))
-        self._refused = []
-        self._go_on_with(following)
-
-    async def refused(self, failure: UpstreamFailed) -> list[Event]:
-        """The upstream refused before anything was told, and nobody is there for an HTTP status: say it here."""
-        done = self._turn.fail(failure, self._time())
-        return (await self._finish(done)).events
+    # ── the loop ───────────────────────────────────────────────────────────────────────────────────
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         turn = self._turn
         command: Send | Done = turn.begin()
+        self.attempts += 1
         try:
             while isinstance(command, Send):
+                self._observe(Sent)
                 sending = self._attempt.backend.send(turn.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
@@ -280,6 +273,8 @@ class Run:
                             break
                         events = turn.feed(deltas)
                         if events:
+                            if self._first_at is None:
+                                self._tell_first()
                             yield events
                         if turn.pending is not None:
                             yield await self._check_pending()
@@ -288,7 +283,7 @@ class Run:
                 command = await self._end()
             done = command
         except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
-            await self._finish(self._stopped())
+            await self._finish(self._stopped(gone=True))
             raise
         except asyncio.CancelledError:
             if self._stop in (None, "left"):
@@ -297,16 +292,11 @@ class Run:
             done = self._stopped()
         except _Stopped:
             done = self._stopped()
-        except UpstreamFailed as failure:
+        except Exception as error:
+            failure = self._explain(error)
             if not turn.started:
-                raise
+                raise _Refused(failure) from error
             done = turn.fail(failure, self._time())
-        except Exception:
-            if not turn.started:
-                raise
-            log.exception("response.broken id=%s", self.id)  # our own bug: the client still hears the end
-            broken = UpstreamFailed("the gateway failed while it made this response; its log says more")
-            done = turn.fail(broken, self._time())
         yield (await self._finish(done)).events
 
     async def _check_pending(self) -> list[Event]:
@@ -340,27 +330,83 @@ class Run:
         finally:
             self._waiting = None
 
-    def _stopped(self) -> Done:
-        if self._stop == "shutdown":
-            failure = UpstreamFailed("the gateway is shutting down; try again", code="server_is_overloaded")
-        elif self._stop == "timeout":
-            failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
-            if not self._turn.started:
-                raise failure  # nothing was told yet: it still has its HTTP status
-        else:
-            return self._turn.cancel(self._time())
+    # ── the end ────────────────────────────────────────────────────────────────────────────────────
+
+    def _explain(self, error: Exception) -> IsthmusError:
+        """Whatever rose, as a failure that a client may read."""
+        failure = error if isinstance(error, IsthmusError) else None
+        if failure is None:
+            log.error("response.broken id=%s", self.id, exc_info=error)
+            words = "the gateway failed while it made this response; its log says more"
+            failure = IsthmusError(words, code="internal_error")
+        if self._observer is not None:
+            target = self.plan.target
+            self._observer.tell(AttemptFailed(self.id, target.provider, target.model, self.attempts, failure))
+        return failure
+
+    def _stopped(self, *, gone: bool = False) -> Done:
+        match self._stop:
+            case "shutdown":
+                failure = UpstreamFailed("the gateway is shutting down; try again", code="server_is_overloaded")
+            case "timeout":
+                failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
+                if not (self._turn.started or self.tells_refusals or gone):
+                    raise _Refused(failure)  # nothing was told yet: it still has its HTTP status
+            case "lost":
+                failure = UpstreamFailed("another gateway has taken this response over", code="server_error")
+            case _:
+                return self._turn.cancel(self._time())
         return self._turn.fail(failure, self._time())
 
     async def _finish(self, done: Done) -> Done:
+        """Saved, then told: what could not be kept must not be believed to be."""
         try:
-            await self._save(done.response, self.plan)
-        except IsthmusError as error:
-            # What was promised to be kept is not: the client must not believe otherwise.
-            log.error("response.save.failed id=%s reason=%s", self.id, error)
-            done = done.unkept(error.code, f"the response could not be stored: {error}")
+            if self._save is not None:
+                await self._save(done.response, self.plan)
+        except Exception as error:
+            known = isinstance(error, IsthmusError)
+            log.error("response.save.failed id=%s reason=%s", self.id, error, exc_info=None if known else error)
+            code, why = (error.code, str(error)) if isinstance(error, IsthmusError) else ("internal_error", "a bug")
+            done = done.unkept(code, f"the response could not be stored: {why}")
         self.response = done.response
         self.failure = done.failure
         return done
 
     def _time(self) -> int:
         return int(self._now())
+
+    # ── what observers hear ────────────────────────────────────────────────────────────────────────
+
+    def _observe(self, kind: type[Sent]) -> None:
+        if self._observer is not None:
+            target = self.plan.target
+            self._observer.tell(kind(self.id, target.provider, target.model, self.attempts))
+
+    def _tell_first(self) -> None:
+        self._first_at = self._now()
+        if self._observer is not None:
+            self._observer.tell(FirstToken(self.id, self._first_at - self._begun_at))
+
+    def _tell_end(self) -> None:
+        if self._observer is not None:
+            self._observer.tell(self.ended())
+
+    def ended(self) -> Ended:
+        """The life of this run in one fact."""
+        target, response = self.plan.target, self.response
+        actions = [said.action for said in self.plan.diagnostics]
+        return Ended(
+            id=self.id,
+            owner=self.owner,
+            provider=target.provider,
+            model=target.model,
+            attempts=self.attempts,
+            outcome="refused" if response is None else response["status"],
+            failure=self.failure,
+            usage=None if response is None else response["usage"],
+            cost=target.capabilities.cost,
+            seconds=self._now() - self._begun_at,
+            first_token=None if self._first_at is None else self._first_at - self._begun_at,
+            degraded=actions.count("degraded"),
+            ignored=actions.count("ignored"),
+        )

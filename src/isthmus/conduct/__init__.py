@@ -1,0 +1,1 @@
+"""The one loop that carries out what a turn commands, for the gateway and for the library."""

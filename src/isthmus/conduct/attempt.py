@@ -1,0 +1,20 @@
+"""One way to answer a request: a plan made for its own target, its turn, and the way to that target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Plan
+from isthmus.ports import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    plan: Plan
+    turn: Turn
+    backend: Backend
+    without: Callable[[Lesson], Attempt] | None = None
+    """The same way, planned anew without the field that its server has just refused."""

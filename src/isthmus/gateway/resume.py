@@ -1,0 +1,76 @@
+"""A stored response told again as events: as they were told, then as they come.
+
+Events of a background response are in the store. It may be made by another gateway just now: then the store is read
+again whenever something in it has changed. What is over and whose events were not kept is told anew from its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.bridge.assemble.retell import replay_events
+from isthmus.errors import RequestRefused
+from isthmus.ports import UNFINISHED, Store, StoredResponse
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed")
+_LOOK_AGAIN: Final = 1.0
+"""Seconds after which the store is read again although it does not seem to have changed."""
+
+
+async def read_events(store: Store, found: StoredResponse, after: int) -> AsyncIterator[list[bytes]]:
+    """Events above `after`, up to and with the terminal one. What cannot be told is refused before the first."""
+    # One more than asked for: was the last event that the client saw the terminal one?
+    kept = await store.events(found.id, owner=found.owner, after=max(after - 1, -1))
+    if not kept and found.status not in UNFINISHED:
+        return _once(_told_again(found, after))
+    if after >= 0 and kept and _type(kept[0]) in _TERMINAL:
+        return _once([])
+    return _read_on(store, found, kept[1:] if after >= 0 else kept, after)
+
+
+async def _once(events: list[bytes]) -> AsyncIterator[list[bytes]]:
+    if events:
+        yield events
+
+
+async def _read_on(store: Store, found: StoredResponse, kept: list[bytes], last: int) -> AsyncIterator[list[bytes]]:
+    while True:
+        if kept:
+            yield kept
+            last += len(kept)
+            if _type(kept[-1]) in _TERMINAL:
+                return
+        # Its status first: what was told before it ended is there by then.
+        current = await store.load(found.id, owner=found.owner)
+        kept = await store.events(found.id, owner=found.owner, after=last)
+        if kept:
+            continue
+        if current is None:
+            return
+        if current.status not in UNFINISHED:
+            # Its gateway crashed: what it told last was lost, and the end is known only since.
+            terminal: Any = replay_events(_decode(current.response))[-1]
+            yield [_encode({**terminal, "sequence_number": last + 1})]
+            return
+        await store.watch(_LOOK_AGAIN)
+
+
+def _type(event: bytes) -> str:
+    return str(_decode(event)["type"])
+
+
+def _told_again(found: StoredResponse, after: int) -> list[bytes]:
+    """A response whose events were not kept: the same items, told whole, with numbers of their own."""
+    if after >= 0:
+        raise RequestRefused(
+            f"the events of `{found.id}` were not kept, because it was not made in the background; "
+            "leave `starting_after` out to have it told from its beginning",
+            code="events_not_kept",
+            param="starting_after",
+        )
+    return [_encode(event) for event in replay_events(_decode(found.response))]

@@ -1,0 +1,270 @@
+"""Every run of this process, by owner and id; those in the background with a lease in the store.
+
+A foreground run writes once, at its end. A background run is a row from its first moment: `queued` while it waits for
+one of the places, `in_progress` when it has begun, then whatever it ended as. Its lease says that somebody is at it;
+as long as it lives the run is ours alone, and when it is lost the run stops without a word, because another gateway
+speaks for it now. Words from other processes (`cancel`, `delete`) come with the renewal of the leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from isthmus.conduct.run import Run, Stop
+from isthmus.errors import IsthmusError
+from isthmus.ports import EventBatch, Store, StoredResponse
+from isthmus.protocol.events import Event
+
+log = logging.getLogger("isthmus.gateway")
+
+_encode: Final = msgspec.json.Encoder().encode
+Key = tuple[str, str]
+"""Owner and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    background: int = 64
+    """Background runs at the same time."""
+    queued: int = 1000
+    """Background runs that may wait for a place."""
+    lease: float = 30.0
+    """Seconds after which a run whose process is silent may be taken over."""
+
+
+DEFAULT_LIMITS: Final = RunLimits()
+
+
+def lease_name(id: str) -> str:
+    return f"run:{id}"
+
+
+class _Background:
+    """One background run, and the events that it has told so far."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.events: list[bytes] = []
+        self.kept = 0
+        """How many of them the store has."""
+        self.over = False
+        self.place: asyncio.Future[bool] | None = None
+        """What it waits for while it is queued."""
+        self._changed = asyncio.Event()
+
+    def add(self, events: list[Event]) -> None:
+        self.events += [_encode(event) for event in events]
+        self.wake()
+
+    def wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def read(self, position: int) -> AsyncIterator[list[bytes]]:
+        while True:
+            if ready := self.events[position:]:
+                position += len(ready)
+                yield ready
+            elif self.over:
+                return
+            else:
+                await self._changed.wait()
+
+
+class Runs:
+    def __init__(self, store: Store, holder: str, limits: RunLimits) -> None:
+        self._store = store
+        self.holder = holder
+        self._limits = limits
+        self._runs: dict[Key, Run] = {}
+        self._background: dict[Key, _Background] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._places = limits.background
+        self._queue: deque[_Background] = deque()
+        self._renewing: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+
+    # ── all of them ────────────────────────────────────────────────────────────────────────────────
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def get(self, owner: str, id: str) -> Run | None:
+        entry = self._background.get((owner, id))
+        return entry.run if entry is not None else self._runs.get((owner, id))
+
+    def begun(self, run: Run) -> None:
+        self._runs[run.owner, run.id] = run
+
+    def over(self, run: Run) -> None:
+        self._runs.pop((run.owner, run.id), None)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def stop(self, run: Run, reason: Stop) -> None:
+        run.stop(reason)
+        entry = self._background.get((run.owner, run.id))
+        if entry is not None and entry.place is not None and not entry.place.done():
+            self._queue.remove(entry)
+            entry.place.set_result(False)  # without a place: it only says that it is over
+
+    def stop_all(self, reason: Stop) -> None:
+        for run in [*self._runs.values(), *(entry.run for entry in self._background.values())]:
+            self.stop(run, reason)
+
+    def abandon(self) -> None:
+        for run in list(self._runs.values()):
+            run.abandon()
+
+    async def ended(self, run: Run) -> None:
+        """Wait until it is over, and what it said is kept."""
+        task = self._tasks.get((run.owner, run.id))
+        if task is not None:
+            await asyncio.wait([task])
+        while (run.owner, run.id) in self._runs:
+            await self._changed.wait()
+
+    async def none(self) -> None:
+        """Wait until nothing runs."""
+        while self._runs or self._background:
+            await self._changed.wait()
+
+    # ── in the background ──────────────────────────────────────────────────────────────────────────
+
+    async def start(self, run: Run, record: StoredResponse, request: bytes) -> None:
+        """Keep it as queued, then make it. `request` is what another process needs to begin it again."""
+        if len(self._background) >= self._limits.background + self._limits.queued:
+            raise IsthmusError(
+                f"{self._limits.queued} background responses wait already; try again later, or raise "
+                "`background.max_queued`",
+                code="server_is_overloaded",
+            )
+        key = (run.owner, run.id)
+        entry = self._background[key] = _Background(run)
+        run.tells_refusals = True
+        try:
+            await self._store.save(record)
+            claimed = await self._store.claim(
+                lease_name(run.id), owner=run.owner, holder=self.holder, seconds=self._limits.lease, data=request
+            )
+        except BaseException:
+            del self._background[key]
+            raise
+        if not claimed:
+            del self._background[key]
+            raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
+        self._tasks[key] = asyncio.create_task(self._carry_out(key, entry), name=f"background {run.id}")
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew(), name="renew leases")
+
+    def follow(self, owner: str, id: str, after: int) -> AsyncIterator[list[bytes]] | None:
+        """Events above sequence number `after`, as they come; `None`: it is not made here.
+
+        The run is looked up now, not at the first read: it may end in between.
+        """
+        entry = self._background.get((owner, id))
+        return None if entry is None else entry.read(after + 1)
+
+    async def aclose(self) -> None:
+        self.stop_all("shutdown")
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=5)
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+
+    async def _carry_out(self, key: Key, entry: _Background) -> None:
+        run, placed = entry.run, False
+        try:
+            placed = await self._take_place(entry)
+            begun = False
+            async for events in run.events():
+                entry.add(events)
+                if not run.finished:
+                    begun = begun or await self._begin(run)
+                    await self._keep(entry)
+            await self._keep(entry)
+        except Exception:
+            log.exception("background.broken id=%s", run.id)  # a bug of ours: the lease runs out, recovery tells it
+        finally:
+            if placed:
+                self._leave_place()
+            entry.over = True
+            entry.wake()
+            self._background.pop(key, None)
+            self._tasks.pop(key, None)
+            self._changed.set()
+            self._changed = asyncio.Event()
+            await self._quietly(self._store.release(lease_name(run.id), owner=run.owner, holder=self.holder), run.id)
+
+    async def _take_place(self, entry: _Background) -> bool:
+        """Wait for a place; without one only if it was stopped before its turn came."""
+        if self._places > 0:
+            self._places -= 1
+            return True
+        entry.place = asyncio.get_running_loop().create_future()
+        self._queue.append(entry)
+        return await entry.place
+
+    def _leave_place(self) -> None:
+        if self._queue:
+            following = self._queue.popleft()
+            assert following.place is not None
+            following.place.set_result(True)
+        else:
+            self._places += 1
+
+    async def _begin(self, run: Run) -> bool:
+        return await self._quietly(
+            self._store.update_status(run.id, "in_progress", owner=run.owner, only_from=("queued",)), run.id
+        )
+
+    async def _keep(self, entry: _Background) -> None:
+        """What the store does not take now it is offered again with the next ones: the run itself goes on."""
+        batch = tuple(entry.events[entry.kept :])
+        run = entry.run
+        if batch and await self._quietly(
+            self._store.append_events(run.id, EventBatch(entry.kept, batch), owner=run.owner), run.id
+        ):
+            entry.kept += len(batch)
+
+    @staticmethod
+    async def _quietly(writing: object, id: str) -> bool:
+        try:
+            await writing  # type: ignore[misc]
+        except IsthmusError as error:
+            log.error("background.not_kept id=%s reason=%s", id, error)
+            return False
+        return True
+
+    # ── leases ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _renew(self) -> None:
+        """Renew all leases of this process and hear what others have to say, as long as there is anything."""
+        while self._background:
+            try:
+                held = await self._store.renew(self.holder, seconds=self._limits.lease)
+                for signal in held.signals:
+                    entry = self._background.get((signal.owner, signal.name.removeprefix("run:")))
+                    if entry is not None:
+                        self.stop(entry.run, "cancelled")
+                for (owner, id), entry in list(self._background.items()):
+                    if (owner, lease_name(id)) not in held.names and not await self._claim_again(owner, id):
+                        self.stop(entry.run, "lost")
+                await self._store.watch(self._limits.lease / 3)
+            except IsthmusError as error:
+                log.error("leases.not_renewed reason=%s", error)
+                await asyncio.sleep(self._limits.lease / 10)
+
+    async def _claim_again(self, owner: str, id: str) -> bool:
+        """A lease that ran out while the process slept is ours again unless somebody else took it."""
+        if (owner, id) not in self._background:
+            return True
+        return await self._store.claim(lease_name(id), owner=owner, holder=self.holder, seconds=self._limits.lease)

@@ -1,0 +1,107 @@
+"""A run and whoever reads it: watched, so that a client that leaves stops the upstream.
+
+In: a run and a `Sink`. One companion task per request waits for the client's leaving and asks the sink for signs of
+life while the upstream is silent. Nothing here knows how a sink speaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from isthmus.conduct.run import Run
+from isthmus.protocol.events import Event
+from isthmus.server.http import ClientLeft
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """Seconds of silence after which a sign of life is sent; 0: never."""
+
+    heartbeat: float = 15.0
+    ping: float = 15.0
+
+    @property
+    def interval(self) -> float | None:
+        return min((each for each in (self.heartbeat, self.ping) if each > 0), default=None)
+
+
+SILENT: Final = Pulse(0, 0)
+
+
+class Sink(Protocol):
+    """One client's end of a run. Only one of its methods but `left` is called at a time."""
+
+    async def write(self, run: Run, events: list[Event]) -> None:
+        """Hand a batch over; waits while the client is slow. Nothing was told before the first one."""
+
+    async def alive(self, event: Event | None) -> None:
+        """A sign of life: the event if there is one, else a comment."""
+
+    async def end(self, run: Run) -> None:
+        """The run is over, and all of it was written."""
+
+    async def left(self) -> None:
+        """Returns when the client is gone."""
+
+
+async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
+    """Read the run to its end into the sink. Raises what fails before anything was told, and `ClientLeft`."""
+    company = _Company(run, sink, pulse)
+    companion = asyncio.create_task(company.watch())
+    try:
+        async with aclosing(run.events()) as batches:
+            async for batch in batches:
+                if company.left:
+                    raise ClientLeft
+                await company.write(batch)
+    except asyncio.CancelledError:
+        if run.abandoned or company.left:
+            raise ClientLeft from None  # gone, or there but not reading
+        raise
+    finally:
+        companion.cancel()
+    if company.left:
+        raise ClientLeft
+    await sink.end(run)
+
+
+class _Company:
+    def __init__(self, run: Run, sink: Sink, pulse: Pulse) -> None:
+        self._run = run
+        self._sink = sink
+        self._pulse = pulse
+        self._open = False
+        self._busy = False
+        self._last = asyncio.get_running_loop().time()
+        self.left = False
+
+    async def write(self, events: list[Event]) -> None:
+        self._busy = True
+        await self._sink.write(self._run, events)
+        self._busy, self._open = False, True
+        self._last = asyncio.get_running_loop().time()
+
+    async def watch(self) -> None:
+        interval = self._pulse.interval
+        while not self.left:
+            try:
+                async with asyncio.timeout(interval):
+                    await self._sink.left()
+                self.left = True
+            except TimeoutError:
+                await self._sign_of_life()
+        self._run.stop("left")
+
+    async def _sign_of_life(self) -> None:
+        silent = asyncio.get_running_loop().time() - self._last
+        if not self._open or self._busy:
+            return  # not begun, or the client itself is slow
+        event = self._run.heartbeat() if 0 < self._pulse.heartbeat <= silent + 0.05 else None
+        if event is not None or 0 < self._pulse.ping <= silent + 0.05:
+            self._busy = True
+            await self._sink.alive(event)
+            self._busy = False
+            self._last = asyncio.get_running_loop().time()
