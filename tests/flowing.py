@@ -74,7 +74,7 @@ class Flow(Talk):
         assert self.upstream.remaining == 0, f"{self.upstream.remaining} step(s) were never asked for"
         self.upstream.check()
         deadline = time.monotonic() + PATIENCE
-        while len(self.server.gateway.running):
+        while len(self.server.gateway.runs):
             assert time.monotonic() < deadline, "a run is still going"
             time.sleep(0.005)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from isthmus.config import load_config
 from isthmus.gateway.gateway import Gateway
-from isthmus.gateway.run import Run
+from isthmus.conduct.run import Run
 from isthmus.server.serve import serve
 from own_time import OwnTimeLoop, clock, run_in_own_time, turns
 
@@ -84,7 +84,7 @@ class GatewayThread:
 
     def wait_until_stuck(self, response_id: str) -> Run:
         """The run, when nothing of it has moved for many turns of the loop: every buffer to its reader is full."""
-        run = self.gateway.running.get(response_id)
+        run = self.gateway.runs.get("local", response_id)
         assert run is not None
 
         async def look() -> None:

@@ -218,6 +218,8 @@ def _passing(status: int, *upstream: int) -> Meaning:
 
 FAILURES: Final[Mapping[str, Meaning]] = {
     # the caller's turn
+    "missing_api_key": Meaning(401, "caller", final=True),
+    "invalid_api_key": Meaning(401, "caller", final=True),
     "foreign_origin": Meaning(403, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
     "previous_response_not_found": Meaning(404, "caller", final=True),

@@ -83,6 +83,7 @@ class Ended:
     first_token: float | None
     degraded: int
     ignored: int
+    background: bool = False
 
 
 Fact = Sent | AttemptFailed | FirstToken | Ended

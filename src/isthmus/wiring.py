@@ -21,6 +21,7 @@ from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
 from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.gateway.runs import RunLimits
+from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
@@ -67,6 +68,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             ),
             now=time.time,
             new_id=new_id,
+            observer=LogObserver(),
         )
         stack.push_async_callback(gateway.aclose)
         rule = Retention(config.store.keep_days, config.store.max_bytes)

@@ -373,7 +373,7 @@ def _until_accepted(flow: Flow) -> None:
     """Until the upstream's answer has begun: a client that waits for a whole one sees nothing of that."""
 
     async def look() -> None:
-        runs = flow.server.gateway.running._runs
+        runs = flow.server.gateway.runs._runs
         while not any(run._turn.started and not run._turn.ended for run in runs.values()):
             await turns(1)
 

@@ -41,7 +41,7 @@ def ask_and_stall(gateway: GatewayThread) -> tuple[socket.socket, str]:
 
 def wait_until_over(gateway: GatewayThread) -> None:
     deadline = time.monotonic() + PATIENCE
-    while len(gateway.gateway.running):
+    while len(gateway.gateway.runs):
         assert time.monotonic() < deadline, "the run goes on for ever"
         time.sleep(0.01)
 

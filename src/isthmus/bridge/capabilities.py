@@ -194,6 +194,13 @@ class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cached: float | None = None
     output: float | None = None
 
+    def price(self, spent: int, made: int, cached: int) -> float | None:
+        """What so many tokens cost; cached input has a price of its own where the provider names one."""
+        if self.input is None or self.output is None:
+            return None
+        known = self.input if self.cached is None else self.cached
+        return ((spent - cached) * self.input + cached * known + made * self.output) / 1_000_000
+
 
 class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All facts about one *(provider, model)* pair."""

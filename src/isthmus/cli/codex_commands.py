@@ -16,6 +16,7 @@ from rich.text import Text
 from isthmus.cli.codex_daemon import STOP, daemon_runs
 from isthmus.cli.codex_files import Change, carry_out, diff_lines
 from isthmus.cli.terminal import open_console, plural, words
+from isthmus.log import TextFormatter
 from isthmus.protocol.json import JsonObject
 
 codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
@@ -139,7 +140,7 @@ def _own_store(url: str) -> str:
 def _log_to(file: Path | None) -> None:
     root = logging.getLogger("isthmus")
     handler = logging.FileHandler(file) if file is not None else logging.NullHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S"))
+    handler.setFormatter(TextFormatter())
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     root.propagate = False

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from isthmus import __version__
+from isthmus.log import JsonFormatter, TextFormatter
 
 
 def serve(
@@ -67,23 +68,11 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
 
 def set_up_logging(level: str, format: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    if format == "json":
-        from isthmus.cli.json_log import JsonFormatter
-
-        handler.setFormatter(JsonFormatter())
-    else:
-        handler.setFormatter(_OneLine("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S"))
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger("isthmus")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
-
-
-class _OneLine(logging.Formatter):
-    """One line for each event: what a client put into a path or a model's name cannot pose as another line."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in super().formatMessage(record))
 
 
 def _run(main: object) -> None:

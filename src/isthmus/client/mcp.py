@@ -21,6 +21,7 @@ from isthmus.client.messages import DocumentPart, ImagePart, Part, TextPart
 from isthmus.client.tools.context import ToolFailed, ToolReturn
 from isthmus.client.tools.definition import MAX_NAME, Tool
 from isthmus.errors import ConfigError
+from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def open_mcp(target: McpTarget, *, name: str, required: bool, within: floa
         await server.aclose()
         reason = server.reason(error)
         if not required:
-            log.warning("mcp.unavailable name=%s reason=%r", name, reason)
+            tell(log, "warning", "mcp.unavailable", name=name, reason=reason)
             return None
         if isinstance(error, ConfigError):
             raise
@@ -139,7 +140,7 @@ class McpServer:
                 await self._follow(client)
         except Exception as error:
             if ready.done():
-                log.warning("mcp.lost name=%s reason=%r", self.name, self.reason(error))
+                tell(log, "warning", "mcp.lost", name=self.name, reason=self.reason(error))
             else:
                 ready.set_exception(error)
         finally:
@@ -195,7 +196,7 @@ class McpServer:
                 async for _ in news:
                     self._changed.set()
         except Exception as error:
-            log.debug("mcp.listen.unavailable name=%s reason=%r", self.name, self.reason(error))
+            tell(log, "debug", "mcp.listen.unavailable", name=self.name, reason=self.reason(error))
         finally:
             self.listening.set()
 
@@ -242,7 +243,7 @@ def _adopt(
             tools.append(Tool.from_schema(name, one.description or "", schema, handler(one.name)))
         except Exception as error:
             problems.append(f"`{one.name}`: {_reason(error)}")
-            log.warning("mcp.tool.left_out server=%s tool=%s reason=%s", server, one.name, _reason(error))
+            tell(log, "warning", "mcp.tool.left_out", server=server, tool=one.name, reason=_reason(error))
     return tools, problems
 
 

@@ -47,12 +47,5 @@ def read_usage(given: Mapping[str, Any] | None, cost: Cost | None, requests: int
     reasoning = (given.get("output_tokens_details") or {}).get("reasoning_tokens") or 0
     spent, made = given.get("input_tokens") or 0, given.get("output_tokens") or 0
     total = given.get("total_tokens") or spent + made
-    return Usage(spent, made, total, cached, reasoning, price(spent, made, cached, cost), requests)
-
-
-def price(spent: int, made: int, cached: int, cost: Cost | None) -> float | None:
-    """Cached input has a price of its own where the provider names one."""
-    if cost is None or cost.input is None or cost.output is None:
-        return None
-    known = cost.input if cost.cached is None else cost.cached
-    return ((spent - cached) * cost.input + cached * known + made * cost.output) / 1_000_000
+    price = None if cost is None else cost.price(spent, made, cached)
+    return Usage(spent, made, total, cached, reasoning, price, requests)

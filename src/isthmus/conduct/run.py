@@ -28,6 +28,7 @@ from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.conduct.attempt import Attempt
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.log import tell
 from isthmus.ports import AttemptFailed, Checker, Ended, FirstToken, Observer, Sent
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
@@ -217,11 +218,11 @@ class Run:
         try:
             following = without(lesson)
         except RequestRefused as error:
-            log.info("lesson.refused id=%s parameter=%s reason=%r", self.id, lesson.parameter, str(error))
+            tell(log, "info", "lesson.refused", id=self.id, parameter=lesson.parameter, reason=str(error))
             return False
         if lesson.parameter in following.plan.body:
             return False
-        log.warning("attempt.without id=%s parameter=%s reason=%r", self.id, lesson.parameter, str(failure))
+        tell(log, "warning", "attempt.without", id=self.id, parameter=lesson.parameter, reason=str(failure))
         self._refused.append((lesson, learn(self.plan.target, [lesson])))
         self._go_on_with(following)
         return True
@@ -336,7 +337,7 @@ class Run:
         """Whatever rose, as a failure that a client may read."""
         failure = error if isinstance(error, IsthmusError) else None
         if failure is None:
-            log.error("response.broken id=%s", self.id, exc_info=error)
+            tell(log, "error", "response.broken", id=self.id, trace=error)
             words = "the gateway failed while it made this response; its log says more"
             failure = IsthmusError(words, code="internal_error")
         if self._observer is not None:
@@ -365,7 +366,7 @@ class Run:
                 await self._save(done.response, self.plan)
         except Exception as error:
             known = isinstance(error, IsthmusError)
-            log.error("response.save.failed id=%s reason=%s", self.id, error, exc_info=None if known else error)
+            tell(log, "error", "response.save.failed", id=self.id, reason=error, trace=None if known else error)
             code, why = (error.code, str(error)) if isinstance(error, IsthmusError) else ("internal_error", "a bug")
             done = done.unkept(code, f"the response could not be stored: {why}")
         self.response = done.response
@@ -409,4 +410,5 @@ class Run:
             first_token=None if self._first_at is None else self._first_at - self._begun_at,
             degraded=actions.count("degraded"),
             ignored=actions.count("ignored"),
+            background=self.tells_refusals,
         )

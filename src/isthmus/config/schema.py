@@ -60,6 +60,13 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     in your browser cannot spend your keys."""
     max_concurrent: Count = 1000
     """Requests served at the same time; more are answered with 503."""
+    api_keys: list[Text] = []
+    """Keys that clients must show, as `Authorization: Bearer KEY` or `x-api-key: KEY`; none: nobody is asked. They all
+    see the same responses."""
+    admin_key: str = ""
+    """A key that may do what only an operator should; it opens everything else, too."""
+    open: bool = False
+    """Whether a gateway that other machines can reach may do without keys."""
 
 
 class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

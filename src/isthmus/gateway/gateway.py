@@ -21,7 +21,7 @@ from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.tools.credentials import showable_item
+from isthmus.bridge.tools.credentials import showable_body, showable_item
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan
@@ -34,6 +34,7 @@ from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.resume import read_events
 from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, lease_name
+from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
@@ -214,9 +215,9 @@ class Gateway:
             run = await self._create(caller, request, None, (), record.id, created=record.created_at)
             await self.create_in_background(caller, run, request)
         except IsthmusError as error:
-            log.warning("background.not_begun_again id=%s reason=%s", record.id, error)
+            tell(log, "warning", "background.not_begun_again", id=record.id, reason=error)
             return False
-        log.info("background.begun_again id=%s", record.id)
+        tell(log, "info", "background.begun_again", id=record.id)
         return True
 
     async def _end_orphan(self, record: StoredResponse, status: str, why: str) -> StoredResponse | None:
@@ -236,7 +237,7 @@ class Gateway:
             try:
                 await self.recover()
             except IsthmusError as error:
-                log.error("recovery.failed reason=%s", error)
+                tell(log, "error", "recovery.failed", reason=error)
             await asyncio.sleep(self.settings.runs.lease)
 
     async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
@@ -249,7 +250,7 @@ class Gateway:
             async with asyncio.timeout(grace):
                 await self.runs.none()
         except TimeoutError:
-            log.warning("gateway.drain.grace_over running=%d", len(self.runs))
+            tell(log, "warning", "gateway.drain.grace_over", running=len(self.runs))
             self.runs.stop_all("shutdown")
             await self._let_go(last_words)
 
@@ -259,13 +260,13 @@ class Gateway:
             async with asyncio.timeout(last_words):
                 await self.runs.none()
         except TimeoutError:
-            log.warning("gateway.drain.abandoned running=%d", len(self.runs))
+            tell(log, "warning", "gateway.drain.abandoned", running=len(self.runs))
             self.runs.abandon()
             try:
                 async with asyncio.timeout(5):
                     await self.runs.none()
             except TimeoutError:
-                log.error("gateway.drain.stuck running=%d", len(self.runs))
+                tell(log, "error", "gateway.drain.stuck", running=len(self.runs))
 
     async def aclose(self) -> None:
         await self.runs.aclose()
@@ -305,7 +306,7 @@ class Gateway:
                     yield attempt(other)
                 except RequestRefused as error:
                     target = other.target
-                    log.warning("fallback.refused provider=%s model=%s reason=%s", target.provider, target.model, error)
+                    tell(log, "warning", "fallback.refused", provider=target.provider, model=target.model, reason=error)
 
         run = Run(
             id,

@@ -15,6 +15,7 @@ from isthmus.bridge.lessons import config_lines, learn
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.ports import Store
 
 log = logging.getLogger("isthmus.gateway")
@@ -43,7 +44,7 @@ class Lessons:
             try:
                 found = await self._store.lessons(*key, since=now - self._keep)
             except IsthmusError as error:
-                log.error("lessons.not_read provider=%s model=%s reason=%r", *key, str(error))
+                tell(log, "error", "lessons.not_read", provider=key[0], model=key[1], reason=str(error))
                 return target
             if len(self._looked) >= _REMEMBERED:
                 self._looked.clear()
@@ -53,16 +54,18 @@ class Lessons:
     async def keep(self, id: str, lesson: Lesson, target: Target) -> None:
         """A server took the request without the field: that is proof. `target` knows the lesson already."""
         section, fact = config_lines(lesson, target)
-        log.warning(
-            "lesson.learned id=%s provider=%s model=%s parameter=%s value=%s keep=%gs section=%s fact=%s",
-            id,
-            lesson.provider,
-            lesson.model,
-            lesson.parameter,
-            lesson.value or "-",
-            self._keep,
-            section,
-            fact,
+        tell(
+            log,
+            "warning",
+            "lesson.learned",
+            id=id,
+            provider=lesson.provider,
+            model=lesson.model,
+            parameter=lesson.parameter,
+            value=lesson.value or "-",
+            keep=self._keep,
+            section=section,
+            fact=fact,
         )
         if not self._keep or len(lesson.model) > _LONGEST_NAME:
             return
@@ -71,4 +74,4 @@ class Lessons:
         try:
             await self._store.learn(lesson, since=lesson.learned_at - self._keep)
         except IsthmusError as error:
-            log.error("lesson.not_kept id=%s reason=%r", id, str(error))
+            tell(log, "error", "lesson.not_kept", id=id, reason=str(error))

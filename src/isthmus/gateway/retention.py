@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.ports import Pruned, Store
 
 log = logging.getLogger("isthmus.store")
@@ -40,7 +41,7 @@ async def keep_pruning(store: Store, rule: Retention, now: Callable[[], float]) 
         try:
             pruned = await prune_once(store, rule, now())
             if pruned.responses:
-                log.info("store.pruned responses=%d bytes=%d", pruned.responses, pruned.bytes)
+                tell(log, "info", "store.pruned", responses=pruned.responses, bytes=pruned.bytes)
         except IsthmusError as error:
-            log.error("store.prune.failed reason=%r", str(error))
+            tell(log, "error", "store.prune.failed", reason=str(error))
         await asyncio.sleep(rule.every)

@@ -19,6 +19,7 @@ import msgspec
 
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.ports import EventBatch, Store, StoredResponse
 from isthmus.protocol.events import Event
 
@@ -191,8 +192,8 @@ class Runs:
                     begun = begun or await self._begin(run)
                     await self._keep(entry)
             await self._keep(entry)
-        except Exception:
-            log.exception("background.broken id=%s", run.id)  # a bug of ours: the lease runs out, recovery tells it
+        except Exception as error:  # a bug of ours: its lease runs out, and recovery says so
+            tell(log, "error", "background.broken", id=run.id, trace=error)
         finally:
             if placed:
                 self._leave_place()
@@ -240,7 +241,7 @@ class Runs:
         try:
             await writing  # type: ignore[misc]
         except IsthmusError as error:
-            log.error("background.not_kept id=%s reason=%s", id, error)
+            tell(log, "error", "background.not_kept", id=id, reason=error)
             return False
         return True
 
@@ -260,7 +261,7 @@ class Runs:
                         self.stop(entry.run, "lost")
                 await self._store.watch(self._limits.lease / 3)
             except IsthmusError as error:
-                log.error("leases.not_renewed reason=%s", error)
+                tell(log, "error", "leases.not_renewed", reason=error)
                 await asyncio.sleep(self._limits.lease / 10)
 
     async def _claim_again(self, owner: str, id: str) -> bool:

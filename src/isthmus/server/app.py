@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -12,10 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
-from isthmus.server.callers import identify
+from isthmus.log import tell
 from isthmus.server.chat import ChatApi
 from isthmus.server.errors import draining, internal_error
-from isthmus.server.http import ClientLeft, header, new_request_id, send_error, send_json
+from isthmus.server.exchange import Exchange, exchange_of
+from isthmus.server.http import ClientLeft, header, send_error, send_json
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
@@ -71,36 +71,25 @@ class App:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = new_request_id()
-        started = time.perf_counter()
-        answer = _Answer(send, request_id)
+        exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"])
+        answer = _Answer(send, exchange)
         self._active += 1
         try:
             await self._handle(scope, receive, answer)
         except IsthmusError as error:
-            if answer.status is None:
+            exchange.failure = error
+            if exchange.status is None:
                 await send_error(answer, error)
-            log.info(
-                "request.refused id=%s code=%s param=%s reason=%r", request_id, error.code, error.param, str(error)
-            )
         except ClientLeft:
-            log.info("request.left id=%s", request_id)
-        except Exception:
-            log.exception("request.failed id=%s", request_id)
-            if answer.status is None:
-                await send_json(answer, 500, internal_error())
-            else:
+            exchange.left = True
+        except Exception as error:
+            tell(log, "error", "request.broken", id=exchange.id, trace=error)
+            if exchange.status is not None:
                 raise
+            await send_json(answer, 500, internal_error())
         finally:
             self._active -= 1
-            log.info(
-                "request.done id=%s method=%s path=%s status=%s ms=%.1f",
-                request_id,
-                scope["method"],
-                scope["path"],
-                answer.status,
-                (time.perf_counter() - started) * 1000,
-            )
+            exchange.tell()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET" and header(scope, b"upgrade").lower() == "websocket":
@@ -109,6 +98,7 @@ class App:
             await send_error(send, error, {"upgrade": "HTTP/1.1"})
             return
         check_origin(scope, self._options)
+        exchange_of(scope).caller = self._options.keys.identify(scope)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
@@ -118,7 +108,6 @@ class App:
         busy = self._active > self._options.max_concurrent
         if scope["method"] == "POST" and (self._gateway.draining or busy):
             raise draining() if self._gateway.draining else _busy()
-        scope["isthmus.caller"] = identify(scope)
         await handler(scope, receive, send)
 
     def _find(self, scope: Scope) -> Handler | list[str]:
@@ -140,16 +129,16 @@ class App:
 class _Answer:
     """`send`, with the request's id on every answer and a memory of its status."""
 
-    __slots__ = ("_request_id", "_send", "status")
+    __slots__ = ("_exchange", "_request_id", "_send")
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, exchange: Exchange) -> None:
         self._send = send
-        self._request_id = request_id.encode()
-        self.status: int | None = None
+        self._exchange = exchange
+        self._request_id = exchange.id.encode()
 
     def __call__(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self._exchange.status = message["status"]
             message["headers"].append((b"x-request-id", self._request_id))
         return self._send(message)
 

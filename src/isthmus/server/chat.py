@@ -16,6 +16,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
 from isthmus.server.accompany import SILENT, accompany
 from isthmus.server.callers import caller_of
+from isthmus.server.exchange import exchange_of
 from isthmus.server.http import read_body
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
@@ -36,6 +37,7 @@ class ChatApi:
             run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
         except RequestRefused as error:
             raise in_chat_words(error, chat) from error
+        exchange_of(scope).run = run
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
         pulse = replace(self._options.pulse, heartbeat=0)  # a chat stream has no event that says nothing

@@ -25,6 +25,8 @@ def error_body(error: IsthmusError) -> JsonObject:
 
 
 def error_headers(error: IsthmusError) -> dict[str, str]:
+    if error.meaning.status == 401:
+        return {"www-authenticate": "Bearer"}
     if error.code == "request_timeout":
         return {"connection": "close"}  # the rest of the body may still come: it must not be read as a request
     if isinstance(error, UpstreamFailed) and error.retry_after is not None:

@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from isthmus.errors import RequestRefused
 from isthmus.server.accompany import Pulse
+from isthmus.server.callers import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class ServerOptions:
     local_only: bool = False
     """Whether we listen on the loopback: then web pages and foreign host names are kept out."""
     allow_origins: frozenset[str] = frozenset()
+    keys: Keys = field(default_factory=Keys)
 
 
 def query(scope: Scope) -> dict[str, str]:

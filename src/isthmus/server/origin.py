@@ -21,14 +21,14 @@ def check_origin(scope: Scope, options: ServerOptions) -> None:
     if not options.local_only or "*" in options.allow_origins:
         return
     origin = header(scope, b"origin")
-    if origin and origin not in options.allow_origins and not _is_local(urlsplit(origin).hostname):
+    if origin and origin not in options.allow_origins and not is_loopback(urlsplit(origin).hostname):
         raise RequestRefused(
             f"the web page `{origin}` may not call this gateway; name it in `server.allow_origins` if it should",
             code="foreign_origin",
             param="Origin",
         )
     host = header(scope, b"host")
-    if host and not origin and not _is_local(urlsplit(f"//{host}").hostname):
+    if host and not origin and not is_loopback(urlsplit(f"//{host}").hostname):
         raise RequestRefused(
             f"this gateway listens on the loopback and is not called `{host}`; use 127.0.0.1 or localhost, "
             "or set `server.host`",
@@ -37,7 +37,8 @@ def check_origin(scope: Scope, options: ServerOptions) -> None:
         )
 
 
-def _is_local(host: str | None) -> bool:
+def is_loopback(host: str | None) -> bool:
+    """Whether an address or a name means this very machine."""
     if not host:
         return False
     if host == "localhost" or host.endswith(".localhost"):

@@ -18,6 +18,7 @@ from isthmus.protocol.events import Event
 from isthmus.server.accompany import SILENT, accompany
 from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
+from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header, read_body, send_bytes, send_json
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
@@ -37,6 +38,7 @@ class ResponsesApi:
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
         run = await self._gateway.create(caller_of(scope), request, strict=asks_strict(scope))
+        exchange_of(scope).run = run
         tell_run(run)
         if request.body.get("background"):
             await self._create_in_background(scope, request, run, receive, send)

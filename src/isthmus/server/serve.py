@@ -16,11 +16,15 @@ from typing import Final
 
 import uvicorn
 
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, Server
+from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
+from isthmus.log import tell
 from isthmus.server.accompany import Pulse
 from isthmus.server.app import create_app
+from isthmus.server.callers import Keys
 from isthmus.server.options import ServerOptions
+from isthmus.server.origin import is_loopback
 from isthmus.wiring import running_gateway
 
 log = logging.getLogger("isthmus.server")
@@ -36,6 +40,7 @@ async def serve(
     stop: asyncio.Event | None = None,
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone)."""
+    check_open(config.server)
     async with running_gateway(config) as gateway:
         listener = _listen(config.server.host, config.server.port)
         server = _Server(_uvicorn_config(gateway, config))
@@ -51,7 +56,7 @@ async def serve(
         recovering = asyncio.create_task(gateway.keep_recovering(), name="recover what others left")
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
-            log.info("server.draining running=%d grace=%g", len(gateway.runs), config.server.grace)
+            tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)
             await _drain(gateway, config.server.grace, hurry)
             server.force_exit = hurry.is_set()
             server.should_exit = True
@@ -60,6 +65,17 @@ async def serve(
         recovering.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
+
+
+def check_open(server: Server) -> None:
+    """Whoever reaches a gateway without keys spends the operator's money: that must be wanted."""
+    if is_loopback(server.host) or server.api_keys or server.open:
+        return
+    raise ConfigError(
+        f"`{server.host}` can be reached by other machines, and no key is asked for: everybody there could spend your "
+        'provider\'s money. Set `server.api_keys = ["${ISTHMUS_KEY}"]`, or `server.open = true` if that is meant',
+        param="server.api_keys",
+    )
 
 
 async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
@@ -96,8 +112,9 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         max_body=config.server.max_body,
         max_concurrent=config.server.max_concurrent,
         pulse=Pulse(config.server.heartbeat, config.server.ping),
-        local_only=config.server.host in ("127.0.0.1", "localhost", "::1"),
+        local_only=is_loopback(config.server.host),
         allow_origins=frozenset(config.server.allow_origins),
+        keys=Keys(config.server.api_keys, config.server.admin_key),
     )
     return uvicorn.Config(
         create_app(gateway, options),
@@ -117,8 +134,6 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    from isthmus.errors import ConfigError
-
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -7,6 +7,7 @@ from collections import Counter
 
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.run import Run
+from isthmus.log import tell
 
 log = logging.getLogger("isthmus.plan")
 
@@ -24,13 +25,14 @@ def tell_run(run: Run) -> None:
         return
     target = run.plan.target
     for said in run.plan.diagnostics:
-        log.info(
-            "plan.%s id=%s provider=%s model=%s code=%s path=%s reason=%r",
-            said.action,
-            run.id,
-            target.provider,
-            target.model,
-            said.code,
-            said.path,
-            said.message,
+        tell(
+            log,
+            "info",
+            f"plan.{said.action}",
+            id=run.id,
+            provider=target.provider,
+            model=target.model,
+            code=said.code,
+            path=said.path,
+            reason=said.message,
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
+from isthmus.log import tell
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject
 
@@ -68,12 +69,14 @@ class RetryingBackend:
                 if wait is None:
                     raise
                 attempt += 1
-                log.warning(
-                    "upstream.retry provider=%s attempt=%d wait=%.2f reason=%r",
-                    plan.target.provider,
-                    attempt,
-                    wait,
-                    str(failure),
+                tell(
+                    log,
+                    "warning",
+                    "upstream.retry",
+                    provider=plan.target.provider,
+                    attempt=attempt,
+                    wait=wait,
+                    reason=str(failure),
                 )
                 await self._sleep(wait)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isthmus.errors import WorkNotDone
+from isthmus.log import tell
 from isthmus.workers.process import Died, Failed, TooLarge, Worker, start_worker
 
 log = logging.getLogger("isthmus.workers")
@@ -106,7 +107,7 @@ class WorkerPool:
         if job.call.done():
             return self._result(job)
         self._drop(job)
-        log.warning("worker.deadline pid=%d seconds=%g", job.worker.pid, self._options.deadline)
+        tell(log, "warning", "worker.deadline", pid=job.worker.pid, seconds=self._options.deadline)
         raise WorkNotDone(f"it took longer than {self._options.deadline:g} s (`checks.deadline`)")
 
     def _result(self, job: _Job) -> bytes:
@@ -114,14 +115,14 @@ class WorkerPool:
             data = job.call.result()
         except Failed as error:
             self._put_back(job.worker)
-            log.error("worker.failed pid=%d reason=%s", job.worker.pid, error)
+            tell(log, "error", "worker.failed", pid=job.worker.pid, reason=error)
             raise WorkNotDone("the worker process failed at it; the log says more", code="work_failed") from error
         except TooLarge as error:
             self._put_back(job.worker)
             raise self._too_large() from error
         except Died as error:
             self._end(job.worker, kill=True)
-            log.warning("worker.died pid=%d", job.worker.pid)
+            tell(log, "warning", "worker.died", pid=job.worker.pid)
             raise self._too_large() from error
         self._put_back(job.worker)
         return data
@@ -170,7 +171,7 @@ class WorkerPool:
         try:
             return await start_worker(options.runners, memory=options.memory, deadline=options.deadline)
         except (Died, OSError) as error:
-            log.error("worker.not_started reason=%r", error)
+            tell(log, "error", "worker.not_started", reason=error)
             raise _busy("no worker process could be started; the log says more") from error
 
     def _put_back(self, worker: Worker) -> None:

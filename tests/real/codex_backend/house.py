@@ -90,7 +90,7 @@ class House(Talk):
     def check(self) -> None:
         assert self.upstream.remaining == 0, f"{self.upstream.remaining} step(s) were never asked for"
         self.upstream.check()
-        self.wait_until(lambda: len(self.server.gateway.running) == 0)
+        self.wait_until(lambda: len(self.server.gateway.runs) == 0)
 
 
 @contextmanager

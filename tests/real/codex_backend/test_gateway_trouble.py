@@ -270,7 +270,7 @@ def test_too_many_conversations_are_told_to_come_back(tmp_path: Path) -> None:
             reply = house.post("/v1/responses", house.ask())
             assert (reply.status, reply.error["code"]) == (503, "server_is_overloaded")
             assert reply.headers["retry-after"] == "1"
-        house.wait_until(lambda: len(house.server.gateway.running) == 0)
+        house.wait_until(lambda: len(house.server.gateway.runs) == 0)
         assert message_text(house.create(house.ask())) == "Now"
 
 

@@ -20,6 +20,7 @@ from isthmus.client.calls import ToolCall
 from isthmus.client.tools.context import StopRun, ToolContext, ToolFailed
 from isthmus.client.tools.definition import Tool
 from isthmus.client.tools.results import ToolResult, fail, succeed
+from isthmus.log import tell
 
 log = logging.getLogger("isthmus.tools")
 
@@ -130,13 +131,13 @@ async def _stop(work: asyncio.Task[Any], prepared: Prepared, context: ToolContex
     work.add_done_callback(_swallow)
     stopped = work.done() and inspect.iscoroutinefunction(prepared.tool.function)
     if not stopped:
-        log.warning("tool.abandoned name=%s call=%s", prepared.call.name, prepared.call.id)
+        tell(log, "warning", "tool.abandoned", name=prepared.call.name, call=prepared.call.id)
     return stopped
 
 
 def _swallow(work: asyncio.Task[Any]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
-        log.info("tool.failed_after_deadline reason=%r", error)
+        tell(log, "info", "tool.failed_after_deadline", reason=error)
 
 
 def _settle(work: asyncio.Task[Any], prepared: Prepared, rules: Rules) -> ToolResult:
@@ -152,7 +153,7 @@ def _settle(work: asyncio.Task[Any], prepared: Prepared, rules: Rules) -> ToolRe
         case ToolFailed() as error:
             return fail(call, "error", "tool_failed", str(error), error)
         case Exception() as error:
-            log.warning("tool.raised name=%s call=%s", call.name, call.id, exc_info=error)
+            tell(log, "warning", "tool.raised", name=call.name, call=call.id, trace=error)
             return fail(call, "error", "tool_raised", _words(call, tool, error), error)
         case error:
             raise error

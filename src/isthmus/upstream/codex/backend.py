@@ -24,6 +24,7 @@ from isthmus.bridge.dialects.codex.wire import Sandbox
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
 from isthmus.upstream.codex.leg import Leg
@@ -121,7 +122,7 @@ class CodexBackend:
         try:
             await self._supervisor.process()
         except IsthmusError as error:
-            log.warning("codex.unavailable provider=%s reason=%r", self._provider, error.message)
+            tell(log, "warning", "codex.unavailable", provider=self._provider, reason=error.message)
 
     async def _accepted_leg(self, body: JsonObject, patience: float | None) -> Leg:
         """Nothing was told yet: whoever finds its thread gone begins again with the history, once."""
@@ -130,11 +131,11 @@ class CodexBackend:
             try:
                 return await self._start_leg(body, thread, patience)
             except (CodexGone, RpcRefused) as lost:
-                log.info("codex.thread.lost provider=%s reason=%r", self._provider, lost.message)
+                tell(log, "info", "codex.thread.lost", provider=self._provider, reason=lost.message)
         try:
             return await self._start_leg(body, None, patience)
         except CodexGone as lost:
-            log.warning("codex.process.lost provider=%s reason=%r", self._provider, lost.message)
+            tell(log, "warning", "codex.process.lost", provider=self._provider, reason=lost.message)
         return await self._start_leg(body, None, patience)
 
     async def _start_leg(self, body: JsonObject, thread: CodexThread | None, patience: float | None) -> Leg:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from isthmus.errors import CredentialsRefused
+from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.catalog import with_plain_catalog
 from isthmus.upstream.codex.failures import RpcRefused
@@ -46,7 +47,7 @@ class Starter:
         except BaseException:
             await process.close()
             raise
-        log.info("codex.started provider=%s pid=%d agent=%r", self._provider, process.pid, process.user_agent)
+        tell(log, "info", "codex.started", provider=self._provider, pid=process.pid, agent=process.user_agent)
         return process
 
     async def _check_login(self, process: CodexProcess) -> None:
@@ -72,7 +73,13 @@ class Starter:
         home = self._options.home or Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         for name in _GLOBAL_DOCS:
             if (home / name).is_file():
-                log.warning("codex.document path=%s hint=%r", home / name, "every conversation sees it; use own `home`")
+                tell(
+                    log,
+                    "warning",
+                    "codex.document",
+                    path=home / name,
+                    hint="every conversation sees it; use own `home`",
+                )
 
 
 async def _ask(process: CodexProcess, method: str) -> JsonObject:

@@ -1,0 +1,65 @@
+"""What is told to the log: an event's name and its facts. How a line looks is the formatter's affair.
+
+    tell(log, "warning", "attempt.failed", id=run.id, provider="zhipu", reason=str(failure))
+
+A person reads `attempt.failed id=resp_1 provider=zhipu reason='it is full'`, a program the same facts under real keys.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final, Literal
+
+import msgspec
+
+Level = Literal["debug", "info", "warning", "error"]
+_LEVELS: Final = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
+
+
+def tell(log: logging.Logger, level: Level, event: str, /, *, trace: BaseException | None = None, **facts: Any) -> None:
+    """One event; facts that are `None` say nothing. `trace` is an exception whose way here should be seen."""
+    number = _LEVELS[level]
+    if log.isEnabledFor(number):
+        told = {name: value for name, value in facts.items() if value is not None}
+        log.log(number, event, extra={"facts": told}, exc_info=trace)
+
+
+def facts_of(record: logging.LogRecord) -> dict[str, Any]:
+    facts: dict[str, Any] = getattr(record, "facts", {})
+    return facts
+
+
+class TextFormatter(logging.Formatter):
+    """One line for each event: what a client put into a path or a model's name cannot pose as another line."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        told = "".join(f" {name}={_as_text(value)}" for name, value in facts_of(record).items())
+        return "".join(
+            each if each.isprintable() else ascii(each)[1:-1] for each in super().formatMessage(record) + told
+        )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return repr(text) if not text or " " in text or '"' in text else text
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object for each event, its facts under keys of their own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": record.created,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **facts_of(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=str).decode()

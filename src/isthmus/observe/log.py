@@ -1,0 +1,54 @@
+"""The log as an observer: failures as they happen, background runs at their end.
+
+What runs in the foreground is told by the server, in the line of its request.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from isthmus.log import tell
+from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
+
+log = logging.getLogger("isthmus.run")
+
+
+class LogObserver:
+    def tell(self, fact: Fact) -> None:
+        match fact:
+            case Sent(id, provider, model, attempt):
+                tell(log, "debug", "attempt.sent", id=id, provider=provider, model=model, attempt=attempt)
+            case AttemptFailed(id, provider, model, attempt, failure):
+                told: dict[str, Any] = {"id": id, "provider": provider, "model": model, "attempt": attempt}
+                tell(log, "warning", "attempt.failed", **told, code=failure.code, reason=failure.message)
+            case FirstToken(id, seconds):
+                tell(log, "debug", "attempt.first_token", id=id, ms=round(seconds * 1000, 1))
+            case Ended() if fact.background:
+                failed = fact.outcome in ("failed", "refused")
+                facts = {"caller": fact.owner, "ms": round(fact.seconds * 1000, 1), **run_facts(fact)}
+                tell(log, "warning" if failed else "info", "background.done", **facts)
+
+
+def run_facts(ended: Ended) -> dict[str, Any]:
+    """What a line says of a run."""
+    usage = ended.usage or {}
+    details = usage.get("input_tokens_details") or {}
+    spent, made, cached = usage.get("input_tokens"), usage.get("output_tokens"), details.get("cached_tokens")
+    price = ended.cost.price(spent or 0, made or 0, cached or 0) if ended.usage else None
+    failure = ended.failure
+    return {
+        "response": ended.id,
+        "model": ended.model,
+        "provider": ended.provider,
+        "attempts": ended.attempts,
+        "outcome": ended.outcome,
+        "input_tokens": spent,
+        "output_tokens": made,
+        "cached_tokens": cached or None,
+        "cost": None if price is None else round(price, 6),
+        "first_ms": None if ended.first_token is None else round(ended.first_token * 1000, 1),
+        "degraded": ended.degraded,
+        "ignored": ended.ignored,
+        **({} if failure is None else {"code": failure.code, "reason": failure.message}),
+    }

@@ -1,0 +1,74 @@
+"""One request and its answer: who asked, what ran, how it ended. Told in one line at its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Final
+
+from starlette.types import Scope
+
+from isthmus.conduct.run import Run
+from isthmus.errors import IsthmusError
+from isthmus.gateway.caller import LOCAL, Caller
+from isthmus.log import Level, tell
+from isthmus.observe.log import run_facts
+from isthmus.server.http import new_request_id
+
+log = logging.getLogger("isthmus.server")
+
+_PROBES: Final = ("/health", "/ready")
+
+
+class Exchange:
+    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "run", "status")
+
+    def __init__(self, method: str, path: str) -> None:
+        self._started = time.perf_counter()
+        self.id = new_request_id()
+        self.method = method
+        self.path = path
+        self.caller: Caller = LOCAL
+        self.run: Run | None = None
+        """What was made for it, if anything was."""
+        self.status: int | None = None
+        """The HTTP status that was sent."""
+        self.failure: IsthmusError | None = None
+        self.left = False
+        """Whether the client went away before the end."""
+
+    def tell(self) -> None:
+        level = self._level()
+        if not log.isEnabledFor(getattr(logging, level.upper())):
+            return
+        facts: dict[str, Any] = {
+            "id": self.id,
+            "caller": self.caller.owner,
+            "key": self.caller.key or None,
+            "client": self.caller.client.name or None,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "left": self.left or None,
+            "ms": round((time.perf_counter() - self._started) * 1000, 1),
+        }
+        if self.run is not None:
+            facts |= run_facts(self.run.ended())
+        if self.failure is not None:
+            facts |= {"code": self.failure.code, "param": self.failure.param, "reason": self.failure.message}
+            if self.failure.provider:
+                facts["provider"] = self.failure.provider
+        tell(log, level, "request.done", **facts)
+
+    def _level(self) -> Level:
+        """A failure is a warning, whoever is to blame but the caller; a probe is nobody's news."""
+        failed = self.run is not None and self.run.response is not None and self.run.response["status"] == "failed"
+        blamed = self.failure is not None and self.failure.meaning.turn != "caller"
+        if failed or blamed or (self.status or 0) >= 500:
+            return "warning"
+        return "debug" if self.path in _PROBES else "info"
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    exchange: Exchange = scope["isthmus.exchange"]
+    return exchange
