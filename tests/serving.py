@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from isthmus.conduct.run import Run
 from isthmus.config import load_config
 from isthmus.gateway.gateway import Gateway
-from isthmus.conduct.run import Run
 from isthmus.server.serve import serve
 from own_time import OwnTimeLoop, clock, run_in_own_time, turns
 

@@ -176,10 +176,11 @@ def test_a_bad_starting_after_is_a_400(flow: Flow, value: str) -> None:
     assert (answer.status, answer.error["param"]) == (400, "starting_after")
 
 
-def test_cancelling_what_has_ended_changes_nothing(flow: Flow) -> None:
+def test_only_what_is_made_in_the_background_can_be_cancelled(flow: Flow) -> None:
     flow.script(chat("ok"))
     response = flow.create({"model": PLAIN, "input": "hi"})
-    assert flow.post(f"/v1/responses/{response['id']}/cancel").json == response
+    refused = flow.post(f"/v1/responses/{response['id']}/cancel")
+    assert (refused.status, refused.error["code"]) == (400, "not_cancellable")
 
 
 # ── background ─────────────────────────────────────────────────────────────────────────────────────────

@@ -19,9 +19,9 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
-from isthmus.bridge.parse import Request, parse_request
+from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.tools.credentials import showable_body, showable_item
+from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan
@@ -33,9 +33,9 @@ from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.resume import read_events
-from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, lease_name
+from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs
 from isthmus.log import tell
-from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse
+from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -116,7 +116,6 @@ class Gateway:
                 provider=run.plan.target.provider,
                 owner=caller.owner,
             ),
-            _encode(showable_body({**request.body, "input": [showable_item(item) for item in request.items]})),
         )
         return response
 
@@ -132,7 +131,7 @@ class Gateway:
         if run is not None:
             self.runs.stop(run, "cancelled")
             await self.runs.ended(run)
-        elif await self.store.signal(lease_name(id), "delete", owner=caller.owner):
+        elif await self.store.signal(run_lease(id), "delete", owner=caller.owner):
             await self._until_ended(caller, id)
         if not await self.store.delete(id, owner=caller.owner) and run is None:
             raise not_found(id)
@@ -155,7 +154,7 @@ class Gateway:
             self.runs.stop(run, "cancelled")
             await self.runs.ended(run)
             return await self.retrieve(caller, id)
-        if await self.store.signal(lease_name(id), "cancel", owner=caller.owner):
+        if await self.store.signal(run_lease(id), "cancel", owner=caller.owner):
             return await self._until_ended(caller, id)
         return await self._end_orphan(found, "cancelled", "") or await self.retrieve(caller, id)
 
@@ -185,43 +184,23 @@ class Gateway:
     async def _until_ended(self, caller: Caller, id: str) -> StoredResponse:
         """Wait for the gateway that makes it; one that does not answer in time has lost its lease by then."""
         deadline = self._now() + self.settings.runs.lease * 2
+        mark = await self.store.watch(0)
         while (found := await self.retrieve(caller, id)).status in UNFINISHED and self._now() < deadline:
-            await self.store.watch(1.0)
+            mark = await self.store.watch(1.0, since=mark)
         return found
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> int:
-        """End what nobody makes any more: its gateway crashed or was cut off, and its lease has run out.
-
-        What had not begun is begun again; of what had, nobody knows how far it came. Returns how many there were.
-        """
+        """End what nobody makes any more: its gateway crashed or was cut off, and its lease has run out."""
         left = await self.store.expired()
-        taken = [record for record in left if not await self._begin_again(record)]
-        for record in taken:
+        for record in left:
             await self._end_orphan(record, "failed", "the gateway stopped while this response was being made")
         return len(left)
 
-    async def _begin_again(self, record: StoredResponse) -> bool:
-        """A background run that waited for its turn when its gateway went away."""
-        if record.status != "queued" or self.draining:
-            return False
-        kept = await self.store.lease_data(lease_name(record.id), owner=record.owner)
-        if not kept:
-            return False
-        caller = Caller(owner=record.owner)
-        try:
-            request = parse_request(kept)
-            run = await self._create(caller, request, None, (), record.id, created=record.created_at)
-            await self.create_in_background(caller, run, request)
-        except IsthmusError as error:
-            tell(log, "warning", "background.not_begun_again", id=record.id, reason=error)
-            return False
-        tell(log, "info", "background.begun_again", id=record.id)
-        return True
-
     async def _end_orphan(self, record: StoredResponse, status: str, why: str) -> StoredResponse | None:
-        name, owner, holder = lease_name(record.id), record.owner, self.runs.holder
+        """By whoever gets its lease; `None`: another gateway was quicker."""
+        name, owner, holder = run_lease(record.id), record.owner, self.runs.holder
         if not await self.store.claim(name, owner=owner, holder=holder, seconds=self.settings.runs.lease):
             return None
         error = {"code": "server_error", "message": why} if why else None

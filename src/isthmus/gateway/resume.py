@@ -39,6 +39,7 @@ async def _once(events: list[bytes]) -> AsyncIterator[list[bytes]]:
 
 
 async def _read_on(store: Store, found: StoredResponse, kept: list[bytes], last: int) -> AsyncIterator[list[bytes]]:
+    mark: int | None = None
     while True:
         if kept:
             yield kept
@@ -57,7 +58,7 @@ async def _read_on(store: Store, found: StoredResponse, kept: list[bytes], last:
             terminal: Any = replay_events(_decode(current.response))[-1]
             yield [_encode({**terminal, "sequence_number": last + 1})]
             return
-        await store.watch(_LOOK_AGAIN)
+        mark = await store.watch(_LOOK_AGAIN, since=mark)
 
 
 def _type(event: bytes) -> str:

@@ -20,12 +20,15 @@ import msgspec
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
-from isthmus.ports import EventBatch, Store, StoredResponse
+from isthmus.ports import EventBatch, Store, StoredResponse, run_lease
 from isthmus.protocol.events import Event
 
 log = logging.getLogger("isthmus.gateway")
 
 _encode: Final = msgspec.json.Encoder().encode
+_PAUSE: Final = 0.5
+_SLOWEST_EAR: Final = 5.0
+"""Seconds after which the leases are renewed and signals heard, although nothing seems to have changed."""
 Key = tuple[str, str]
 """Owner and id."""
 
@@ -41,10 +44,6 @@ class RunLimits:
 
 
 DEFAULT_LIMITS: Final = RunLimits()
-
-
-def lease_name(id: str) -> str:
-    return f"run:{id}"
 
 
 class _Background:
@@ -139,28 +138,24 @@ class Runs:
 
     # ── in the background ──────────────────────────────────────────────────────────────────────────
 
-    async def start(self, run: Run, record: StoredResponse, request: bytes) -> None:
-        """Keep it as queued, then make it. `request` is what another process needs to begin it again."""
+    async def start(self, run: Run, record: StoredResponse) -> None:
+        """Keep it as queued, then make it."""
         if len(self._background) >= self._limits.background + self._limits.queued:
             raise IsthmusError(
                 f"{self._limits.queued} background responses wait already; try again later, or raise "
                 "`background.max_queued`",
                 code="server_is_overloaded",
             )
-        key = (run.owner, run.id)
-        entry = self._background[key] = _Background(run)
+        key, entry = (run.owner, run.id), _Background(run)
+        self._background[key] = entry
         run.tells_refusals = True
         try:
-            await self._store.save(record)
-            claimed = await self._store.claim(
-                lease_name(run.id), owner=run.owner, holder=self.holder, seconds=self._limits.lease, data=request
-            )
+            if not await self._claim(*key):
+                raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
+            await self._store.save(record, holder=self.holder)
         except BaseException:
-            del self._background[key]
+            self._background.pop(key, None)
             raise
-        if not claimed:
-            del self._background[key]
-            raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
         self._tasks[key] = asyncio.create_task(self._carry_out(key, entry), name=f"background {run.id}")
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew(), name="renew leases")
@@ -203,7 +198,7 @@ class Runs:
             self._tasks.pop(key, None)
             self._changed.set()
             self._changed = asyncio.Event()
-            await self._quietly(self._store.release(lease_name(run.id), owner=run.owner, holder=self.holder), run.id)
+            await self._quietly(self._store.release(run_lease(run.id), owner=run.owner, holder=self.holder), run.id)
 
     async def _take_place(self, entry: _Background) -> bool:
         """Wait for a place; without one only if it was stopped before its turn came."""
@@ -249,23 +244,26 @@ class Runs:
 
     async def _renew(self) -> None:
         """Renew all leases of this process and hear what others have to say, as long as there is anything."""
+        mark: int | None = None
         while self._background:
             try:
                 held = await self._store.renew(self.holder, seconds=self._limits.lease)
                 for signal in held.signals:
-                    entry = self._background.get((signal.owner, signal.name.removeprefix("run:")))
+                    entry = self._background.get((signal.owner, signal.name.removeprefix(run_lease(""))))
                     if entry is not None:
                         self.stop(entry.run, "cancelled")
                 for (owner, id), entry in list(self._background.items()):
-                    if (owner, lease_name(id)) not in held.names and not await self._claim_again(owner, id):
+                    # A lease that ran out while the process slept is ours again, unless somebody else took it.
+                    if (owner, run_lease(id)) not in held.names and not await self._claim(owner, id):
                         self.stop(entry.run, "lost")
-                await self._store.watch(self._limits.lease / 3)
+                # What this process writes is a change, too: without a pause its own renewals would wake it for ever.
+                await asyncio.sleep(min(self._limits.lease / 3, _PAUSE))
+                mark = await self._store.watch(min(self._limits.lease / 3, _SLOWEST_EAR), since=mark)
             except IsthmusError as error:
-                tell(log, "error", "leases.not_renewed", reason=error)
+                tell(log, "error", "leases.not_renewed", reason=str(error))
                 await asyncio.sleep(self._limits.lease / 10)
 
-    async def _claim_again(self, owner: str, id: str) -> bool:
-        """A lease that ran out while the process slept is ours again unless somebody else took it."""
+    async def _claim(self, owner: str, id: str) -> bool:
         if (owner, id) not in self._background:
-            return True
-        return await self._store.claim(lease_name(id), owner=owner, holder=self.holder, seconds=self._limits.lease)
+            return True  # it has ended meanwhile
+        return await self._store.claim(run_lease(id), owner=owner, holder=self.holder, seconds=self._limits.lease)
