@@ -16,17 +16,25 @@ Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: Final = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
 
 
+class Told:
+    """One event as a log record's message: whatever handler there is, it sees the facts."""
+
+    __slots__ = ("event", "facts")
+
+    def __init__(self, event: str, facts: dict[str, Any]) -> None:
+        self.event = event
+        self.facts = facts
+
+    def __str__(self) -> str:
+        return " ".join((self.event, *(f"{name}={_as_text(value)}" for name, value in self.facts.items())))
+
+
 def tell(log: logging.Logger, level: Level, event: str, /, *, trace: BaseException | None = None, **facts: Any) -> None:
     """One event; facts that are `None` say nothing. `trace` is an exception whose way here should be seen."""
     number = _LEVELS[level]
     if log.isEnabledFor(number):
-        told = {name: value for name, value in facts.items() if value is not None}
-        log.log(number, event, extra={"facts": told}, exc_info=trace)
-
-
-def facts_of(record: logging.LogRecord) -> dict[str, Any]:
-    facts: dict[str, Any] = getattr(record, "facts", {})
-    return facts
+        told = Told(event, {name: value for name, value in facts.items() if value is not None})
+        log.log(number, told, exc_info=trace)
 
 
 class TextFormatter(logging.Formatter):
@@ -36,10 +44,7 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname).1s %(message)s", "%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        told = "".join(f" {name}={_as_text(value)}" for name, value in facts_of(record).items())
-        return "".join(
-            each if each.isprintable() else ascii(each)[1:-1] for each in super().formatMessage(record) + told
-        )
+        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in super().formatMessage(record))
 
 
 def _as_text(value: Any) -> str:
@@ -53,12 +58,13 @@ class JsonFormatter(logging.Formatter):
     """One JSON object for each event, its facts under keys of their own."""
 
     def format(self, record: logging.LogRecord) -> str:
+        told = record.msg if isinstance(record.msg, Told) else Told(record.getMessage(), {})
         line: dict[str, Any] = {
             "time": record.created,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
-            **facts_of(record),
+            "event": told.event,
+            **told.facts,
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
