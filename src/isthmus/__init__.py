@@ -9,8 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isthmus.client.calls import CallError as CallError
-    from isthmus.client.calls import ToolCall as ToolCall
     from isthmus.client.events import ApprovalRequired as ApprovalRequired
     from isthmus.client.events import HistoryRepaired as HistoryRepaired
     from isthmus.client.events import RefusalDelta as RefusalDelta
@@ -28,21 +26,6 @@ if TYPE_CHECKING:
     from isthmus.client.limiter import RateLimit as RateLimit
     from isthmus.client.limits import Limits as Limits
     from isthmus.client.line import ModelInfo as ModelInfo
-    from isthmus.client.mcp import http as http
-    from isthmus.client.mcp import stdio as stdio
-    from isthmus.client.messages import CodePart as CodePart
-    from isthmus.client.messages import DocumentPart as DocumentPart
-    from isthmus.client.messages import ImagePart as ImagePart
-    from isthmus.client.messages import Message as Message
-    from isthmus.client.messages import OpaquePart as OpaquePart
-    from isthmus.client.messages import RefusalPart as RefusalPart
-    from isthmus.client.messages import TextPart as TextPart
-    from isthmus.client.messages import ThinkingPart as ThinkingPart
-    from isthmus.client.messages import ToolCallPart as ToolCallPart
-    from isthmus.client.messages import ToolResultPart as ToolResultPart
-    from isthmus.client.messages import assistant as assistant
-    from isthmus.client.messages import system as system
-    from isthmus.client.messages import user as user
     from isthmus.client.reconcile import Reconciliation as Reconciliation
     from isthmus.client.reconcile import extract_tool_calls as extract_tool_calls
     from isthmus.client.reconcile import extract_tool_calls_from_message as extract_tool_calls_from_message
@@ -57,25 +40,42 @@ if TYPE_CHECKING:
     from isthmus.client.saved import dump_messages as dump_messages
     from isthmus.client.saved import load_messages as load_messages
     from isthmus.client.stream import RunStream as RunStream
-    from isthmus.client.tools.context import Approve as Approve
-    from isthmus.client.tools.context import Deny as Deny
-    from isthmus.client.tools.context import Provide as Provide
-    from isthmus.client.tools.context import StopRun as StopRun
-    from isthmus.client.tools.context import ToolContext as ToolContext
-    from isthmus.client.tools.context import ToolFailed as ToolFailed
-    from isthmus.client.tools.context import ToolReturn as ToolReturn
-    from isthmus.client.tools.definition import Tool as Tool
-    from isthmus.client.tools.definition import ToolBox as ToolBox
-    from isthmus.client.tools.definition import tool as tool
-    from isthmus.client.tools.results import ToolResult as ToolResult
-    from isthmus.client.tools.toolset import ToolSet as ToolSet
     from isthmus.client.usage import Usage as Usage
+    from isthmus.tools.calls import CallError as CallError
+    from isthmus.tools.calls import ToolCall as ToolCall
+    from isthmus.tools.context import Approve as Approve
+    from isthmus.tools.context import Deny as Deny
+    from isthmus.tools.context import Provide as Provide
+    from isthmus.tools.context import StopRun as StopRun
+    from isthmus.tools.context import ToolContext as ToolContext
+    from isthmus.tools.context import ToolFailed as ToolFailed
+    from isthmus.tools.context import ToolReturn as ToolReturn
+    from isthmus.tools.definition import Tool as Tool
+    from isthmus.tools.definition import ToolBox as ToolBox
+    from isthmus.tools.definition import tool as tool
+    from isthmus.tools.mcp import http as http
+    from isthmus.tools.mcp import stdio as stdio
+    from isthmus.tools.messages import CodePart as CodePart
+    from isthmus.tools.messages import DocumentPart as DocumentPart
+    from isthmus.tools.messages import ImagePart as ImagePart
+    from isthmus.tools.messages import Message as Message
+    from isthmus.tools.messages import OpaquePart as OpaquePart
+    from isthmus.tools.messages import RefusalPart as RefusalPart
+    from isthmus.tools.messages import TextPart as TextPart
+    from isthmus.tools.messages import ThinkingPart as ThinkingPart
+    from isthmus.tools.messages import ToolCallPart as ToolCallPart
+    from isthmus.tools.messages import ToolResultPart as ToolResultPart
+    from isthmus.tools.messages import assistant as assistant
+    from isthmus.tools.messages import system as system
+    from isthmus.tools.messages import user as user
+    from isthmus.tools.results import ToolResult as ToolResult
+    from isthmus.tools.toolset import ToolSet as ToolSet
     from isthmus.wiring_bridge import Bridge as Bridge
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "isthmus.client.calls": (
+    "isthmus.tools.calls": (
         "CallError",
         "ToolCall",
     ),
@@ -98,11 +98,11 @@ _HOMES = {
     "isthmus.client.limiter": ("RateLimit",),
     "isthmus.client.limits": ("Limits",),
     "isthmus.client.line": ("ModelInfo",),
-    "isthmus.client.mcp": (
+    "isthmus.tools.mcp": (
         "http",
         "stdio",
     ),
-    "isthmus.client.messages": (
+    "isthmus.tools.messages": (
         "CodePart",
         "DocumentPart",
         "ImagePart",
@@ -137,7 +137,7 @@ _HOMES = {
         "load_messages",
     ),
     "isthmus.client.stream": ("RunStream",),
-    "isthmus.client.tools.context": (
+    "isthmus.tools.context": (
         "Approve",
         "Deny",
         "Provide",
@@ -146,13 +146,13 @@ _HOMES = {
         "ToolFailed",
         "ToolReturn",
     ),
-    "isthmus.client.tools.definition": (
+    "isthmus.tools.definition": (
         "Tool",
         "ToolBox",
         "tool",
     ),
-    "isthmus.client.tools.results": ("ToolResult",),
-    "isthmus.client.tools.toolset": ("ToolSet",),
+    "isthmus.tools.results": ("ToolResult",),
+    "isthmus.tools.toolset": ("ToolSet",),
     "isthmus.client.usage": ("Usage",),
     "isthmus.wiring_bridge": ("Bridge",),
 }

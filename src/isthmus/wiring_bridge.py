@@ -25,11 +25,11 @@ from isthmus.client.local import LocalLine
 from isthmus.client.names import ModelName, split_model
 from isthmus.client.remote import RemoteLine
 from isthmus.client.retry import Retry
-from isthmus.client.tools.definition import ToolLike
 from isthmus.config import load_config
 from isthmus.config.known import find_known, known_names
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
+from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, GatewayWire
 from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider

@@ -21,9 +21,9 @@ from isthmus import (
     reconcile,
     user,
 )
-from isthmus.client.calls import compact_json
 from isthmus.client.forms import Form, write_message
 from isthmus.errors import RequestRefused
+from isthmus.tools.calls import compact_json
 
 ECHO = ToolCall("c1", "echo", {"message": "hi"})
 RAW = {"id": "c1", "function": {"name": "echo", "arguments": '{"message":"hi"}'}}

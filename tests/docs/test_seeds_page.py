@@ -70,7 +70,7 @@ def test_the_place_exists_and_can_be_imported(place: str) -> None:
         ("isthmus.bridge.capabilities.ToolSupport", "native degraded max"),
         ("isthmus.bridge.capabilities.ProviderCapabilities", "parameters tools tool_choice streaming_usage"),
         ("isthmus.bridge.contract.planner.OutputContract", "requires_valid_json"),
-        ("isthmus.client.messages.Message", "metadata"),
+        ("isthmus.tools.messages.Message", "metadata"),
     ],
 )
 def test_the_fields_that_rows_speak_of_are_there(place: str, names: str) -> None:

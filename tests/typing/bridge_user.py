@@ -30,7 +30,7 @@ from isthmus import (
     tool,
     user,
 )
-from isthmus.client.messages import Message
+from isthmus.tools.messages import Message
 
 
 class City(BaseModel):

@@ -20,10 +20,10 @@ from isthmus.cli.terminal import clean, open_console, say_error
 from isthmus.errors import ConfigError, IsthmusError
 
 if TYPE_CHECKING:
-    from isthmus.client.calls import ToolCall
-    from isthmus.client.messages import Message
     from isthmus.client.result import RunResult
-    from isthmus.client.tools.definition import ToolLike
+    from isthmus.tools.calls import ToolCall
+    from isthmus.tools.definition import ToolLike
+    from isthmus.tools.messages import Message
     from isthmus.wiring_bridge import Bridge
 
 HELP = "/model NAME  other model    /models  list them    /reset  forget everything    /cost  so far    /quit"
@@ -94,8 +94,8 @@ class ChatSession:
 
     def answer(self, runner: asyncio.Runner, text: str) -> None:
         """One question, answered; stopped by Ctrl-C it keeps what there is."""
-        from isthmus.client.messages import user
         from isthmus.client.result import partial_result
+        from isthmus.tools.messages import user
 
         asked = [*self._messages, user(text)]
         try:

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from isthmus.cli.terminal import clean, shorten
-from isthmus.client.calls import ToolCall, canonical_json
 from isthmus.client.events import (
     HistoryRepaired,
     RefusalDelta,
@@ -24,6 +23,7 @@ from isthmus.client.events import (
     ToolStarted,
 )
 from isthmus.client.result import RunResult
+from isthmus.tools.calls import ToolCall, canonical_json
 
 _SHOWN = 300
 

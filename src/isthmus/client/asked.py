@@ -12,12 +12,12 @@ from typing import Any, Literal, TypedDict
 
 from isthmus.client.items import write_items
 from isthmus.client.limits import Limits, OnLimit
-from isthmus.client.messages import Message
 from isthmus.client.output import OutputFormat
 from isthmus.client.retry import Retry
-from isthmus.client.tools.toolset import Ask, ToolSet
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.messages import Message
+from isthmus.tools.toolset import Ask, ToolSet
 
 ToolChoice = Literal["auto", "none", "required"] | str
 """…or the name of the tool that must be called first."""

@@ -15,12 +15,11 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from isthmus.client.ask import ask_model
 from isthmus.client.asked import build_request
 from isthmus.client.blocking import block_on
+from isthmus.client.foreign import Conversation, as_messages
 from isthmus.client.limiter import Limiter, RateLimit
 from isthmus.client.limits import Limits
 from isthmus.client.line import Connect, Line, ModelInfo
 from isthmus.client.loop import Run
-from isthmus.client.mcp import McpServer, McpTarget, open_mcp
-from isthmus.client.messages import Conversation, Message, as_messages
 from isthmus.client.options import (
     ChatOptions,
     Resumable,
@@ -34,12 +33,14 @@ from isthmus.client.reconcile import extract_tool_calls_from_message
 from isthmus.client.result import ChatResult, RunResult
 from isthmus.client.retry import Retry
 from isthmus.client.stream import RunStream
-from isthmus.client.tools.context import Approval
-from isthmus.client.tools.definition import Tool, ToolLike, as_tools
-from isthmus.client.tools.execute import Rules
-from isthmus.client.tools.results import ToolResult
-from isthmus.client.tools.toolset import Environment, ToolSet
 from isthmus.errors import RequestRefused
+from isthmus.tools.context import Approval
+from isthmus.tools.definition import Tool, ToolLike, as_tools
+from isthmus.tools.execute import Rules
+from isthmus.tools.mcp import McpServer, McpTarget, open_mcp
+from isthmus.tools.messages import Message
+from isthmus.tools.results import ToolResult
+from isthmus.tools.toolset import Environment, ToolSet
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.tools.results import ToolResult
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.results import ToolResult
 
 if TYPE_CHECKING:
     from isthmus.client.result import ChatResult, RunResult

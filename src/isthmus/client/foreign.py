@@ -7,12 +7,14 @@ and calls come from `reconcile`: one reading for all forms.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 
 from isthmus.client.forms import looks_like_call
-from isthmus.client.messages import (
+from isthmus.client.reconcile import reconcile
+from isthmus.errors import RequestRefused
+from isthmus.tools.messages import (
     DocumentPart,
     ImagePart,
     Message,
@@ -24,9 +26,8 @@ from isthmus.client.messages import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
+    user,
 )
-from isthmus.client.reconcile import reconcile
-from isthmus.errors import RequestRefused
 
 
 def read_message(given: Mapping[str, Any]) -> Message:
@@ -109,7 +110,7 @@ def _read_block(block: object) -> Part:
 def _read_gemini(block: Mapping[str, Any]) -> Part:
     answered = block.get("functionResponse")
     if isinstance(answered, Mapping):
-        from isthmus.client.calls import compact_json
+        from isthmus.tools.calls import compact_json
 
         words = TextPart(compact_json(answered.get("response")))
         return ToolResultPart(str(answered.get("id", "")), str(answered.get("name", "")), (words,))
@@ -129,3 +130,16 @@ def _anthropic_image(block: Mapping[str, Any]) -> Part:
 def _tool_result(given: Mapping[str, Any], content: object) -> ToolResultPart:
     id = given.get("tool_call_id") or given.get("toolCallId") or given.get("call_id") or ""
     return ToolResultPart(str(id), str(given.get("name") or ""), tuple(_read_content(content)))
+
+
+Conversation = str | Message | Sequence["Message | Mapping[str, Any]"]
+"""What `chat` and `run` take: a question, a message, or messages (plain `{"role", "content"}` objects count too)."""
+
+
+def as_messages(given: Conversation) -> list[Message]:
+    """A new list of messages; what was given is never changed."""
+    if isinstance(given, str):
+        return [user(given)]
+    if isinstance(given, Message):
+        return [own_calls(given)]
+    return [own_calls(one) if isinstance(one, Message) else read_message(one) for one in given]

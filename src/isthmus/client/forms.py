@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from isthmus.client.calls import ToolCall, arguments_text, make_call, read_arguments, synthetic_id
-from isthmus.client.messages import ToolCallPart
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.calls import ToolCall, arguments_text, make_call, read_arguments, synthetic_id
+from isthmus.tools.messages import ToolCallPart
 
 Form = Literal["chat", "responses", "anthropic", "gemini"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from isthmus.client.calls import CallError, ToolCall, make_call, spelled_arguments
-from isthmus.client.messages import (
+from isthmus.protocol.json import JsonObject
+from isthmus.tools.calls import CallError, ToolCall, make_call, spelled_arguments
+from isthmus.tools.messages import (
     CodePart,
     DocumentPart,
     ImagePart,
@@ -23,7 +24,6 @@ from isthmus.client.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from isthmus.protocol.json import JsonObject
 
 
 def write_items(messages: Iterable[Message]) -> list[JsonObject]:

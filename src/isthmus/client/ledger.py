@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from isthmus.client.asked import Asked
-from isthmus.client.calls import ToolCall, canonical_json
 from isthmus.client.limits import StopReason
-from isthmus.client.messages import Message, ToolResultPart
 from isthmus.client.repair import UNANSWERED
 from isthmus.client.result import ChatResult, RunResult
-from isthmus.client.tools.results import ToolResult, fail
 from isthmus.client.usage import Usage
+from isthmus.tools.calls import ToolCall, canonical_json
+from isthmus.tools.messages import Message, ToolResultPart
+from isthmus.tools.results import ToolResult, fail
 
 
 class Ledger:

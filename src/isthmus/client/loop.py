@@ -14,7 +14,6 @@ from typing import Any
 
 from isthmus.client.ask import DeadlinePassed, ask_model
 from isthmus.client.asked import Asked, build_request
-from isthmus.client.calls import ToolCall
 from isthmus.client.events import (
     ApprovalRequired,
     HistoryRepaired,
@@ -29,14 +28,15 @@ from isthmus.client.ledger import Ledger
 from isthmus.client.limiter import Limiter
 from isthmus.client.limits import StopReason
 from isthmus.client.line import Route
-from isthmus.client.messages import Message, TextPart, assistant, user
 from isthmus.client.repair import repair
 from isthmus.client.result import ChatResult, RunResult
-from isthmus.client.tools.context import Approval
-from isthmus.client.tools.execute import Rules
-from isthmus.client.tools.results import ToolResult, fail
-from isthmus.client.tools.toolset import Environment, Pending, Started
 from isthmus.errors import LimitReached, OutputInvalid
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.context import Approval
+from isthmus.tools.execute import Rules
+from isthmus.tools.messages import Message, TextPart, assistant, user
+from isthmus.tools.results import ToolResult, fail
+from isthmus.tools.toolset import Environment, Pending, Started
 
 Hear = Callable[[RunEvent], object]
 

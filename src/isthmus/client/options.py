@@ -9,14 +9,14 @@ from typing import Any, cast
 from isthmus.client.asked import Asked, Parameters, ToolChoice
 from isthmus.client.limits import Limits, OnLimit
 from isthmus.client.loop import Hear
-from isthmus.client.messages import Message
 from isthmus.client.output import plan_output
 from isthmus.client.result import RunResult
 from isthmus.client.retry import Retry
-from isthmus.client.tools.context import Approval
-from isthmus.client.tools.definition import Tool, ToolLike
-from isthmus.client.tools.toolset import Ask, ToolSet
 from isthmus.errors import RequestRefused
+from isthmus.tools.context import Approval
+from isthmus.tools.definition import Tool, ToolLike
+from isthmus.tools.messages import Message
+from isthmus.tools.toolset import Ask, ToolSet
 
 Resumable = RunResult[Any] | Sequence[Message]
 """A run that waits, or only its messages."""

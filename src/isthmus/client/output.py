@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isthmus.bridge.contract.validators import validator_for
-from isthmus.client.strict import strict_schema
 from isthmus.errors import OutputInvalid
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.strict import strict_schema
 
 _WRAPPED: Final = "result"
 """Formats must be objects at the top: anything else travels as the one field of one."""
@@ -45,7 +45,7 @@ def plan_output(output_type: Any) -> OutputFormat | None:
 def _typed(output_type: Any) -> OutputFormat:
     from pydantic import TypeAdapter
 
-    from isthmus.client.tools.signature import clean_schema
+    from isthmus.tools.signature import clean_schema
 
     adapter: TypeAdapter[Any] = TypeAdapter(output_type)
     schema = strict_schema(clean_schema(adapter.json_schema()))
@@ -66,7 +66,7 @@ def _typed(output_type: Any) -> OutputFormat:
 def _typed_reader(adapter: Any, wrapped: bool) -> Callable[[str], Any]:
     from pydantic import ValidationError
 
-    from isthmus.client.tools.signature import explain
+    from isthmus.tools.signature import explain
 
     def read(text: str) -> Any:
         value = _decode(text)

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
-from isthmus.client.calls import ToolCall
 from isthmus.client.forms import form_of, looks_like_call, read_call, write_call
-from isthmus.client.messages import Message
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.messages import Message
 
 Malformed = Literal["keep", "skip", "raise"]
 Existing = Literal["overwrite", "merge", "keep"]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.messages import Message, TextPart, ToolCallPart, ToolResultPart
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.messages import Message, TextPart, ToolCallPart, ToolResultPart
 
 UNANSWERED: Final = "the call was cancelled before it had a result"
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from isthmus.client.calls import ToolCall
 from isthmus.client.limits import StopReason
-from isthmus.client.messages import Message
-from isthmus.client.tools.results import ToolResult
 from isthmus.client.usage import Usage
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.messages import Message
+from isthmus.tools.results import ToolResult
 
 if TYPE_CHECKING:
     from isthmus.client.asked import Asked

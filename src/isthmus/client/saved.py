@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from isthmus.client.calls import CallError, ToolCall
-from isthmus.client.messages import (
+from isthmus.errors import RequestRefused
+from isthmus.protocol.json import JsonObject
+from isthmus.tools.calls import CallError, ToolCall
+from isthmus.tools.messages import (
     CodePart,
     DocumentPart,
     ImagePart,
@@ -23,8 +25,6 @@ from isthmus.client.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from isthmus.errors import RequestRefused
-from isthmus.protocol.json import JsonObject
 
 _KINDS: Final[Mapping[str, type[Any]]] = {
     "text": TextPart,

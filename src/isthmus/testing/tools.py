@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.tools.context import ToolContext
-from isthmus.client.tools.definition import Tool
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.context import ToolContext
+from isthmus.tools.definition import Tool
 
 ECHO: Final = "e2e_echo_tool"
 _numbers: Final = itertools.count(1)

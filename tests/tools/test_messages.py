@@ -24,9 +24,9 @@ from isthmus import (
     load_messages,
     user,
 )
-from isthmus.client.calls import CallError, make_call
 from isthmus.client.items import read_output, write_items
 from isthmus.client.repair import find_problems, repair
+from isthmus.tools.calls import CallError, make_call
 
 TEXT = st.text(max_size=8)
 EXTRA = st.dictionaries(TEXT, st.integers() | TEXT, max_size=2)

@@ -27,12 +27,12 @@ from isthmus import (
     tool,
 )
 from isthmus.client.items import write_items
-from isthmus.client.messages import Message
-from isthmus.client.tools.docstring import read_docstring
-from isthmus.client.tools.execute import Rules
-from isthmus.client.tools.toolset import Environment
 from isthmus.errors import RequestRefused
 from isthmus.testing import PATIENCE
+from isthmus.tools.docstring import read_docstring
+from isthmus.tools.execute import Rules
+from isthmus.tools.messages import Message
+from isthmus.tools.toolset import Environment
 
 
 class Place(BaseModel):

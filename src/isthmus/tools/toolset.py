@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isthmus.bridge.resolve import nearest_name
-from isthmus.client.calls import ToolCall
-from isthmus.client.messages import Message
-from isthmus.client.tools.context import Approval, Approve, Deny, Provide, ToolContext
-from isthmus.client.tools.definition import Tool, ToolLike, as_tools
-from isthmus.client.tools.execute import Prepared, Rules, execute_call
-from isthmus.client.tools.results import ToolResult, fail, succeed
-from isthmus.client.tools.signature import InvalidArguments
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.context import Approval, Approve, Deny, Provide, ToolContext
+from isthmus.tools.definition import Tool, ToolLike, as_tools
+from isthmus.tools.execute import Prepared, Rules, execute_call
+from isthmus.tools.messages import Message
+from isthmus.tools.results import ToolResult, fail, succeed
+from isthmus.tools.signature import InvalidArguments
 
 Ask = Callable[[ToolCall], Approval | Awaitable[Approval]]
 """Asked on the spot about calls that need approval."""

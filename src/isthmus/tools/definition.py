@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from isthmus.bridge.contract.validators import validator_for
-from isthmus.client.strict import strict_schema
-from isthmus.client.tools.context import ToolContext
-from isthmus.client.tools.signature import InvalidArguments, Reader, read_signature, takes_context
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.context import ToolContext
+from isthmus.tools.signature import InvalidArguments, Reader, read_signature, takes_context
+from isthmus.tools.strict import strict_schema
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.tools.context import StopRun, ToolContext, ToolFailed
-from isthmus.client.tools.definition import Tool
-from isthmus.client.tools.results import ToolResult, fail, succeed
 from isthmus.log import tell
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.context import StopRun, ToolContext, ToolFailed
+from isthmus.tools.definition import Tool
+from isthmus.tools.results import ToolResult, fail, succeed
 
 log = logging.getLogger("isthmus.tools")
 

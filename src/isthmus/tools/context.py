@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.messages import Message, Part
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.messages import Message, Part
 
 Deps = TypeVar("Deps")
 

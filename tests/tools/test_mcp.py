@@ -16,9 +16,9 @@ import pytest
 pytest.importorskip("mcp")
 
 from isthmus import Bridge, http, stdio
-from isthmus.client.mcp import McpServer, McpTarget, _adopt, scoped_name
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.testing import ScriptedModel, say
+from isthmus.tools.mcp import McpServer, McpTarget, _adopt, scoped_name
 from leaking import assert_silent, everything_of, listening
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))

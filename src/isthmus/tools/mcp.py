@@ -16,13 +16,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from isthmus.client.calls import compact_json
-from isthmus.client.messages import DocumentPart, ImagePart, Part, TextPart
-from isthmus.client.tools.context import ToolFailed, ToolReturn
-from isthmus.client.tools.definition import MAX_NAME, Tool
 from isthmus.errors import ConfigError
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
+from isthmus.tools.calls import compact_json
+from isthmus.tools.context import ToolFailed, ToolReturn
+from isthmus.tools.definition import MAX_NAME, Tool
+from isthmus.tools.messages import DocumentPart, ImagePart, Part, TextPart
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin, get_type_hints
 
-from isthmus.client.tools.context import ToolContext
-from isthmus.client.tools.docstring import read_docstring
 from isthmus.protocol.json import JsonObject
+from isthmus.tools.context import ToolContext
+from isthmus.tools.docstring import read_docstring
 
 Reader = Callable[[Mapping[str, Any]], dict[str, Any]]
 

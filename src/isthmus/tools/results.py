@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
-from isthmus.client.calls import ToolCall
-from isthmus.client.messages import Part, ResultStatus, TextPart, ToolResultPart
-from isthmus.client.tools.context import ToolReturn
+from isthmus.tools.calls import ToolCall
+from isthmus.tools.context import ToolReturn
+from isthmus.tools.messages import Part, ResultStatus, TextPart, ToolResultPart
 
 MAX_ERROR: Final = 2_000
 DONE: Final = "done"

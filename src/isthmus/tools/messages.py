@@ -6,11 +6,11 @@ where a call could be forgotten. Messages are values: `with_…` methods and `da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from isthmus.client.calls import ToolCall
+from isthmus.tools.calls import ToolCall
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 ResultStatus = Literal["ok", "error", "invalid_arguments", "not_found", "timeout", "cancelled", "denied", "skipped"]
@@ -154,21 +154,6 @@ def as_parts(content: Content) -> tuple[Part, ...]:
     if isinstance(content, Iterable):
         return tuple(TextPart(part) if isinstance(part, str) else part for part in content)
     return (content,)
-
-
-Conversation = str | Message | Sequence["Message | Mapping[str, Any]"]
-"""What `chat` and `run` take: a question, a message, or messages (plain `{"role", "content"}` objects count too)."""
-
-
-def as_messages(given: Conversation) -> list[Message]:
-    """A new list of messages; what was given is never changed."""
-    from isthmus.client.foreign import own_calls, read_message  # there: the wire forms, which need this module
-
-    if isinstance(given, str):
-        return [user(given)]
-    if isinstance(given, Message):
-        return [own_calls(given)]
-    return [own_calls(one) if isinstance(one, Message) else read_message(one) for one in given]
 
 
 def _data_url(data: bytes, media_type: str) -> str:
