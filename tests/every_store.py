@@ -12,15 +12,27 @@ import pytest
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore
 from isthmus.store.sqlite.store import SqliteStore
+from own_time import run_in_own_time
 
 Opener = Callable[..., Store]
 Question = Callable[[Store], Awaitable[None]]
+SharedQuestion = Callable[[Store, Store, "Clock"], Awaitable[None]]
 
 STORES: dict[str, Opener] = {
     "memory": lambda folder, **limits: MemoryStore(**limits),
     "sqlite": lambda folder, **limits: SqliteStore(folder / "store.db", **limits),
     "sqlite-power": lambda folder, **limits: SqliteStore(folder / "store.db", durability="power", **limits),
 }
+
+
+class Clock:
+    """A wall clock that the test puts forward, or back."""
+
+    def __init__(self) -> None:
+        self.at = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
 
 
 def every_store(**limits: Any) -> Callable[[Question], Callable[[Opener, Path], None]]:
@@ -42,3 +54,25 @@ def every_store(**limits: Any) -> Callable[[Question], Callable[[Opener, Path], 
         return test
 
     return wrap
+
+
+def every_shared_store(question: SharedQuestion) -> Callable[[Opener, Path], None]:
+    """The same, asked through two store objects on one medium, as two processes have them, and with a clock."""
+
+    @pytest.mark.parametrize("opener", STORES.values(), ids=STORES.keys())
+    def test(opener: Opener, tmp_path: Path) -> None:
+        async def ask() -> None:
+            clock = Clock()
+            one = opener(tmp_path, now=clock)
+            # Nothing outside a process shares its memory: there, both are the same object.
+            two = one if isinstance(one, MemoryStore) else opener(tmp_path, now=clock)
+            try:
+                await question(one, two, clock)
+            finally:
+                await two.aclose()
+                await one.aclose()
+
+        run_in_own_time(ask())
+
+    test.__name__, test.__doc__ = question.__name__, question.__doc__
+    return test

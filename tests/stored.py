@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from isthmus.ports import StoredResponse
+from isthmus.ports import LOCAL, StoredResponse
 
 
 def message(text: str, id: str | None = None, role: str = "user") -> bytes:
@@ -22,7 +22,7 @@ def turn(
     status: str = "completed",
     input: tuple[bytes, ...] | None = None,
     output: tuple[bytes, ...] | None = None,
-    owner: str = "",
+    owner: str = LOCAL,
     **fields: Any,
 ) -> StoredResponse:
     """One turn that asks `ask <id>` and answers `answer <id>` in an item `msg_<id>`, unless told otherwise."""

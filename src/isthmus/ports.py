@@ -2,7 +2,8 @@
 
 `Backend` carries a planned body to an upstream and brings its deltas back.
 `Store` keeps responses so that they can be fetched, continued and resumed. JSON travels through it as bytes:
-what was encoded once is not encoded again. A store has no clock and no policy: times and limits are arguments.
+what was encoded once is not encoded again. A store has no policy: times and limits are arguments. Its clock says when a
+lease ends, and nothing else: the processes that share a store have no other clock in common.
 `Workers` do work that may take long where it stops nobody; `Checker` does so for schemas, answers and grammars.
 """
 
@@ -54,6 +55,9 @@ class Checker(Protocol):
         """The result of a job; one that could not be done says so in its result."""
 
 
+LOCAL: Final = "local"
+"""The owner where nobody tells owners apart."""
+
 UNFINISHED: Final = ("queued", "in_progress")
 """Statuses of a response that still has something to come."""
 
@@ -75,7 +79,7 @@ class StoredResponse:
     status: str = "completed"
     model: str = ""
     provider: str = ""
-    owner: str = ""
+    owner: str = LOCAL
     """Who may see it. Every question below is asked on behalf of one owner and sees nobody else's rows."""
     conversation: str | None = None
 
@@ -130,33 +134,65 @@ class Pruned:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A word for whoever holds a lease: `cancel`, `delete`."""
+
+    owner: str
+    name: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the holder of leases has to know."""
+
+    names: frozenset[tuple[str, str]]
+    """(owner, name) of every lease it holds now. One that is missing was lost: it expired or was released."""
+    signals: tuple[Signal, ...]
+    """Words that came since the last time; those for one lease in the order in which they were told."""
+
+
+def run_lease(id: str) -> str:
+    """The name of the lease that says: somebody is making this response."""
+    return f"run:{id}"
+
+
 class Store(Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
+
+    Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
+    several). Leases say who is at work on what: an owner, a name, a holder (one process) and an end. One that has
+    ended is as good as gone.
 
     Raises `RequestRefused` for what a client can fix, `ConfigError` (code `store_unavailable`) when the medium
     fails: disk full, locked by another process, damaged. Anything else is a bug.
     """
 
-    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
+    async def save(
+        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+    ) -> bool:
         """Write or overwrite one response, with its last stream events in the same transaction.
 
-        Returns once it is as durable as the store promises. False: it was deleted meanwhile and stays deleted.
+        Returns once it is as durable as the store promises. False: nothing was written, because it was deleted
+        meanwhile and stays deleted, or because it is no longer for `holder` to write: another one holds `run:<id>`
+        now, or somebody has finished the response. A lease that ended and that nobody took does no harm.
         An id keeps its owner and its parent for life; changing either is a `ValueError`.
         """
 
-    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None: ...
+    async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None: ...
 
-    async def delete(self, id: str, *, owner: str = "") -> bool:
+    async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
         """Remove the content for good and remember the id. False: nothing there (or already deleted)."""
 
-    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+    async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         """The turns that lead to `id` and `id` itself, oldest first.
 
         Refused with `previous_response_not_found` when a turn is unknown or deleted, and with
         `previous_response_chain_too_long` when there are more than `max_depth` of them.
         """
 
-    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
         """The items that `item_reference`s name, input or output, in the order asked; unknown ids are left out.
 
         An id used for two different items names the one that was stored first.
@@ -166,7 +202,7 @@ class Store(Protocol):
         self,
         id: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         limit: int = 20,
         after: str | None = None,
         order: Literal["asc", "desc"] = "desc",
@@ -183,7 +219,7 @@ class Store(Protocol):
         id: str,
         status: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
     ) -> bool:
@@ -192,17 +228,56 @@ class Store(Protocol):
         With `only_from` it changes only when the status is one of those: the check and the change are one step.
         """
 
-    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         """Keep stream events for a later resume. Batches follow one another without gap (else `ValueError`).
 
-        Bounded for each response: the oldest batches go first. False: no such response, stop recording.
+        Bounded for each response: the oldest batches go first. False: no such response, or no longer for `holder` to
+        write, as in `save`; stop recording. With a `holder`, the last events therefore go with the last `save`.
         """
 
-    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+    async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         """Stored events with a sequence number above `after`. Refused (`events_expired`) if some were dropped."""
 
-    async def unfinished(self) -> list[StoredResponse]:
-        """Responses of every owner that are queued or in progress: right after a start, what a crash left."""
+    async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
+        """Take a lease that nobody holds (or no longer), or extend one's own: it ends `seconds` from now.
+
+        False: somebody else holds it. Claim `run:<id>` before the response is first saved as unfinished, or another
+        process takes it for an orphan in between.
+        """
+
+    async def renew(self, holder: str, *, seconds: float) -> Held:
+        """Extend every lease that this holder still has, and hear what it was told: each signal comes out once.
+
+        To be called several times within the length of a lease. A lease that has ended is not extended, even if
+        nobody took it: `claim` it again.
+        """
+
+    async def release(self, name: str, *, owner: str = LOCAL, holder: str) -> None:
+        """Give a lease back, with the signals that nobody heard. Somebody else's is left alone."""
+
+    async def signal(self, name: str, word: str, *, owner: str = LOCAL) -> bool:
+        """Tell the holder of a lease a word; the same word is told once until it is heard. False: nobody holds it.
+
+        True says that there is a holder, not that it has heard: look for what it does (`watch`), and at the lease's
+        end look again. A word is for the one who holds the lease now: whoever takes it over does not hear it.
+        """
+
+    async def expired(self) -> list[StoredResponse]:
+        """Orphans: unfinished responses of every owner whose lease `run:<id>` nobody holds, the oldest first.
+
+        Several processes may see the same ones. Whoever wants to end one claims its lease first.
+        """
+
+    async def watch(self, seconds: float, *, since: int | None = None) -> int:
+        """Wait until something may have changed, here or in another process, `seconds` at the longest.
+
+        Wakes too often rather than too late. The answer is a mark: given back as `since`, it makes the wait begin
+        where the last one ended, so that nothing in between is missed. Marks are good for one store object.
+
+            mark = await store.watch(0)
+            while not (found := await look()):
+                mark = await store.watch(5, since=mark)
+        """
 
     async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
         """Keep a lesson; a later one on the same value of the same field of the same model takes its place.
@@ -218,7 +293,7 @@ class Store(Protocol):
     async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
         """Forget conversations not continued since `older_than`, then the longest unused until `max_bytes` hold.
 
-        A turn that a kept turn builds on is kept, and so is one that is unfinished.
+        A turn that a kept turn builds on is kept, and so is one that is unfinished. Leases that have ended go.
         """
 
     def export(self) -> AsyncIterator[bytes]:

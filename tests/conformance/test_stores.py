@@ -178,7 +178,7 @@ async def test_every_owner_sees_only_its_own(store: Store) -> None:
     await store.save(turn("r1", owner="ann"), events=EventBatch(0, (b"{}",)))
     await store.save(turn("r2", "r1", owner="bob"))
     assert await store.load("r1", owner="ann") == turn("r1", owner="ann")
-    for other in ("", "bob"):
+    for other in ("local", "", "bob"):
         assert await store.load("r1", owner=other) is None
         assert await store.items(["msg_r1", "in0_r1"], owner=other) == {}
         assert await store.list_input_items("r1", owner=other) is None

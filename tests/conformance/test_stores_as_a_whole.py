@@ -1,4 +1,4 @@
-"""What every store answers about all it holds: unfinished, stats, sharing, pruning, exports, many at once."""
+"""What every store answers about all it holds: orphans, stats, sharing, pruning, exports, many at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stored import message, turn
 
 
 @every_store()
-async def test_unfinished_lists_what_a_crash_left(store: Store) -> None:
+async def test_expired_lists_what_a_crash_left(store: Store) -> None:
     left = [
         turn("r1", status="queued"),
         turn("r2", status="in_progress", owner="ann"),
@@ -23,7 +23,7 @@ async def test_unfinished_lists_what_a_crash_left(store: Store) -> None:
     for record in (*left, turn("r3"), turn("r4", status="failed")):
         await store.save(record)
     await store.delete("r5")
-    assert await store.unfinished() == left[:2]
+    assert await store.expired() == left[:2]
 
 
 @every_store()
@@ -100,7 +100,7 @@ async def test_pruning_by_size_takes_the_longest_unused_conversations_whole(stor
 
 @every_store()
 async def test_an_export_is_one_json_object_per_line_oldest_first(store: Store) -> None:
-    records = [turn(f"r{number}", at=float(number), owner="ann" if number % 2 else "") for number in range(150)]
+    records = [turn(f"r{number}", at=float(number), owner="ann" if number % 2 else "local") for number in range(150)]
     for record in records:
         await store.save(record)
     await store.save(replace(turn("spaced"), response=b'{\n "id": "spaced",\r\n "output": [ ]}'))

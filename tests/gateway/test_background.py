@@ -9,7 +9,7 @@ import pytest
 
 from flowing import PLAIN, running_flow
 from isthmus.errors import ConfigError
-from isthmus.ports import EventBatch
+from isthmus.ports import LOCAL, EventBatch
 from isthmus.store.memory import MemoryStore
 from isthmus.testing import Gate, chat_chunks, stream
 from talking import Stream, finished
@@ -21,7 +21,7 @@ def test_events_that_the_store_does_not_take_are_kept_with_the_next_ones(
 ) -> None:
     append, tries = MemoryStore.append_events, []
 
-    async def append_at_last(self: MemoryStore, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+    async def append_at_last(self: MemoryStore, id: str, batch: EventBatch, *, owner: str = LOCAL) -> bool:
         tries.append(batch.first)
         if len(tries) <= failing:
             raise ConfigError("the disk is full", code="store_unavailable")

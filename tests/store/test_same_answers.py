@@ -14,16 +14,18 @@ from typing import Any
 
 import pytest
 
+from every_store import Clock
 from isthmus.errors import RequestRefused
-from isthmus.ports import UNFINISHED, EventBatch, Store
+from isthmus.ports import LOCAL, UNFINISHED, EventBatch, Store
 from isthmus.store.memory import MemoryStore
 from isthmus.store.sqlite.store import SqliteStore
 from stored import message, turn
 
-STEPS = 150
+STEPS = 200
 LIMITS = {"max_event_bytes": 120}
 STATUSES = ("completed", "completed", "incomplete", "failed", "in_progress", "queued")
 UNNAMED = tuple(f"{place}{at}_r{number}" for place in ("in", "out") for at in (0, 1) for number in range(6))
+HOLDERS = ("one", "two", "three")
 NAMES = ("msg_x", "msg_y", *UNNAMED)
 
 Question = Callable[[Store], Awaitable[Any]]
@@ -35,16 +37,18 @@ def test_memory_and_sqlite_give_the_same_answers(seed: int, tmp_path: Path) -> N
 
 
 async def compare(chance: random.Random, path: Path) -> None:
-    memory, sqlite = MemoryStore(**LIMITS), SqliteStore(path, **LIMITS)
+    clock = Clock()
+    memory, sqlite = MemoryStore(**LIMITS, now=clock), SqliteStore(path, **LIMITS, now=clock)
     streams: dict[str, int] = {}
     for step in range(STEPS):
         drawn = chance.choices(DRAWS, WEIGHTS)[0]
-        for question in (drawn(chance, step, streams), count, export, lambda store: store.unfinished()):
+        for question in (drawn(chance, step, streams), count, export, lambda store: store.expired()):
             answers = [await answer(question, store) for store in (memory, sqlite)]
             assert answers[0] == answers[1], f"step {step}: {drawn.__name__}"
         if chance.random() < 0.02:
             await sqlite.aclose()
-            sqlite = SqliteStore(path, **LIMITS)
+            sqlite = SqliteStore(path, **LIMITS, now=clock)
+        clock.at += chance.choice((0, 0, 1, 2, -1))
     await sqlite.aclose()
 
 
@@ -70,7 +74,8 @@ def draw_save(chance: random.Random, step: int, streams: dict[str, int]) -> Ques
         padding="p" * chance.choice((0, 600, 3000)),
     )
     events = draw_events(chance, record.id, streams) if chance.random() < 0.3 else None
-    return lambda store: store.save(record, events=events)
+    holder = draw_holder(chance)
+    return lambda store: store.save(record, events=events, holder=holder)
 
 
 def draw_delete(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
@@ -89,7 +94,8 @@ def draw_status(chance: random.Random, step: int, streams: dict[str, int]) -> Qu
 def draw_append(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
     number = chance.randrange(12)
     owner, batch = owner_of(chance, number), draw_events(chance, f"r{number}", streams)
-    return lambda store: store.append_events(f"r{number}", batch, owner=owner)
+    holder = draw_holder(chance)
+    return lambda store: store.append_events(f"r{number}", batch, owner=owner, holder=holder)
 
 
 def draw_load(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
@@ -135,6 +141,29 @@ def draw_prune(chance: random.Random, step: int, streams: dict[str, int]) -> Que
     return prune
 
 
+def draw_claim(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
+    number, holder, seconds = chance.randrange(12), chance.choice(HOLDERS), chance.randrange(20)
+    owner = owner_of(chance, number)
+    return lambda store: store.claim(f"run:r{number}", owner=owner, holder=holder, seconds=seconds)
+
+
+def draw_renew(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
+    holder, seconds = chance.choice(HOLDERS), chance.randrange(20)
+    return lambda store: store.renew(holder, seconds=seconds)
+
+
+def draw_release(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
+    number, holder = chance.randrange(12), chance.choice(HOLDERS)
+    owner = owner_of(chance, number)
+    return lambda store: store.release(f"run:r{number}", owner=owner, holder=holder)
+
+
+def draw_signal(chance: random.Random, step: int, streams: dict[str, int]) -> Question:
+    number, word = chance.randrange(12), chance.choice(("cancel", "delete"))
+    owner = owner_of(chance, number)
+    return lambda store: store.signal(f"run:r{number}", word, owner=owner)
+
+
 DRAWS = (
     draw_save,
     draw_delete,
@@ -146,13 +175,22 @@ DRAWS = (
     draw_references,
     draw_page,
     draw_prune,
+    draw_claim,
+    draw_renew,
+    draw_release,
+    draw_signal,
 )
-WEIGHTS = (40, 4, 8, 12, 6, 12, 12, 12, 12, 4)
+WEIGHTS = (40, 4, 8, 12, 6, 12, 12, 12, 12, 4, 16, 8, 4, 8)
 
 
 def owner_of(chance: random.Random, number: int) -> str:
     """Two of the twelve belong to somebody else; now and then the wrong one asks."""
-    return "ann" if (number in (4, 9)) ^ (chance.random() < 0.05) else ""
+    return "ann" if (number in (4, 9)) ^ (chance.random() < 0.05) else LOCAL
+
+
+def draw_holder(chance: random.Random) -> str | None:
+    """Mostly nobody: a response that is finished stays as it is for a holder, and much would be refused."""
+    return chance.choice(HOLDERS) if chance.random() < 0.2 else None
 
 
 def draw_items(chance: random.Random) -> tuple[bytes, ...]:

@@ -32,7 +32,7 @@ from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.run import Attempt, Run, Running
-from isthmus.ports import UNFINISHED, Checker, ItemPage, Store, StoredResponse
+from isthmus.ports import LOCAL, UNFINISHED, Checker, ItemPage, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -82,7 +82,7 @@ class Gateway:
         self,
         request: Request,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
         client: ClientProfile = ANY_CLIENT,
@@ -108,7 +108,7 @@ class Gateway:
         await self._checker.admit(run.plan.contract)
         return run
 
-    async def create_in_background(self, run: Run, request: Request, *, owner: str = "") -> Response:
+    async def create_in_background(self, run: Run, request: Request, *, owner: str = LOCAL) -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         if request.body.get("store") is False:
             raise RequestRefused(
@@ -133,13 +133,13 @@ class Gateway:
         )
         return response
 
-    async def retrieve(self, id: str, *, owner: str = "") -> StoredResponse:
+    async def retrieve(self, id: str, *, owner: str = LOCAL) -> StoredResponse:
         found = await self.store.load(id, owner=owner)
         if found is None:
             raise not_found(id)
         return found
 
-    async def delete(self, id: str, *, owner: str = "") -> None:
+    async def delete(self, id: str, *, owner: str = LOCAL) -> None:
         run = self.running.get(id)
         if run is not None:
             run.stop("cancelled")
@@ -147,7 +147,7 @@ class Gateway:
         if not await self.store.delete(id, owner=owner):
             raise not_found(id)
 
-    async def cancel(self, id: str, *, owner: str = "") -> StoredResponse:
+    async def cancel(self, id: str, *, owner: str = LOCAL) -> StoredResponse:
         """Stop a response that is being made; one that has ended is given back as it is."""
         found = await self.retrieve(id, owner=owner)
         run = self.running.get(id)
@@ -158,14 +158,14 @@ class Gateway:
         return found
 
     async def input_items(
-        self, id: str, *, owner: str = "", limit: int = 20, after: str | None = None, order: Any = "desc"
+        self, id: str, *, owner: str = LOCAL, limit: int = 20, after: str | None = None, order: Any = "desc"
     ) -> ItemPage:
         page = await self.store.list_input_items(id, owner=owner, limit=limit, after=after, order=order)
         if page is None:
             raise not_found(id)
         return page
 
-    async def plan_only(self, request: Request, *, owner: str = "") -> Plan:
+    async def plan_only(self, request: Request, *, owner: str = LOCAL) -> Plan:
         """What would be sent, without sending it."""
         candidate, *_ = await self._candidates(request)
         history = await load_history(self.store, request, owner=owner, max_chain=self.settings.max_chain)
@@ -178,7 +178,7 @@ class Gateway:
 
     async def recover(self) -> int:
         """After a crash: what was in progress then can never end by itself. Returns how many there were."""
-        left = await self.store.unfinished()
+        left = await self.store.expired()
         for record in left:
             error = {"code": "server_error", "message": "the gateway stopped while this response was being made"}
             await self.store.update_status(

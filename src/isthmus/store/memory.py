@@ -7,22 +7,27 @@ stays together; continuing one that lost its beginning is refused with `previous
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
+    LOCAL,
     UNFINISHED,
     EventBatch,
+    Held,
     ItemPage,
     Pruned,
     StoredResponse,
     StoredTurn,
     StoreStats,
+    run_lease,
 )
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
+from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_parts import Pool, Shared, Stream
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, patch_response, split
 from isthmus.store.refusals import events_expired, not_found, too_long
@@ -59,6 +64,7 @@ class MemoryStore:
         max_responses: int = 10_000,
         max_bytes: int = 256 * 1024 * 1024,
         max_event_bytes: int = 16 * 1024 * 1024,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._max_responses = max_responses
         self._max_bytes = max_bytes
@@ -71,30 +77,35 @@ class MemoryStore:
         """When each id was first saved: the order that retention and exports go by."""
         self._saved = 0
         self._lessons: dict[tuple[str, ...], Lesson] = {}
+        self._leases = Leases(now)
+        self._changes = Changes()
 
-    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
-        if not self._write(record, events):
+    async def save(
+        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+    ) -> bool:
+        if not self._may_write(record.id, record.owner, holder) or not self._write(record, events):
             return False
         self._use(record.id)
         self._evict()
         return True
 
-    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None:
+    async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         if (entry := self._find(id, owner)) is None:
             return None
         self._use(id)
         return _whole(entry)
 
-    async def delete(self, id: str, *, owner: str = "") -> bool:
+    async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
         if (entry := self._find(id, owner)) is None:
             return False
         self._own_bytes -= entry.own_bytes
         self._release(entry)
         entry.parts, entry.stream, entry.deleted = [], Stream(), True
         entry.record = replace(entry.record, response=b"", conversation=None, model="", provider="")
+        self._changes.tell()
         return True
 
-    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+    async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         turns: list[StoredTurn] = []
         at: str | None = id
         while at is not None:
@@ -110,7 +121,7 @@ class MemoryStore:
         turns.reverse()
         return turns
 
-    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for id in ids:
             shared = self._pool.find(owner, id) or self._find_unnamed(id, owner)
@@ -122,7 +133,7 @@ class MemoryStore:
         self,
         id: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         limit: int = 20,
         after: str | None = None,
         order: Literal["asc", "desc"] = "desc",
@@ -142,7 +153,7 @@ class MemoryStore:
         id: str,
         status: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
     ) -> bool:
@@ -153,22 +164,43 @@ class MemoryStore:
         changed = replace(record, status=status, response=patch_response(record.response, status, fields))
         return self._write(changed, None)
 
-    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
-        if (entry := self._find(id, owner)) is None:
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
+        if not self._may_write(id, owner, holder) or (entry := self._find(id, owner)) is None:
             return False
         self._own_bytes += entry.stream.append(batch, self._max_event_bytes)
         self._evict()
+        self._changes.tell()
         return True
 
-    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+    async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         if (entry := self._find(id, owner)) is None:
             return []
         if max(after, -1) < entry.stream.dropped:
             raise events_expired(id, after)
         return entry.stream.read(after)
 
-    async def unfinished(self) -> list[StoredResponse]:
-        return [_whole(entry) for entry in self._in_order() if entry.unfinished]
+    async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
+        return self._changes.tell_if(self._leases.claim((owner, name), holder, seconds))
+
+    async def renew(self, holder: str, *, seconds: float) -> Held:
+        return self._leases.renew(holder, seconds)
+
+    async def release(self, name: str, *, owner: str = LOCAL, holder: str) -> None:
+        self._changes.tell_if(self._leases.release((owner, name), holder))
+
+    async def signal(self, name: str, word: str, *, owner: str = LOCAL) -> bool:
+        return self._changes.tell_if(self._leases.tell((owner, name), word))
+
+    async def expired(self) -> list[StoredResponse]:
+        left = (entry for entry in self._in_order() if entry.unfinished)
+        return [
+            _whole(entry)
+            for entry in left
+            if self._leases.holder((entry.record.owner, run_lease(entry.record.id))) is None
+        ]
+
+    async def watch(self, seconds: float, *, since: int | None = None) -> int:
+        return await self._changes.watch(seconds, since)
 
     async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
         self._lessons[lesson.provider, lesson.model, lesson.parameter, lesson.value] = lesson
@@ -206,6 +238,7 @@ class MemoryStore:
             for key in branch.keys:
                 self._forget(key)
             removed += len(branch.keys)
+        self._leases.sweep()
         return Pruned(removed, before - self._bytes)
 
     async def export(self) -> AsyncIterator[bytes]:
@@ -244,7 +277,15 @@ class MemoryStore:
         if events is not None:
             stream.append(events, self._max_event_bytes)
         self._own_bytes += entry.own_bytes
+        self._changes.tell()
         return True
+
+    def _may_write(self, id: str, owner: str, holder: str | None) -> bool:
+        """Whether a response is still for this holder to write: nobody else is at it, and nobody has finished it."""
+        if holder is None:
+            return True
+        entry = self._find(id, owner)
+        return (entry is None or entry.unfinished) and self._leases.holder((owner, run_lease(id))) in (None, holder)
 
     def _find_unnamed(self, id: str, owner: str) -> Shared | None:
         place = find_place(id)

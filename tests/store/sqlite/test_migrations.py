@@ -6,14 +6,19 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.sqlite.connect import connect_writer
 from isthmus.store.sqlite.migrations import MIGRATIONS, migrate
 from isthmus.store.sqlite.store import SqliteStore
-from stored import turn
+from isthmus.store.sqlite.writes import save_response
+from stored import message, turn
+
+SAID = (message("the same", "msg_1"),)
 
 
 def applied(path: Path) -> list[str]:
@@ -44,6 +49,37 @@ def test_an_older_file_is_brought_up_to_date_with_its_content(tmp_path: Path) ->
     with closing(connect_writer(path, 1.0)) as connection:
         assert migrate(connection, path, [*MIGRATIONS, ("9999_notes", add_notes)]) == ["9999_notes"]
         assert connection.execute("SELECT id, note FROM responses").fetchall() == [("r1", None)]
+
+
+def test_who_had_no_name_becomes_local_and_shares_what_local_had(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    before = [step for step in MIGRATIONS if step[0] < "0005"]
+    big: dict[str, Any] = {"tools": ["t" * 3000]}
+    with closing(connect_writer(path, 1.0)) as connection:
+        migrate(connection, path, before)
+        for owner in ("", "local", "ann"):
+            for id, previous in (("1", None), ("2", f"{owner}1")):
+                record = turn(f"{owner}{id}", previous, input=SAID, output=SAID, owner=owner, **big)
+                save_response(connection, record)
+        save_response(connection, turn("own", input=(message("only here"),), output=(), owner=""))
+        assert connection.execute("SELECT count(*) FROM pieces").fetchone() == (3 * 2 + 1,)
+
+    async def ask() -> None:
+        store = SqliteStore(path)
+        assert (await store.stats()).pieces == 2 * 2 + 1
+        for id, owner in (("2", "local"), ("local2", "local"), ("ann2", "ann")):
+            assert [(each.input, each.output) for each in await store.chain(id, owner=owner)] == [(SAID, SAID)] * 2
+            found = await store.load(id, owner=owner)
+            assert found is not None
+            assert msgspec.json.decode(found.response)["tools"] == big["tools"]
+        assert await store.load("ann2") is None
+        for id in ("1", "2", "own"):
+            assert await store.delete(id)
+        assert (await store.stats()).pieces == 2 * 2, "what the two shared is still there"
+        assert len(await store.chain("local2")) == 2
+        await store.aclose()
+
+    asyncio.run(ask())
 
 
 def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

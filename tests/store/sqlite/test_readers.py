@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
+from isthmus.ports import LOCAL
 from isthmus.store.sqlite.reads import load_chain
 from isthmus.store.sqlite.store import SqliteStore
 from stored import message, turn
@@ -61,7 +62,7 @@ def test_a_chain_of_two_hundred_turns_is_two_statements(tmp_path: Path) -> None:
     def count_statements(connection: sqlite3.Connection) -> tuple[int, int]:
         seen: list[str] = []
         connection.set_trace_callback(seen.append)
-        turns = load_chain(connection, "r199", "", 1000)
+        turns = load_chain(connection, "r199", LOCAL, 1000)
         connection.set_trace_callback(None)
         # SQLite also traces the inner statements of virtual tables, as comments.
         return len(turns), len([statement for statement in seen if not statement.startswith("--")])
@@ -98,7 +99,12 @@ def test_every_lookup_uses_an_index(tmp_path: Path) -> None:
         await store.chain("r2")
         await store.items(["msg_r2", "in0_r2"])
         await store.list_input_items("r2")
-        await store.unfinished()
+        await store.expired()
+        await store.claim("run:r2", holder="me", seconds=9)
+        await store.signal("run:r2", "cancel")
+        await store.renew("me", seconds=9)
+        await store.save(turn("r2", "r1", status="in_progress"), holder="me")
+        await store.release("run:r2", holder="me")
         await store.update_status("r2", "completed")
         await store.delete("r2")
         await store.writer.run(lambda connection: connection.set_trace_callback(None))

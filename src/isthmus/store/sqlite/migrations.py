@@ -4,7 +4,8 @@ Never change a step that was released; add one. A file with steps unknown to thi
 Isthmus and is refused unchanged.
 
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
-every distinct item and large field once; `parts` says which response holds which piece where.
+every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
+process is at work on what, and what it was told.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 
 from isthmus.errors import ConfigError
 from isthmus.store.sqlite.connect import unavailable
+from isthmus.store.sqlite.packing import hash_piece, unpack
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 
@@ -162,8 +164,46 @@ def _lessons(connection: sqlite3.Connection) -> None:
     )
 
 
+def _leases(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE leases (
+            owner TEXT NOT NULL,
+            name TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            until REAL NOT NULL,
+            words TEXT NOT NULL,
+            PRIMARY KEY (owner, name)
+        ) WITHOUT ROWID
+        """
+    )
+    connection.execute("CREATE INDEX leases_by_holder ON leases (holder)")
+
+
+def _local_owner(connection: sqlite3.Connection) -> None:
+    """Who had no name is called `local`. The owner is part of what a piece's hash is made of, so that changes too."""
+    connection.create_function("local_hash", 2, _local_hash)
+    for table in ("responses", "leases"):
+        connection.execute(f"UPDATE {table} SET owner = 'local' WHERE owner = ''")
+    connection.execute("UPDATE OR IGNORE pieces SET hash = local_hash(hash, data), owner = 'local' WHERE owner = ''")
+    # Left are those whose content an owner `local` had already: it is kept once, so what held them holds that one.
+    connection.execute(
+        "UPDATE parts SET piece = (SELECT kept.key FROM pieces AS kept, pieces AS left"
+        " WHERE left.key = parts.piece AND kept.hash = local_hash(left.hash, left.data))"
+        " WHERE piece IN (SELECT key FROM pieces WHERE owner = '')"
+    )
+    connection.execute("DELETE FROM pieces WHERE owner = ''")
+
+
+def _local_hash(hash: bytes, data: bytes) -> bytes:
+    content = unpack(data)
+    return hash_piece("local", hash == hash_piece("", True, content), content)
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
     ("0003_lessons", _lessons),
+    ("0004_leases", _leases),
+    ("0005_local_owner", _local_owner),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from isthmus.bridge.types.lesson import Lesson
-from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats
+from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats, run_lease
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join
 from isthmus.store.refusals import events_expired, not_found, too_long
@@ -39,8 +39,9 @@ def load_response(connection: sqlite3.Connection, id: str, owner: str) -> Stored
     return found[0] if found else None
 
 
-def load_unfinished(connection: sqlite3.Connection) -> list[StoredResponse]:
-    return _select(connection, f"{_UNFINISHED} ORDER BY key", ())
+def load_expired(connection: sqlite3.Connection, now: Callable[[], float]) -> list[StoredResponse]:
+    held = "SELECT 1 FROM leases AS l WHERE l.owner = responses.owner AND l.name = ? || responses.id AND l.until > ?"
+    return _select(connection, f"{_UNFINISHED} AND NOT EXISTS ({held}) ORDER BY key", (run_lease(""), now()))
 
 
 def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[int, list[StoredResponse]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any, Final, Literal
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
+    LOCAL,
     EventBatch,
+    Held,
     ItemPage,
     Pruned,
     StoredResponse,
@@ -21,11 +24,12 @@ from isthmus.ports import (
 )
 from isthmus.store.pieces import export_line, patch_response
 from isthmus.store.retention import Branch, plan_branches
-from isthmus.store.sqlite import reads, writes
+from isthmus.store.sqlite import leases, reads, writes
+from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.connect import Durability, configure, connect_writer
 from isthmus.store.sqlite.migrations import check_file, migrate
 from isthmus.store.sqlite.readers import Readers
-from isthmus.store.sqlite.writer import Writer
+from isthmus.store.sqlite.writer import Operation, Writer
 
 _LARGEST_NUMBER: Final = 2**62
 _EXPORT_PAGE: Final = 64
@@ -44,8 +48,12 @@ class SqliteStore:
         queue_size: int = 1024,
         busy_seconds: float = 10.0,
         max_event_bytes: int = 16 * 1024 * 1024,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        """Opens the file and brings it up to date, in the calling thread: this is for the start of a process."""
+        """Opens the file and brings it up to date, in the calling thread: this is for the start of a process.
+
+        `now` is the clock of the leases; it is asked inside transactions, never by callers.
+        """
         connection = connect_writer(path, busy_seconds)
         try:
             check_file(connection, path)
@@ -55,30 +63,35 @@ class SqliteStore:
             connection.close()
             raise
         self._max_event_bytes = max_event_bytes
+        self._now = now
         self.writer = Writer(connection, path, queue_size=queue_size)
         self.readers = Readers(path, threads=readers, busy_seconds=busy_seconds)
+        self._changes = Changes(path, busy_seconds=busy_seconds)
 
-    async def save(self, record: StoredResponse, *, events: EventBatch | None = None) -> bool:
-        return await self.writer.run(partial(_save, record=record, events=events, max_bytes=self._max_event_bytes))
+    async def save(
+        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+    ) -> bool:
+        save = partial(_save, record=record, events=events, max_bytes=self._max_event_bytes)
+        return await self.writer.run(self._as_holder(save, record.id, record.owner, holder))
 
-    async def load(self, id: str, *, owner: str = "") -> StoredResponse | None:
+    async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         return await self.readers.run(partial(reads.load_response, id=_text(id), owner=owner))
 
-    async def delete(self, id: str, *, owner: str = "") -> bool:
+    async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
         return await self.writer.run(partial(writes.delete_response, id=_text(id), owner=owner))
 
-    async def chain(self, id: str, *, owner: str = "", max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
+    async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         depth = min(max_depth, _LARGEST_NUMBER)
         return await self.readers.run(partial(reads.load_chain, id=_text(id), owner=owner, max_depth=depth))
 
-    async def items(self, ids: Sequence[str], *, owner: str = "") -> dict[str, bytes]:
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
         return await self.readers.run(partial(reads.find_items, ids=[_text(id) for id in ids], owner=owner))
 
     async def list_input_items(
         self,
         id: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         limit: int = 20,
         after: str | None = None,
         order: Literal["asc", "desc"] = "desc",
@@ -91,7 +104,7 @@ class SqliteStore:
         id: str,
         status: str,
         *,
-        owner: str = "",
+        owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
     ) -> bool:
@@ -100,16 +113,34 @@ class SqliteStore:
         )
         return await self.writer.run(change)
 
-    async def append_events(self, id: str, batch: EventBatch, *, owner: str = "") -> bool:
+    async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         change = partial(_append_events, id=_text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
-        return await self.writer.run(change)
+        return await self.writer.run(self._as_holder(change, _text(id), owner, holder))
 
-    async def events(self, id: str, *, owner: str = "", after: int = -1) -> list[bytes]:
+    async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         bounded = max(-1, min(after, _LARGEST_NUMBER))
         return await self.readers.run(partial(reads.load_events, id=_text(id), owner=owner, after=bounded))
 
-    async def unfinished(self) -> list[StoredResponse]:
-        return await self.readers.run(reads.load_unfinished)
+    async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
+        return await self.writer.run(
+            partial(leases.claim, owner=owner, name=_text(name), holder=holder, seconds=seconds, now=self._now)
+        )
+
+    async def renew(self, holder: str, *, seconds: float) -> Held:
+        return await self.writer.run(partial(leases.renew, holder=holder, seconds=seconds, now=self._now))
+
+    async def release(self, name: str, *, owner: str = LOCAL, holder: str) -> None:
+        await self.writer.run(partial(leases.release, owner=owner, name=_text(name), holder=holder))
+
+    async def signal(self, name: str, word: str, *, owner: str = LOCAL) -> bool:
+        tell = partial(leases.tell, owner=owner, name=_text(name), word=word, now=self._now)
+        return await self.writer.run(tell)
+
+    async def expired(self) -> list[StoredResponse]:
+        return await self.readers.run(partial(reads.load_expired, now=self._now))
+
+    async def watch(self, seconds: float, *, since: int | None = None) -> int:
+        return await self._changes.watch(seconds, since)
 
     async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
         lesson = replace(lesson, model=_text(lesson.model))
@@ -134,6 +165,7 @@ class SqliteStore:
             removed, at = removed + count, at + done
             if not done:
                 break
+        await self.writer.run(partial(leases.sweep, now=self._now))
         while await self.writer.run(_give_back_pages):
             pass
         return Pruned(removed, max(0, before - await self.readers.run(reads.measure_bytes)))
@@ -147,9 +179,17 @@ class SqliteStore:
             key, page = await self.readers.run(partial(reads.load_after, key=key, count=_EXPORT_PAGE))
 
     async def aclose(self) -> None:
+        await self._changes.aclose()
         await self.readers.aclose()
         # Last, because the last connection to close folds the WAL into the file.
         await self.writer.aclose()
+
+    def _as_holder(self, change: Operation[bool], id: str, owner: str, holder: str | None) -> Operation[bool]:
+        """The change, unless the response is no longer for this holder to write."""
+        if holder is None:
+            return change
+        may_write = partial(leases.may_write, owner=owner, id=id, holder=holder, now=self._now)
+        return lambda connection: may_write(connection) and change(connection)
 
 
 def _save(connection: sqlite3.Connection, record: StoredResponse, events: EventBatch | None, max_bytes: int) -> bool:

@@ -52,7 +52,8 @@ def remove_branch(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
     removed = 0
     for key in keys:
         needed = connection.execute(
-            "SELECT 1 FROM responses WHERE previous_id = (SELECT id FROM responses WHERE key = ?)", (key,)
+            "SELECT 1 FROM responses WHERE previous_id = (SELECT id FROM responses WHERE key = ?1) AND key <> ?1",
+            (key,),
         ).fetchone()
         if needed:
             break
