@@ -223,8 +223,9 @@ def run_lease(id: str) -> str:
 class Store(Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
-    Several processes may share one store: every method is one atomic step for all of them. Who is at work on what,
-    leases say: rows with an owner, a name, a holder (one process) and an end. One that has ended is as good as gone.
+    Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
+    several). Leases say who is at work on what: an owner, a name, a holder (one process) and an end. One that has
+    ended is as good as gone.
 
     Raises `RequestRefused` for what a client can fix, `ConfigError` (code `store_unavailable`) when the medium
     fails: disk full, locked by another process, damaged. Anything else is a bug.

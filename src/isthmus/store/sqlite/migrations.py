@@ -177,7 +177,7 @@ def _leases(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID
         """
     )
-    connection.execute("CREATE INDEX leases_by_holder ON leases (holder, until)")
+    connection.execute("CREATE INDEX leases_by_holder ON leases (holder)")
 
 
 def _local_owner(connection: sqlite3.Connection) -> None:
