@@ -52,7 +52,7 @@ def test_every_kind_of_failure_is_a_row_and_knows_what_the_row_says(kind: type[U
 def test_what_is_final_is_not_tried_again_here(code: str) -> None:
     meaning = FAILURES[code]
     assert not (meaning.final and meaning.retry)
-    assert not (meaning.retry and meaning.turn != "provider")
+    assert not (meaning.retry and meaning.turn == "caller")
     assert meaning.elsewhere or not meaning.retry, "what may pass here may be over elsewhere"
     assert 400 <= meaning.status < 600
 
