@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from isthmus.errors import (
@@ -52,7 +55,7 @@ def test_every_kind_of_failure_is_a_row_and_knows_what_the_row_says(kind: type[U
 def test_what_is_final_is_not_tried_again_here(code: str) -> None:
     meaning = FAILURES[code]
     assert not (meaning.final and meaning.retry)
-    assert not (meaning.retry and meaning.turn != "provider")
+    assert not (meaning.retry and meaning.turn == "caller")
     assert meaning.elsewhere or not meaning.retry, "what may pass here may be over elsewhere"
     assert 400 <= meaning.status < 600
 
@@ -113,6 +116,25 @@ def test_a_failure_becomes_the_kind_of_its_code_before_that_of_its_status() -> N
     assert type(specify(UpstreamFailed("x", status=429))) is RateLimited
     foreign = specify(UpstreamFailed("x", code="odd_one", status=401), "mine")
     assert (type(foreign), foreign.code, foreign.provider) == (CredentialsRefused, "odd_one", "mine")
+
+
+DECIDING = {
+    "upstream/retry.py": set(),
+    "upstream/pool.py": set(),
+    "client/retry.py": set(),
+    "server/codex_client.py": set(),
+    "server/errors.py": {"request_timeout", "draining", "server_error"},
+}
+"""Who decides on failures, and the codes that they may name: one closes the connection, two are made there."""
+
+
+@pytest.mark.parametrize("room", DECIDING)
+def test_who_decides_on_failures_reads_the_table_and_knows_no_codes(room: str) -> None:
+    source = (Path(__file__).parents[1] / "src" / "isthmus" / room).read_text()
+    constants = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    assert {said for said in constants if isinstance(said, str) and said in FAILURES} <= DECIDING[room]
+    statuses = {said for said in constants if type(said) is int and 400 <= said < 600}
+    assert statuses <= ({429, 500} if room == "server/errors.py" else set()), "`type` of an error is made of its status"
 
 
 def test_a_broken_contract_is_final_for_codex_too() -> None:

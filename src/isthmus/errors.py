@@ -19,6 +19,7 @@ one table: dialects read upstream statuses by it, retries and pools decide by it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -31,6 +32,9 @@ BRIDGE_REQUEST_UNSUPPORTED_TOOL = "bridge.request.unsupported_tool"
 BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT = "bridge.response.invalid_output_format"
 BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
 SCHEMA_TOO_LARGE = "schema_too_large"
+
+LONGEST_WAIT: Final = 86_400.0
+"""Seconds: nobody is asked to wait longer than a day, whatever a provider says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Meaning:
     """How Codex must be told so that it does the right thing (see `server/codex_client.py`)."""
     upstream: tuple[int, ...] = ()
     """Statuses of a provider that stand for it."""
+    wait: int = 0
+    """Seconds of our own `Retry-After` where the provider told none; 0: no such header."""
 
 
 class IsthmusError(Exception):
@@ -149,7 +155,7 @@ class UpstreamFailed(IsthmusError):
     ) -> None:
         super().__init__(message, code=code, metadata=metadata)
         self.status = status
-        self.retry_after = retry_after
+        self.retry_after = sane_wait(retry_after)
 
     @property
     def meaning(self) -> Meaning:
@@ -211,9 +217,9 @@ class UpstreamUnreachable(UpstreamFailed):
     default_code = "upstream_unreachable"
 
 
-def _passing(status: int, *upstream: int) -> Meaning:
+def _passing(status: int, *upstream: int, wait: int = 0) -> Meaning:
     """May be gone in a moment, and says something about the place rather than about the request."""
-    return Meaning(status, "provider", retry=True, elsewhere=True, eject=True, upstream=upstream)
+    return Meaning(status, "provider", retry=True, elsewhere=True, eject=True, upstream=upstream, wait=wait)
 
 
 FAILURES: Final[Mapping[str, Meaning]] = {
@@ -222,7 +228,9 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "invalid_api_key": Meaning(401, "caller", final=True),
     "foreign_origin": Meaning(403, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
-    "previous_response_not_found": Meaning(404, "caller", final=True),
+    # OpenAI answers 400: the id is a field of the request, not the address.
+    "previous_response_not_found": Meaning(400, "caller", final=True),
+    "not_cancellable": Meaning(400, "caller", final=True),
     "not_found": Meaning(404, "caller", final=True),
     "method_not_allowed": Meaning(405, "caller", final=True),
     "request_timeout": Meaning(408, "caller"),
@@ -235,21 +243,25 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "model_not_found": Meaning(404, "provider", final=True, codex="as a refusal", upstream=(404,)),
     "insufficient_quota": Meaning(429, "provider", elsewhere=True, eject=True, final=True, upstream=(402,)),
     # A conflict is a lock that somebody else holds: the SDKs wait and ask again, as they do for a 429.
-    "rate_limit_exceeded": _passing(429, 429, 409),
+    # Codex gives up at once on a 429 that names no time.
+    "rate_limit_exceeded": _passing(429, 429, 409, wait=5),
+    # Not 401: that would speak of the client's own key. Not 5xx: clients would ask again.
     "upstream_unauthorized": Meaning(
-        502, "provider", elsewhere=True, eject=True, final=True, codex="as a refusal", upstream=(401, 403)
+        403, "provider", elsewhere=True, eject=True, final=True, codex="as a refusal", upstream=(401, 403)
     ),
     "upstream_unreachable": _passing(502),
     "server_error": _passing(502),
     # The model was asked again already, as often as the settings allow.
     BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT: Meaning(502, "provider", final=True, codex="as a refusal"),
     BRIDGE_RESPONSE_OUTPUT_UNCHECKED: Meaning(502, "provider", final=True, codex="as a refusal"),
-    "server_is_overloaded": _passing(503, 503, 529),
+    "server_is_overloaded": _passing(503, 503, 529, wait=1),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn
+    # All connections that we allow ourselves are in use: that says nothing about the provider's health.
+    "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),
     "store_unavailable": Meaning(503, "operator"),
-    "draining": Meaning(503, "operator"),
-    "workers_busy": Meaning(503, "operator"),
+    "draining": Meaning(503, "operator", wait=1),
+    "workers_busy": Meaning(503, "operator", wait=1),
     "work_failed": Meaning(500, "operator"),
 }
 """Code → what it means. Every table of failures elsewhere is read off this one."""
@@ -271,6 +283,13 @@ _KINDS: Final[Mapping[str, type[UpstreamFailed]]] = {
         UpstreamUnreachable,
     )
 }
+
+
+def sane_wait(seconds: float | None) -> float | None:
+    """A time to wait that can be sent, slept and printed; `None` for what is none."""
+    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+        return None
+    return min(seconds, LONGEST_WAIT)
 
 
 def code_of_status(status: int | None) -> str:

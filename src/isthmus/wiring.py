@@ -155,8 +155,7 @@ async def serve_provider(
     places = [HttpBackend(endpoint, secrets) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
-        # With several keys or places, each may be tried once before anybody waits.
-        backend = RetryingBackend(backend, RetryRule(retries=settings.retries + len(places) - 1))
+        backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
     return Served(name, provider, backend, settings.timeouts.total, native)
 
 

@@ -70,12 +70,13 @@ def test_the_table_of_errors_is_the_one_in_the_code() -> None:
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\| `.*", page, re.MULTILINE)
     ]
-    listed = {cells[0].strip("`"): cells[1:9] for cells in rows if len(cells) == 10}
+    listed = {cells[0].strip("`"): cells[1:10] for cells in rows if len(cells) == 11}
     known = {
         code: [
             str(meaning.status),
             meaning.turn,
             *("yes" if said else "" for said in (meaning.retry, meaning.elsewhere, meaning.eject, meaning.final)),
+            str(meaning.wait or ""),
             meaning.codex,
             ", ".join(map(str, meaning.upstream)),
         ]

@@ -67,7 +67,7 @@ def test_reasoning_goes_back_where_the_vendor_wants_it(flow: Flow) -> None:
 @pytest.mark.parametrize("extra", [{}, {"stream": True}, {"background": True}])
 def test_an_unknown_parent_is_previous_response_not_found(flow: Flow, extra: Json, path: str) -> None:
     answer = flow.post(path, {"model": PLAIN, "input": "hi", "previous_response_id": "resp_nobody", **extra})
-    assert (answer.status, answer.error["code"]) == (404, "previous_response_not_found")
+    assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
     assert answer.error["param"] == "previous_response_id"
     assert "resp_nobody" in answer.error["message"]
     assert flow.sent == []
@@ -80,14 +80,14 @@ def test_a_deleted_parent_is_previous_response_not_found(flow: Flow) -> None:
     assert flow.delete(f"/v1/responses/{first['id']}").status == 200
     for parent in (first, second):
         answer = flow.post("/v1/responses", {"model": PLAIN, "input": "x", "previous_response_id": parent["id"]})
-        assert (answer.status, answer.error["code"]) == (404, "previous_response_not_found")
+        assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
 
 
 def test_a_parent_that_was_not_stored_is_previous_response_not_found(flow: Flow) -> None:
     flow.script(chat("one"))
     first = flow.create({"model": PLAIN, "input": "hi", "store": False})
     answer = flow.post("/v1/responses", {"model": PLAIN, "input": "x", "previous_response_id": first["id"]})
-    assert (answer.status, answer.error["code"]) == (404, "previous_response_not_found")
+    assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
 
 
 def test_an_unfinished_parent_cannot_be_continued_yet(flow: Flow) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import socket
 import time
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,8 +19,14 @@ PATHS = ("/v1/responses", "/v1/chat/completions")
 
 # What the provider answers → status, code and error type for our client, and words it must read.
 MAPPING: dict[str, tuple[Step, int, str, str, str]] = {
-    "401": (error(401, "bad key sk-upstream-secret"), 502, "upstream_unauthorized", "server_error", "api_key"),
-    "403": (error(403, "no access, sk-upstream-secret"), 502, "upstream_unauthorized", "server_error", "api_key"),
+    "401": (error(401, "bad key sk-upstream-secret"), 403, "upstream_unauthorized", "invalid_request_error", "api_key"),
+    "403": (
+        error(403, "no access, sk-upstream-secret"),
+        403,
+        "upstream_unauthorized",
+        "invalid_request_error",
+        "api_key",
+    ),
     "404": (error(404, "no such model"), 404, "model_not_found", "invalid_request_error", "no such model"),
     "400": (error(400, "top_p is odd"), 400, "invalid_prompt", "invalid_request_error", "top_p is odd"),
     "422": (error(422, "cannot process"), 400, "invalid_prompt", "invalid_request_error", "cannot process"),
@@ -57,14 +64,16 @@ MAPPING: dict[str, tuple[Step, int, str, str, str]] = {
 @pytest.mark.parametrize("case", MAPPING, ids=list(MAPPING))
 def test_an_upstream_refusal_keeps_its_meaning(flow: Flow, case: str, streamed: bool, path: str) -> None:
     step, status, code, kind, words = MAPPING[case]
+    if case in ("dropped", "reset"):
+        _forget_connections(flow)
     flow.script(step)
-    before = flow.rows()
+    before, asked = flow.rows(), len(flow.sent)
     answer = flow.post(path, _hello(path, stream=streamed))
     assert answer.headers["content-type"] == "application/json"
     assert (answer.status, answer.error["code"], answer.error["type"]) == (status, code, kind)
     assert words in answer.error["message"]
     assert b"sk-upstream-secret" not in answer.body
-    assert len(flow.sent) == 1
+    assert len(flow.sent) == asked + 1
     assert flow.rows() == before, "a request that was refused is not stored"
 
 
@@ -152,6 +161,12 @@ def test_a_body_over_the_limit_is_a_413_whether_its_length_is_told_or_not(specia
 def test_every_answer_carries_a_request_id(flow: Flow) -> None:
     ids = {flow.get(path).headers["x-request-id"] for path in ("/health", "/nowhere", "/v1/models", "/v1/responses")}
     assert len(ids) == 4
+
+
+def _forget_connections(flow: Flow) -> None:
+    """The next request opens a connection: one that was kept and turns out to be dead is no failure."""
+    flow.script(replace(error(400, "and close"), framing="close"))
+    flow.post("/v1/responses", {"model": PLAIN, "input": "forget"})
 
 
 def _hello(path: str, *, stream: bool = False, model: str = PLAIN, text: str = "hi") -> Json:

@@ -57,7 +57,7 @@ def test_codex_reads_of_a_full_window_in_the_stream_and_others_in_the_status() -
     assert (status, refused["code"]) == (400, "context_length_exceeded")
 
 
-@pytest.mark.parametrize(("upstream", "others"), [(401, 502), (404, 404)])
+@pytest.mark.parametrize(("upstream", "others"), [(401, 403), (404, 404)])
 def test_codex_gets_a_status_that_it_does_not_repeat_where_repeating_is_useless(upstream: int, others: int) -> None:
     status, refused = ask(error(upstream, "no"), headers=CODEX)
     assert isinstance(refused, dict)
@@ -98,7 +98,7 @@ def test_codex_takes_a_schema_that_is_never_met_as_final_and_others_read_the_rea
 def test_what_no_repetition_cures_is_said_to_the_sdks_in_a_header() -> None:
     for code in ("upstream_unauthorized", "insufficient_quota", "bridge.response.invalid_output_format"):
         assert error_headers(UpstreamFailed("x", code=code)) == {"x-should-retry": "false"}
-    for code in ("server_error", "upstream_timeout", "invalid_prompt"):
+    for code in ("server_error", "upstream_timeout"):
         assert error_headers(UpstreamFailed("x", code=code)) == {}
 
 
@@ -108,5 +108,5 @@ def test_what_may_pass_by_waiting_stays_as_it_is() -> None:
 
 
 def test_a_rate_limit_always_names_a_time() -> None:
-    assert error_headers(UpstreamFailed("x", code="rate_limit_exceeded", retry_after=7.4)) == {"retry-after": "7"}
+    assert error_headers(UpstreamFailed("x", code="rate_limit_exceeded", retry_after=7.4)) == {"retry-after": "8"}
     assert error_headers(UpstreamFailed("x", code="rate_limit_exceeded")) == {"retry-after": "5"}

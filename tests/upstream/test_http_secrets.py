@@ -180,7 +180,7 @@ async def test_a_short_key_goes_only_where_it_stands_as_one() -> None:
     async with answering(head + body) as place:
         headers = {"authorization": "Bearer test"}
         told = await failure(Endpoint("mine", f"http://{place}/v1", headers=headers, trust_env=False))
-    assert told.message == "the test model test-1 got api_key=<redacted>, Bearer <redacted>"
+    assert told.message == "provider `mine`: the test model test-1 got api_key=<redacted>, Bearer <redacted>"
 
 
 # A gateway at an address

@@ -89,7 +89,7 @@ class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connect: Timeout = 10.0
     """Until the connection is open, TLS included."""
     first_byte: Timeout = 600.0
-    """From the request sent to the first byte of the answer; a whole reply of a thinking model is slow."""
+    """From the request sent to the first byte of the answer; a free connection is waited for as long."""
     idle: Timeout = 300.0
     """Longest silence inside an answer."""
     total: Timeout = 3600.0
@@ -148,7 +148,7 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     api_key: str = ""
     """The key; empty: the environment variable that the provider file names."""
     api_keys: list[str] = []
-    """Several keys, used in turn, in place of `api_key`."""
+    """Several keys, used in turn, in place of `api_key`; one that is refused is replaced within the request."""
     endpoints: list[EndpointConfig] = []
     """Several places, used in turn, in place of `base_url`."""
     headers: Mapping[str, str] = {}
@@ -161,9 +161,9 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     verify_tls: bool = True
     """Whether the provider's certificate is checked."""
     max_connections: Count = 100
-    """Connections open at the same time."""
+    """Connections open at the same time, for each key and place; requests beyond that wait for one."""
     retries: Annotated[int, Meta(ge=0, le=10)] = 2
-    """New attempts after a failure that may pass, before the first event only."""
+    """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
     models: Mapping[str, Mapping[str, Any]] = {}
     """Facts about models, by name or glob, as in a provider file; they override the file's."""
     codex: CodexSettings = CodexSettings()

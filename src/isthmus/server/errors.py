@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
 
-from isthmus.errors import ConfigError, IsthmusError, UpstreamFailed
+from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
-
-RATE_LIMIT_WAIT: Final = "5"
-"""Seconds to wait where the provider limits the rate without saying for how long."""
 
 
 def error_body(error: IsthmusError) -> JsonObject:
@@ -25,19 +22,16 @@ def error_body(error: IsthmusError) -> JsonObject:
 
 
 def error_headers(error: IsthmusError) -> dict[str, str]:
-    if error.meaning.status == 401:
-        return {"www-authenticate": "Bearer"}
+    """When to ask again, and whether: both as OpenAI's SDKs and Codex read them."""
+    headers: dict[str, str] = {"www-authenticate": "Bearer"} if error.meaning.status == 401 else {}
     if error.code == "request_timeout":
-        return {"connection": "close"}  # the rest of the body may still come: it must not be read as a request
-    if isinstance(error, UpstreamFailed) and error.retry_after is not None:
-        return {"retry-after": f"{max(round(error.retry_after), 1)}"}
-    if error.code in ("draining", "server_is_overloaded", "workers_busy"):
-        return {"retry-after": "1"}
-    if error.code == "rate_limit_exceeded":
-        return {"retry-after": RATE_LIMIT_WAIT}  # Codex gives up at once on a 429 that names no time
-    if error.meaning.final and error.meaning.status >= 429:
-        return {"x-should-retry": "false"}  # OpenAI's SDKs would ask again after any 429 or 5xx
-    return {}
+        headers["connection"] = "close"  # the rest of the body may still come: it must not be read as a request
+    wait = error.meaning.wait if error.retry_after is None else max(math.ceil(error.retry_after), 1)
+    if wait:
+        headers["retry-after"] = str(wait)
+    if error.meaning.final:
+        headers["x-should-retry"] = "false"
+    return headers
 
 
 def internal_error() -> JsonObject:

@@ -1,14 +1,19 @@
 """Several keys or places for one provider: used in turn, the sick ones left out until they had time to recover.
 
-A conversation with a `prompt_cache_key` stays at one place, so that the provider's prompt cache is warm.
+In: a request. Out: the first answer that one of them gives. Where another may do better, it is asked at once, within
+the same request, whatever `retries` says; when that is, and what makes a place sick, stands in `errors.FAILURES`. Only
+when all have failed is a failure passed on. A conversation with a `prompt_cache_key` stays at one place, so that the
+provider's prompt cache is warm.
 """
 
 from __future__ import annotations
 
-import time
+import asyncio
+import logging
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, Protocol
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
@@ -16,11 +21,27 @@ from isthmus.errors import UpstreamFailed
 from isthmus.ports import Backend
 from isthmus.protocol.json import JsonObject
 
+log = logging.getLogger("isthmus.upstream")
+
+FIRST_REST: Final = 5.0
+"""Seconds that a sick place is left out; doubled each time it fails again."""
+LONGEST_REST: Final = 300.0
+REFUSED_REST: Final = 600.0
+"""Seconds that a refused key, or one without quota, is left out: somebody has to act first, and that takes minutes."""
+
+
+class Place(Backend, Protocol):
+    """One key at one address."""
+
+    @property
+    def full(self) -> bool:
+        """Whether a request would have to wait for a connection of ours."""
+
 
 class _Member:
     __slots__ = ("backend", "failures", "reason", "until")
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Place) -> None:
         self.backend = backend
         self.failures = 0
         self.until = 0.0
@@ -30,37 +51,23 @@ class _Member:
 class PooledBackend:
     """One backend made of several."""
 
-    def __init__(
-        self,
-        backends: Sequence[Backend],
-        *,
-        first_ejection: float = 5.0,
-        longest_ejection: float = 300.0,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, backends: Sequence[Place], *, now: Callable[[], float] | None = None) -> None:
+        """`now`: the running loop's clock, where none is given."""
         self._members = [_Member(backend) for backend in backends]
-        self._first = first_ejection
-        self._longest = longest_ejection
-        self._now = now
+        self._clock = now
         self._turn = 0
 
     @asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        member = self._choose(plan.echo.get("prompt_cache_key"))
-        opened = member.backend.send(plan, body)
-        try:
-            answer = await opened.__aenter__()
-        except UpstreamFailed as failure:
-            self._eject(member, failure)
-            raise
-        member.failures, member.until, member.reason = 0, 0.0, ""
+        opened, answer = await self._open(plan, body)
         try:
             yield answer
         finally:
             await opened.__aexit__(None, None, None)
 
     async def ready(self) -> str | None:
-        sick = [member for member in self._members if member.until > self._now()]
+        now = self._now()
+        sick = [member for member in self._members if member.until > now]
         if len(sick) < len(self._members):
             return None
         return f"all {len(sick)} places failed lately: {sick[0].reason}"
@@ -69,23 +76,47 @@ class PooledBackend:
         for member in self._members:
             await member.backend.aclose()
 
-    def _choose(self, sticky: str | None) -> _Member:
-        """The next healthy one; where all are sick, the one that has waited longest."""
+    async def _open(
+        self, plan: Plan, body: JsonObject
+    ) -> tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], AsyncIterator[Sequence[Delta]]]:
+        failures: list[UpstreamFailed] = []
+        for member in self._candidates(plan.echo.get("prompt_cache_key")):
+            opened = member.backend.send(plan, body)
+            try:
+                answer = await opened.__aenter__()
+            except UpstreamFailed as failure:
+                self._eject(member, failure)
+                if not failure.meaning.elsewhere or failure.metadata.get("spent"):
+                    raise
+                failures.append(failure)
+                log.warning("upstream.elsewhere provider=%s reason=%r", plan.target.provider, str(failure))
+                continue
+            member.failures, member.until, member.reason = 0, 0.0, ""
+            return opened, answer
+        # The one that is over first: what may pass before what is final, and a short wait before a long one.
+        raise min(failures, key=lambda failure: (not failure.retryable, failure.retry_after or 0.0))
+
+    def _candidates(self, sticky: str | None) -> Iterator[_Member]:
+        """The healthy ones in turn, those without a free connection last; where all are sick, the one due first."""
         count = len(self._members)
         start = zlib.crc32(sticky.encode()) if sticky else self._turn
         if not sticky:
             self._turn += 1
         order = [self._members[(start + step) % count] for step in range(count)]
-        now = self._now()
-        healthy = next((member for member in order if member.until <= now), None)
-        return healthy or min(order, key=lambda member: member.until)
+        order.sort(key=lambda member: member.backend.full)
+        if all(member.until > self._now() for member in order):
+            yield min(order, key=lambda member: member.until)
+            return
+        yield from (member for member in order if member.until <= self._now())
 
     def _eject(self, member: _Member, failure: UpstreamFailed) -> None:
-        if not failure.meaning.eject:
+        meaning = failure.meaning
+        if not meaning.eject:
             return
         member.failures += 1
         member.reason = failure.message
-        rest = min(self._first * 2 ** (member.failures - 1), self._longest)
+        rest = REFUSED_REST if meaning.final else min(FIRST_REST * 2.0 ** (member.failures - 1), LONGEST_REST)
         member.until = self._now() + max(rest, failure.retry_after or 0.0)
-        if failure.meaning.elsewhere and any(other.until <= self._now() for other in self._members):
-            failure.metadata = {**failure.metadata, "elsewhere": True}
+
+    def _now(self) -> float:
+        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()

@@ -18,9 +18,18 @@ import aiohttp
 import msgspec
 
 from isthmus.bridge.sse import SseParser
-from isthmus.errors import FAILURES, IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.errors import (
+    FAILURES,
+    CredentialsRefused,
+    IsthmusError,
+    Meaning,
+    RequestRefused,
+    UpstreamFailed,
+    code_of_status,
+)
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
+from isthmus.upstream.connections import Connector, send_over
 from isthmus.upstream.http import MAX_REPLY, Patience, parse_retry_after, tell_reason
 
 _MAX_ERROR: Final = 64 * 1024
@@ -98,7 +107,10 @@ class GatewayWire:
         patience = self._address.patience
         try:
             async with asyncio.timeout(patience.connect + patience.first_byte):
-                return await self._client().request(method, self._address.base + path, data=data, allow_redirects=False)
+                url = self._address.base + path
+                return await send_over(
+                    lambda: self._client().request(method, url, data=data, allow_redirects=False), "gateway"
+                )
         except TimeoutError:
             failure = self._failed("did not answer in time", "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
@@ -131,11 +143,11 @@ class GatewayWire:
         request_id = self._scrubber.json(response.headers.get("x-request-id"))
         metadata = {"provider": "gateway", "request_id": request_id}
         known = FAILURES.get(code) if isinstance(code, str) else None
-        providers_turn = known is not None and known.turn == "provider"
-        if status in (400, 404, 405, 409, 413, 415, 422) and not providers_turn:
+        by_status = code_of_status(status)
+        if by_status == CredentialsRefused.default_code:
+            code = by_status  # our key, or the gateway's: nothing that the request could say differently
+        elif known.turn == "caller" if known is not None else _calls_it_wrong(FAILURES[by_status]):
             return RequestRefused(message, code=code, param=said.get("param"), metadata=metadata)
-        if status in (401, 403):
-            code = "upstream_unauthorized"
         wait = parse_retry_after(response.headers.get("retry-after"), time.time())
         return UpstreamFailed(message, code=code, status=status, retry_after=wait, metadata=metadata)
 
@@ -162,6 +174,7 @@ class GatewayWire:
             if address.api_key:
                 headers["authorization"] = f"Bearer {address.api_key}"
             self._session = aiohttp.ClientSession(
+                connector=Connector(limit=0),  # how much to ask at a time is the caller's to decide
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=address.patience.connect),
                 trust_env=True,
@@ -171,3 +184,8 @@ class GatewayWire:
 
 def _ending(status: object) -> str:
     return status if status in ("completed", "incomplete") else "failed"
+
+
+def _calls_it_wrong(meaning: Meaning) -> bool:
+    """Whether a bare status finds fault with the request itself: neither time nor another key would help."""
+    return meaning.final and not meaning.elsewhere

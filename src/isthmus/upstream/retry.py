@@ -1,7 +1,9 @@
-"""New attempts at one provider, before it has accepted: with jitter, and the provider's own `Retry-After` first.
+"""New attempts at one provider, before it has accepted: which failures are worth one stands in `errors.FAILURES`.
 
-Nothing here knows of deadlines: whoever waits for the answer may cancel at any time, and a wait that
-would be longer than is sensible is not begun. Once the provider has accepted, no attempt is repeated.
+The provider's own `Retry-After` comes first. A short one is waited for, once; a longer one is our client's to wait for,
+with the header that says so: a client that waits itself, and asks again itself, must not find its waits multiplied.
+Nothing here knows of deadlines: whoever waits for the answer may cancel at any time. Once the provider has accepted, no
+attempt is repeated.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ class RetryRule:
     retries: int = 2
     first_wait: float = 0.5
     longest_wait: float = 8.0
-    longest_told: float = 60.0
-    """The longest `Retry-After` that is waited for; beyond it the failure is passed on, with its header."""
+    longest_told: float = 2.0
+    """The longest `Retry-After` that is waited for, once; beyond it the failure is passed on, with its header."""
 
 
 class RetryingBackend:
@@ -60,15 +62,16 @@ class RetryingBackend:
         await self._inner.aclose()
 
     async def _open(self, plan: Plan, body: JsonObject, stack: AsyncExitStack) -> AsyncIterator[Sequence[Delta]]:
-        attempt = 0
+        attempt, bridged = 0, False
         while True:
             try:
                 return await stack.enter_async_context(self._inner.send(plan, body))
             except UpstreamFailed as failure:
-                wait = self._wait(failure, attempt)
+                wait = self._wait(failure, attempt, bridged)
                 if wait is None:
                     raise
                 attempt += 1
+                bridged = bridged or failure.retry_after is not None
                 tell(
                     log,
                     "warning",
@@ -80,15 +83,11 @@ class RetryingBackend:
                 )
                 await self._sleep(wait)
 
-    def _wait(self, failure: UpstreamFailed, attempt: int) -> float | None:
-        """Seconds until the next attempt; `None`: there is none."""
+    def _wait(self, failure: UpstreamFailed, attempt: int, bridged: bool) -> float | None:
+        """Seconds until the next attempt; `None`: there is none. `bridged`: a told wait was waited for already."""
         rule = self._rule
-        if attempt >= rule.retries or not failure.retryable:
+        if attempt >= rule.retries or not failure.retryable or failure.metadata.get("spent"):
             return None
-        if failure.code == "upstream_timeout" and failure.status is None:
-            return None  # the whole patience is spent already
-        if failure.metadata.get("elsewhere"):
-            return 0.0  # another key or place is free: no need to wait for this one
         if failure.retry_after is not None:
-            return failure.retry_after if failure.retry_after <= rule.longest_told else None
+            return None if bridged or failure.retry_after > rule.longest_told else failure.retry_after
         return min(rule.first_wait * 2.0**attempt, rule.longest_wait) * (0.5 + self._jitter() / 2)

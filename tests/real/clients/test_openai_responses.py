@@ -227,7 +227,7 @@ ERRORS: dict[str, tuple[Any, type[openai.APIStatusError], str]] = {
     "400": (error(400, "bad"), openai.BadRequestError, "invalid_prompt"),
     "404": (error(404, "no model"), openai.NotFoundError, "model_not_found"),
     "500": (error(500, "boom"), openai.InternalServerError, "server_error"),
-    "401": (error(401, "key"), openai.InternalServerError, "upstream_unauthorized"),
+    "401": (error(401, "key"), openai.PermissionDeniedError, "upstream_unauthorized"),
 }
 
 

@@ -38,7 +38,7 @@ HANGING = stream([*opened_message(), text_delta("Hel"), HANG], done=False)
     ("upstream", "status", "code", "words"),
     [
         (400, 400, "invalid_prompt", "the real reason"),
-        (401, 502, "upstream_unauthorized", LOGIN_MESSAGE),
+        (401, 403, "upstream_unauthorized", LOGIN_MESSAGE),
         (429, 429, "rate_limit_exceeded", "429"),
         (500, 502, "server_error", ""),
         (503, 503, "server_is_overloaded", ""),
@@ -279,7 +279,7 @@ def test_a_login_that_is_missing_is_told_with_the_command(tmp_path: Path) -> Non
     with ScriptedUpstream.running() as upstream, running_gateway_server(gateway_toml(home)) as gateway:
         house = House(gateway, upstream)
         reply = house.post("/v1/responses", house.ask())
-        assert (reply.status, reply.error["code"]) == (502, "upstream_unauthorized")
+        assert (reply.status, reply.error["code"]) == (403, "upstream_unauthorized")
         assert f"CODEX_HOME='{home}'" in reply.error["message"]
         assert "login`" in reply.error["message"]
         assert "not logged in" in house.get("/ready").json["providers"]["codex"]

@@ -23,7 +23,7 @@ from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
 from isthmus.bridge.dialects.codex.wire import Sandbox
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import IsthmusError
+from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
@@ -35,6 +35,7 @@ from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.start import Starter
 from isthmus.upstream.codex.supervisor import Supervisor
 from isthmus.upstream.codex.thread import CodexThread
+from isthmus.upstream.naming import named
 
 log = logging.getLogger("isthmus.codex")
 
@@ -92,7 +93,11 @@ class CodexBackend:
 
     @contextlib.asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        leg = await self._accepted_leg(body, QUICK if plan.stream else None)
+        try:
+            leg = await self._accepted_leg(body, QUICK if plan.stream else None)
+        except UpstreamFailed as failure:
+            named(failure, self._provider)
+            raise
         try:
             yield leg.read()
         finally:

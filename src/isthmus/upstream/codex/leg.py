@@ -12,8 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from isthmus.bridge.deltas import Delta, Failed, Text
 from isthmus.bridge.dialects.codex.errors import failure_of
-from isthmus.errors import UpstreamTimedOut
+from isthmus.errors import UpstreamFailed, UpstreamTimedOut
 from isthmus.upstream.codex.thread import CodexThread
+from isthmus.upstream.naming import named, named_deltas
 
 
 class Leg:
@@ -44,7 +45,7 @@ class Leg:
         while delta is not None:
             if isinstance(delta, Text):
                 self._texts.append(delta.text)
-            yield (delta,)
+            yield named_deltas((delta,), self._provider)
             delta = await self._next()
         self.ended = True
 
@@ -60,6 +61,9 @@ class Leg:
         try:
             async with asyncio.timeout(self._silence):
                 return await anext(self._deltas, None)
+        except UpstreamFailed as failure:
+            named(failure, self._provider)
+            raise
         except TimeoutError as error:
             raise UpstreamTimedOut(
                 f"provider `{self._provider}` was silent for {self._silence:g} s", metadata={"provider": self._provider}
