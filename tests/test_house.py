@@ -14,8 +14,6 @@ TESTED_ELSEWHERE = frozenset(
         "bridge/deltas",
         "bridge/diagnostics",
         "bridge/host",
-        "bridge/dialects/chat/logprobs",
-        "bridge/dialects/chat/markup_families",
         "bridge/dialects/chat/write",
         "bridge/dialects/codex/older_decode",
         "bridge/dialects/items",

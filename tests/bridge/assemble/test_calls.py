@@ -27,7 +27,8 @@ HALF = '{"input": "rm -rf ./build'
 def whole_reply(arguments: str, finish: str) -> list[Delta]:
     call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": arguments}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": finish}]})
+    body = {"choices": [{"message": message, "finish_reason": finish}]}
+    return ChatDecoder(ReplyRules()).reply(json.dumps(body).encode())
 
 
 def in_pieces(arguments: str, finish: str) -> list[Delta]:

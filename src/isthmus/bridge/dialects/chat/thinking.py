@@ -10,6 +10,7 @@ text already: it stays text, and a notice names the fact that is missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from isthmus.bridge.deltas import Delta, Markup, Reasoning, Text
@@ -53,8 +54,8 @@ class ThinkTags:
                 self._stray = True
                 out.append(Markup(_STRAY))
             if not found:
-                keep = max(_partial_tail(text, tag), 0 if self._stray else _partial_tail(text, _CLOSE))
-                self._held = text[len(text) - keep :] if keep else ""
+                keep = held_back(text, (tag,) if self._stray else (tag, _CLOSE))
+                self._held = text[len(text) - keep :]
                 self._put(text[: len(text) - keep], out)
                 return
             self._put(before, out)
@@ -96,9 +97,8 @@ class ThinkTags:
         return passed
 
 
-def _partial_tail(text: str, tag: str) -> int:
-    """How many characters at the end of `text` could be the beginning of `tag`."""
-    for size in range(min(len(tag) - 1, len(text)), 0, -1):
-        if text.endswith(tag[:size]):
-            return size
-    return 0
+def held_back(text: str, tags: Iterable[str], plain: Callable[[str], str] = str) -> int:
+    """How many characters at the end of a text could be the beginning of a tag, in the plain spelling of both."""
+    start = text.rfind("<")
+    tail = plain(text[start:]) if start >= 0 else ">"
+    return len(text) - start if any(tag.startswith(tail) for tag in tags) else 0
