@@ -11,40 +11,29 @@ import string
 from collections.abc import Callable
 from typing import Final, Literal
 
-CallIdCodec = Callable[[str], str]
-
 _ALPHABET: Final = string.ascii_letters + string.digits
 _LENGTH: Final = 9
 
 
-def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> CallIdCodec:
+def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
     """One codec per request: it remembers what it gave out."""
     if rule == "keep":
-        return _keep
+        return str
     given: dict[str, str] = {}
     taken: set[str] = set()
 
     def encode(call_id: str) -> str:
-        known = given.get(call_id)
-        if known is not None:
-            return known
-        short, attempt = call_id if _fits(call_id) else _shorten(call_id, 0), 0
-        while short in taken:
-            attempt += 1
-            short = _shorten(call_id, attempt)
-        taken.add(short)
-        given[call_id] = short
-        return short
+        if call_id not in given:
+            fits = len(call_id) == _LENGTH and call_id.isascii() and call_id.isalnum()
+            short, attempt = call_id if fits else _shorten(call_id, 0), 0
+            while short in taken:
+                attempt += 1
+                short = _shorten(call_id, attempt)
+            taken.add(short)
+            given[call_id] = short
+        return given[call_id]
 
     return encode
-
-
-def _keep(call_id: str) -> str:
-    return call_id
-
-
-def _fits(call_id: str) -> bool:
-    return len(call_id) == _LENGTH and call_id.isascii() and call_id.isalnum()
 
 
 def _shorten(call_id: str, attempt: int) -> str:
