@@ -119,7 +119,7 @@ def test_the_last_piece_of_a_call_is_looked_at_once_however_many_calls_are_open(
         asked.append(len(text))
         return really(text)
 
-    monkeypatch.setattr("isthmus.bridge.assemble.calls.is_json", count)
+    monkeypatch.setattr("isthmus.bridge.assemble.call.is_json", count)
     many = 400
     deltas: list[Delta] = []
     for slot in range(many):
