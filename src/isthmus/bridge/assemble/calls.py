@@ -31,7 +31,7 @@ from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
-from isthmus.bridge.tools.restore import find_identity, restore_call, shape_call
+from isthmus.bridge.tools.restore import find_identity, restore_tool_call, shape_call
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity, ToolPlan
 from isthmus.protocol.events import CommandPlace, ItemPlace
@@ -291,7 +291,7 @@ class _Call:
             return None
         found = self._read()
         # What is cut falls back or stays open: there is nothing to mend.
-        return None if found is None or found.shape == "cut" else examination_of(self._identity.tool, found)
+        return None if found is None or found.shape == "cut" else examination_of(self._identity.tool, found.text)
 
     def append(self, delta: CallArguments) -> None:
         text = delta.text
@@ -324,7 +324,7 @@ class _Call:
     def close(self, deferred: Sequence[ToolDeclarationPlan]) -> list[CompatibilityDiagnostic]:
         """Its last events; the notices say what had to be done. A search finds its tools among those `deferred`."""
         call = ProviderCall(self.call_id, self.name, self.text)
-        restored = restore_call(call, self._identity, item_id=self.item_id, read=self._read(), examined=self.examined)
+        restored = restore_tool_call(call, self._identity, read=self._read(), examined=self.examined)
         item = restored.item
         if not self.visible:
             self._open(announce(item))
