@@ -29,7 +29,7 @@ from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.json_text import is_json
-from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
+from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call, shape_call
 from isthmus.bridge.tools.search import search_tools
@@ -354,7 +354,7 @@ class _Call:
         return [notice("bridge.tool.call_incomplete", "output", words)]
 
     def _read(self) -> CustomInput | None:
-        return self._reader.finish(self.text) if self._reader is not None else None
+        return read_custom_input(self.text) if self._reader is not None else None
 
     def _start_over(self, text: str) -> None:
         if self._reader is None or self._identity is None:

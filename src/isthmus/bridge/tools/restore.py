@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict
 
-import msgspec
-
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.json_text import read_json
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
@@ -246,14 +245,8 @@ _RESTORERS: Final[Mapping[str, Callable[[_Draft, JsonObject], CallItem | None]]]
 
 def _decode_object(arguments: str) -> JsonObject | None:
     """Arguments as an object, also when they were encoded twice."""
-    value: Any = arguments
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        try:
-            value = msgspec.json.decode(value)
-        except (ValueError, RecursionError):
-            return None
+    value = read_json(arguments)
+    value = read_json(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) else None
 
 
