@@ -20,12 +20,11 @@ from typing import Any, Literal
 from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.vendor import Seal
-from isthmus.bridge.contract import (
+from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
     contract_failure,
     repair_request,
-    unchecked_failure,
     validate_output_contract,
 )
 from isthmus.bridge.deltas import Delta
@@ -216,7 +215,7 @@ class Turn:
             assembler.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
             if not contract.requires_valid_json:
                 return self._done(assembler.end(now))
-            unchecked = unchecked_failure(contract, check, **facts)
+            unchecked = contract_failure(contract, check, **facts)
             return self._done(assembler.fail(unchecked.message, unchecked.code, now), unchecked)
         words = "; ".join(check.errors)
         assembler.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=self._attempt))
