@@ -34,7 +34,6 @@ JOBS: list[Job] = [
     ExamineInput(REGEX, "123"),
     ExamineInput(REGEX, "12\ud800"),
     ExamineInput({**LARK, "huge": 10**40}, "```\n1\n```"),
-    ExamineInput(LARK, "2", whole=False),
 ]
 
 

@@ -93,7 +93,7 @@ def test_a_native_search_is_declared_with_every_placeholder_filled(name: str, mo
     if "web_search" not in tools.native:
         return
     for tool in (SEARCH, {"type": "web_search"}):
-        filled = fill_declaration("web_search", tool, tools.declarations.get("web_search")).declaration
+        filled = fill_declaration("web_search", tool, tools.declarations.get("web_search"))[0]
         assert filled["type"] == "web_search"
         assert "{" not in repr(list(_texts(filled)))
 

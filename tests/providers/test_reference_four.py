@@ -187,7 +187,7 @@ PLACE = {"type": "approximate", "country": "FR"}
 )
 def test_a_native_search_is_declared_the_vendors_way(name: str, tool: dict[str, Any], expected: dict[str, Any]) -> None:
     support = load_provider(name).capabilities().tools
-    assert fill_declaration("web_search", tool, support.declarations["web_search"]).declaration == expected
+    assert fill_declaration("web_search", tool, support.declarations["web_search"])[0] == expected
 
 
 @pytest.mark.parametrize("name", ["zhipu", "xiaomi"])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from isthmus.bridge.contract import ContractCheck
+from isthmus.bridge.contract.check import ContractCheck
 from isthmus.bridge.contract.validators import read_schema
 from isthmus.bridge.jobs import CheckAnswer, run_encoded
 from isthmus.bridge.tools.examine import Examined, ExamineInput

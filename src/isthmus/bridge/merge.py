@@ -35,13 +35,4 @@ def nest(path: str, value: Any) -> JsonObject:
 
 def contains(body: Mapping[str, Any], fragment: Mapping[str, Any]) -> bool:
     """Whether `body` says everything that `fragment` says."""
-    for name, value in fragment.items():
-        if name not in body:
-            return False
-        present = body[name]
-        if isinstance(value, Mapping) and isinstance(present, Mapping):
-            if not contains(present, value):
-                return False
-        elif present != value:
-            return False
-    return True
+    return deep_merge(body, fragment) == body

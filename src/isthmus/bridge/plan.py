@@ -16,7 +16,7 @@ from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, Repl
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.compat.updates import apply_updates
-from isthmus.bridge.contract import plan_output_contract
+from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
 from isthmus.bridge.dialects.chat import write as chat
 from isthmus.bridge.dialects.codex import write as codex

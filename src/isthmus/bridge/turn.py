@@ -32,12 +32,11 @@ from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.vendor import Seal, VendorState
-from isthmus.bridge.contract import (
+from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
     contract_failure,
     repair_request,
-    unchecked_failure,
     validate_output_contract,
 )
 from isthmus.bridge.deltas import Delta, Usage
@@ -218,9 +217,7 @@ class Turn:
             self.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=attempt))
         if not contract.requires_valid_json:
             return self._finish(now)
-        if check.unchecked:
-            return self.fail(unchecked_failure(contract, check, **facts), now)
-        if contract.held and attempt < self._plan.repair_budget:
+        if contract.held and not check.unchecked and attempt < self._plan.repair_budget:
             return self._ask_again(repair_request(contract, check))
         return self.fail(contract_failure(contract, check, **facts), now)
 

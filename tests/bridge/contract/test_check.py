@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.contract import (
+from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
     contract_failure,

@@ -7,7 +7,7 @@ import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ResponseFormatSupport
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.contract import plan_output_contract
+from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.types.contract import NO_CONTRACT, OutputContract

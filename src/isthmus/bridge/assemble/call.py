@@ -20,9 +20,9 @@ from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.json_text import is_json
-from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
+from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
-from isthmus.bridge.tools.restore import restore_call, shape_call
+from isthmus.bridge.tools.restore import restore_tool_call, shape_call
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.events import CommandPlace, ItemPlace
@@ -114,7 +114,7 @@ class Call:
         # What is cut falls back or stays open: there is nothing to mend.
         if found is None or found.shape == "cut" or self._identity is None:
             return None
-        return examination_of(self._identity.tool, found)
+        return examination_of(self._identity.tool, found.text)
 
     def append(self, delta: CallArguments) -> None:
         text, anew = delta.text, False
@@ -147,7 +147,7 @@ class Call:
     def close(self, deferred: Sequence[ToolDeclarationPlan]) -> list[CompatibilityDiagnostic]:
         """Its last events; the notices say what had to be done. A search finds its tools among those `deferred`."""
         call = ProviderCall(self.call_id, self.name, self.text)
-        restored = restore_call(call, self._identity, item_id=self.item_id, read=self._read(), examined=self.examined)
+        restored = restore_tool_call(call, self._identity, read=self._read(), examined=self.examined)
         item = restored.item
         if not self.visible:
             self._open(item)
@@ -172,7 +172,7 @@ class Call:
         return [notice("bridge.tool.call_incomplete", "output", words)]
 
     def _read(self) -> CustomInput | None:
-        return self._reader.finish(self.text) if self._reader is not None else None
+        return read_custom_input(self.text) if self._reader is not None else None
 
     def _tell_input(self, text: str) -> None:
         if not self.visible:

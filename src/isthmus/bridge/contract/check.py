@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,54 +47,39 @@ def validate_output_contract(contract: OutputContract, text: str) -> ContractChe
     """Check an answer. The result is the same for the same text, however it arrived."""
     if contract.mode == "none":
         return ContractCheck(True, text)
-    if contract.schema is None:
-        return check_answer(None, contract.max_regex, text)
-    return check_answer(contract.canonical or read_schema(contract.schema), contract.max_regex, text)
+    canonical = contract.canonical or (None if contract.schema is None else read_schema(contract.schema))
+    return check_answer(canonical, contract.max_regex, text)
 
 
 def check_answer(canonical: bytes | None, max_regex: int, text: str) -> ContractCheck:
     """Check a text against a schema in canonical form; without one it must be a JSON object."""
-    check = _checker(canonical, max_regex)
+    validator = None if canonical is None else compile_schema(canonical, max_regex)
     nearest: Candidate | None = None
     for index, group in enumerate(find_json(text)):
         group.sort(key=lambda candidate: -len(candidate.text))
         for candidate in group:
-            if not any(check(candidate)):
+            if not any(_faults(candidate, validator)):
                 whole = index == 0 and candidate.text == text.strip(" \t\r\n")
                 return ContractCheck(True, text if whole else candidate.text, cleaned=not whole)
         nearest = nearest or group[0]
     if nearest is None:
         what = "the answer is empty" if not text.strip() else "the answer holds no JSON value that can be read"
         return ContractCheck(False, text, errors=(what,))
-    return ContractCheck(False, text, errors=tuple(islice(check(nearest), _MOST_ERRORS)))
+    return ContractCheck(False, text, errors=tuple(islice(_faults(nearest, validator), _MOST_ERRORS)))
 
 
 def contract_failure(
     contract: OutputContract, check: ContractCheck, *, provider: str, model: str, response_id: str
-) -> OutputInvalid:
-    """The error that ends a response whose answer breaks a binding contract."""
+) -> OutputInvalid | OutputUnchecked:
+    """The error that ends a response whose answer breaks a binding contract, or could not be held against it."""
+    facts = {"provider": provider, "model": model, "response_id": response_id}
+    if check.unchecked:
+        asked = f"the requested {contract.requested} format"
+        words = f"the answer of `{model}` could not be checked against {asked}: {check.unchecked}"
+        return OutputUnchecked(words, metadata=facts)
     of = f" `{contract.name}`" if contract.name else ""
-    return OutputInvalid(
-        f"the answer of `{model}` does not match the requested {contract.requested} format{of}: "
-        f"{'; '.join(check.errors)}",
-        metadata={
-            "provider": provider,
-            "model": model,
-            "response_id": response_id,
-            "errors": list(check.errors),
-        },
-    )
-
-
-def unchecked_failure(
-    contract: OutputContract, check: ContractCheck, *, provider: str, model: str, response_id: str
-) -> OutputUnchecked:
-    """The error that ends a response whose answer could not be held against a binding contract."""
-    return OutputUnchecked(
-        f"the answer of `{model}` could not be checked against the requested {contract.requested} format: "
-        f"{check.unchecked}",
-        metadata={"provider": provider, "model": model, "response_id": response_id},
-    )
+    words = f"the answer of `{model}` does not match the requested {contract.requested} format{of}"
+    return OutputInvalid(f"{words}: {'; '.join(check.errors)}", metadata={**facts, "errors": list(check.errors)})
 
 
 def repair_request(contract: OutputContract, check: ContractCheck) -> str:
@@ -108,30 +92,19 @@ def repair_request(contract: OutputContract, check: ContractCheck) -> str:
     )
 
 
-def _checker(canonical: bytes | None, max_regex: int) -> Callable[[Candidate], Iterator[str]]:
-    """What finds the faults of a candidate, one by one; none when it fits."""
-    faults = _object_faults if canonical is None else partial(_schema_faults, compile_schema(canonical, max_regex))
-
-    def check(candidate: Candidate) -> Iterator[str]:
-        if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
-            yield "a string holds half of a surrogate pair, which no reader can count on"
-        else:
-            yield from faults(candidate.value)
-
-    return check
-
-
-def _object_faults(value: Any) -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield "the answer must be a JSON object"
-
-
-def _schema_faults(validator: Validator, value: Any) -> Iterator[str]:
-    try:
-        for error in validator.iter_errors(value):
-            yield _place(error.instance_path) + _cut(error.message)
-    except ValueError:  # Python's own bound on reading digits, met inside the validator
-        yield "a number has more digits than can be checked"
+def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
+    """What is wrong with a candidate, one by one; nothing when it fits."""
+    if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
+        yield "a string holds half of a surrogate pair, which no reader can count on"
+    elif validator is None:
+        if not isinstance(candidate.value, dict):
+            yield "the answer must be a JSON object"
+    else:
+        try:
+            for error in validator.iter_errors(candidate.value):
+                yield _place(error.instance_path) + _cut(error.message)
+        except ValueError:  # Python's own bound on reading digits, met inside the validator
+            yield "a number has more digits than can be checked"
 
 
 def _is_text(value: Any) -> bool:

@@ -12,11 +12,11 @@ from typing import Final
 
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.builtin import describe_as_function
 from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.names import NameAllocator, flat_name
-from isthmus.bridge.tools.parameters import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
@@ -29,12 +29,10 @@ def plan_tool_declaration(
 ) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
     refusal = _refusal(tool, support)
-    if refusal:
-        decision = CompatibilityDecision(tool.path, "rejected", refusal, code=TOOL_CODE, metadata=_facts(tool))
-        return ToolDeclarationPlan(tool, decision)
-    obstacle = _obstacle(tool, support)
+    obstacle = refusal or _obstacle(tool, support)
     if obstacle:
-        decision = CompatibilityDecision(tool.path, "ignored", obstacle, code=TOOL_CODE, metadata=_facts(tool))
+        action: Action = "rejected" if refusal else "ignored"
+        decision = CompatibilityDecision(tool.path, action, obstacle, code=TOOL_CODE, metadata=_facts(tool))
         return ToolDeclarationPlan(tool, decision)
     provider_type = tool.type if tool.type in support.native else support.degraded[tool.type]
     identity = ToolIdentity(
@@ -115,18 +113,8 @@ def _plan_function(tool: CatalogTool, support: ToolSupport, identity: ToolIdenti
     lost = dropped if wanted is not None and wanted is tool.tool.get("parameters") else ()
     strict = tool.tool.get("strict") if tool.type == "function" else None
     reasons = _function_reasons(tool, lost, bool(strict) and not support.strict)
-    metadata = _facts(tool, identity)
-    if lost:
-        metadata["dropped_keywords"] = list(lost)
-    degraded = tool.type != "function"
-    decision = CompatibilityDecision(
-        tool.path,
-        "degraded" if reasons else "supported",
-        "; ".join(reasons) or "native to the provider",
-        effective_value=identity.provider_type if degraded else None,
-        code=SCHEMA_CODE if lost and not degraded else TOOL_CODE,
-        metadata=metadata,
-    )
+    code = SCHEMA_CODE if lost and tool.type == "function" else TOOL_CODE
+    decision = _decide(tool, identity, reasons, code, dropped_keywords=lost)
     return ToolDeclarationPlan(tool, decision, identity, description, parameters, strict if support.strict else None)
 
 
@@ -153,30 +141,27 @@ def _plan_hosted(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity
     kind = identity.provider_type
     if support.as_is and kind == tool.type:
         named = {"name": identity.provider_name} if "name" in tool.tool else {}
-        decision = CompatibilityDecision(
-            tool.path, "supported", "native to the provider", code=TOOL_CODE, metadata=_facts(tool, identity)
-        )
-        return ToolDeclarationPlan(tool, decision, identity, fields={**tool.tool, **named})
-    hosted = fill_declaration(kind, tool.tool, support.declarations.get(kind))
-    reasons: list[str] = []
-    if kind != tool.type:
-        reasons.append(f"`{tool.type}` is sent as the provider's `{kind}`")
-    if hosted.left_out:
-        names = ", ".join(f"`{name}`" for name in hosted.left_out)
-        reasons.append(f"the provider cannot take all of {names}")
-    action: Action = "degraded" if reasons else "supported"
-    metadata = _facts(tool, identity)
-    if hosted.left_out:
-        metadata["left_out"] = list(hosted.left_out)
-    decision = CompatibilityDecision(
+        return ToolDeclarationPlan(tool, _decide(tool, identity, []), identity, fields={**tool.tool, **named})
+    declaration, left_out = fill_declaration(kind, tool.tool, support.declarations.get(kind))
+    reasons = [f"`{tool.type}` is sent as the provider's `{kind}`"] if kind != tool.type else []
+    if left_out:
+        reasons.append(f"the provider cannot take all of {', '.join(f'`{name}`' for name in left_out)}")
+    decision = _decide(tool, identity, reasons, left_out=left_out)
+    return ToolDeclarationPlan(tool, decision, identity, fields=declaration)
+
+
+def _decide(
+    tool: CatalogTool, identity: ToolIdentity, reasons: list[str], code: str = TOOL_CODE, **losses: tuple[str, ...]
+) -> CompatibilityDecision:
+    """The decision on a tool that is sent: each reason tells of something that is not as the client asked."""
+    return CompatibilityDecision(
         tool.path,
-        action,
+        "degraded" if reasons else "supported",
         "; ".join(reasons) or "native to the provider",
-        effective_value=kind if kind != tool.type else None,
-        code=TOOL_CODE,
-        metadata=metadata,
+        effective_value=identity.provider_type if identity.provider_type != tool.type else None,
+        code=code,
+        metadata=_facts(tool, identity) | {name: list(lost) for name, lost in losses.items() if lost},
     )
-    return ToolDeclarationPlan(tool, decision, identity, fields=hosted.declaration)
 
 
 def _facts(tool: CatalogTool, identity: ToolIdentity | None = None) -> JsonObject:

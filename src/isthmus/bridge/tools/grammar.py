@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from isthmus.bridge.tools.regular import (
     NotRegular,
@@ -25,12 +24,10 @@ from isthmus.bridge.tools.regular import (
 MAX_LALR: Final = 50_000
 MAX_EARLEY: Final = 40
 
-
 VerdictState = Literal["free", "matches", "differs", "unchecked"]
 
 
-@dataclass(frozen=True, slots=True)
-class GrammarVerdict:
+class GrammarVerdict(NamedTuple):
     state: VerdictState
     """`free`: there is no grammar to match."""
     detail: str = ""
