@@ -14,8 +14,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
-from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.compat.updates import apply_updates
+from isthmus.bridge.compat.planner import apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
 from isthmus.bridge.dialects.chat import write as chat
@@ -71,7 +70,7 @@ def plan_request(
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
         # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
-        again = replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
+        again = msgspec.structs.replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
         following = plan_request(
             again,
             target,
@@ -207,7 +206,7 @@ def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> Comp
     """A Response shows the request's own effort, also where an item changed it since."""
     if asked is counted:
         return made
-    return replace(made, decisions=tuple(one for one in made.decisions if one.path != "reasoning.effort"))
+    return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
 def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
