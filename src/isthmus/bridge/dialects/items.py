@@ -50,6 +50,7 @@ class ItemWriter:
         self.fitter = Fitter(plan.rules, self.name_of, self.decisions)
         self._rules = plan.rules
         self._identities = plan.tools.identities
+        self._custom = {one.provider_name for one in plan.tools.identities if one.provider_type == "custom"}
 
     def write(self, turns: Sequence[PastTurn]) -> None:
         for turn in turns:
@@ -63,10 +64,8 @@ class ItemWriter:
 
     def say(self, said: Said) -> None:
         if said.name:
-            reason = "messages carry no `name` here"
-            self.decisions.append(
-                CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
-            )
+            path, reason = f"{said.path}.name", "messages carry no `name` here"
+            self.decisions.append(CompatibilityDecision(path, "ignored", reason, code="bridge.item.ignored"))
         apart = said.role == "user" or self._marked(said.parts)
         parts = self.fitter.fit(said.parts) if apart else [Words(self.fitter.text(said.parts))]
         self.items.append(message(self.role(said.role), [self._mark(part) for part in parts]))
@@ -98,9 +97,13 @@ class ItemWriter:
             return {"type": "refusal", "refusal": words.text}
         return {"type": "output_text", "text": words.text, "annotations": [dict(each) for each in words.annotations]}
 
-    def call(self, call: PastCall) -> JsonObject:
+    def _call(self, call: PastCall) -> JsonObject:
         name = self.name_of(call.name, call.namespace)
-        return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+        if name not in self._custom:
+            return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+        # Calls of native custom tools get their free text back.
+        free_text = call.arguments if call.free_text is None else call.free_text
+        return {"type": "custom_tool_call", "call_id": call.id, "name": name, "input": free_text}
 
     # Breakpoints of the prompt cache, for endpoints that know them
 
@@ -129,7 +132,7 @@ class ItemWriter:
                 case Kept():
                     self.items.append(dict(step.item))
                 case PastCall():
-                    answered.append(self.call(step))
+                    answered.append(self._call(step))
                     self.items.append(answered[-1])
         self._results(turn, answered)
 

@@ -37,14 +37,16 @@ def test_a_part_is_open_until_another_item_speaks() -> None:
     assert told.open_part("output_text") is told.parts[2]
     assert told.open_part("refusal") is None
     assert told.parts_of("output_text") == [told.parts[0], told.parts[2]]
-    told.leave()
+    told.left = 3
     assert told.open_part("output_text") is None
 
 
 def test_a_part_that_was_announced_and_left_without_a_word_is_forgotten() -> None:
-    told = Told("message", parts=[ToldPart("output_text")])
-    told.leave()
-    assert told.parts == []
+    said = ToldPart("output_text", opened=True)
+    told = Told("message", parts=[said, ToldPart("output_text")])
+    told.drop_unsaid()
+    told.drop_unsaid()
+    assert told.parts == [said]
 
 
 def test_an_item_is_found_by_its_index_its_id_or_as_the_newest_of_its_kind() -> None:

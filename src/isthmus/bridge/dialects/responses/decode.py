@@ -61,7 +61,6 @@ _HOSTED: Final = frozenset(
 )
 """Items that are told from their beginning on. Other calls (`computer_call` …) are passed on when they are whole."""
 _NO_FIELDS: Final = frozenset({"type", "sequence_number", "output_index", "item_id"})
-_NO_SECRETS: Final = Scrubber()
 _BEGIN: Final = '{"input":"'
 _END: Final = '"}'
 _SPEAKS: Final[Mapping[str, PartKind]] = {
@@ -71,12 +70,13 @@ _SPEAKS: Final[Mapping[str, PartKind]] = {
     "response.reasoning.delta": "reasoning_text",
     "response.reasoning_summary_text.delta": "summary_text",
 }
-_WORDS: Final[Mapping[PartKind, Callable[[str], Delta]]] = {
-    "output_text": Text,
-    "refusal": Refusal,
-    "reasoning_text": Reasoning,
-    "summary_text": lambda text: Reasoning(text, "summary"),
+_WORDS: Final[Mapping[PartKind, tuple[str, str, Callable[[str], Delta]]]] = {
+    "output_text": ("message", "content_index", Text),
+    "refusal": ("message", "content_index", Refusal),
+    "reasoning_text": ("reasoning", "content_index", Reasoning),
+    "summary_text": ("reasoning", "summary_index", lambda text: Reasoning(text, "summary")),
 }
+"""For each kind of part the item that it is of, the field that counts it, and its delta."""
 _PART_KINDS: Final[Mapping[str, PartKind]] = {"text": "output_text", **{kind: kind for kind in _WORDS}}
 
 
@@ -86,10 +86,10 @@ class ResponsesDecoder(JsonDecoder):
     __slots__ = ("_calls", "_hosted", "_items", "_scrubber", "_speaking")
     _unit = "an event"
 
-    def __init__(self, rules: ReplyRules, scrubber: Scrubber = _NO_SECRETS) -> None:
+    def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
         """`scrubber` is for the words of MCP servers, too."""
-        super().__init__(rules, scrubber.text)
-        self._scrubber = scrubber
+        self._scrubber = scrubber or Scrubber()
+        super().__init__(rules, self._scrubber.text)
         self._items = ToldItems()
         self._speaking: Told | None = None
         """The message or reasoning item that the deltas are in."""
@@ -121,7 +121,7 @@ class ResponsesDecoder(JsonDecoder):
             kind = _SPEAKS[event["type"]]
             self._part(event, kind, out).say(text)
             logprobs = event.get("logprobs") if kind == "output_text" else None
-            out.append(Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind](text))
+            out.append(Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind][2](text))
 
     def _argue(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
@@ -158,7 +158,7 @@ class ResponsesDecoder(JsonDecoder):
         found = event.get("part")
         given = text_of(found.get("type")) if isinstance(found, dict) else ""
         kind = _PART_KINDS.get("summary_text" if "summary_index" in event else given)
-        if kind is not None and not self._speaker(event, kind).closed:
+        if kind is not None and not self._items.find(event, _WORDS[kind][0]).closed:
             self._part(event, kind, out)
 
     def _part_done(self, event: JsonObject, out: list[Delta]) -> None:
@@ -168,7 +168,7 @@ class ResponsesDecoder(JsonDecoder):
             return
         last = told.parts[-1]
         found = event.get("part", {**event, "type": last.kind})
-        if event.get(_index_of(last.kind)) == last.index and isinstance(found, dict):
+        if event.get(_WORDS[last.kind][1]) == last.index and isinstance(found, dict):
             whole = read_part(found, last.kind)
             if whole.text.startswith(last.text):
                 self._make_up(last, whole, whole.text[len(last.text) :], out)
@@ -200,22 +200,20 @@ class ResponsesDecoder(JsonDecoder):
         """From here on this item speaks; one that was left before its end goes on as another item."""
         if self._speaking is not told and not told.closed:
             told.phase = told.phase or read_phase((item or {}).get("phase"))
-            told.leave()
+            told.drop_unsaid()
+            told.left = len(told.parts)
             self._speaking = told
             out.append(ItemBegan("reasoning" if told.kind == "reasoning" else "message", told.phase, told.id))
 
     def _part(self, event: JsonObject, kind: PartKind, out: list[Delta]) -> ToldPart:
         """The part that an event is about: the one that is open, or the next."""
-        told = self._speaker(event, kind)
-        index = event.get(_index_of(kind))
+        item_kind, counted_by, _ = _WORDS[kind]
+        told, index = self._items.find(event, item_kind), event.get(counted_by)
         self._enter(told, out)
         last = told.open_part(kind)
         if last is not None and (index is None or last.index is None or last.index == index):
             return last
         return self._next_part(told, kind, out, index)
-
-    def _speaker(self, event: JsonObject, kind: PartKind) -> Told:
-        return self._items.find(event, "message" if kind in ("output_text", "refusal") else "reasoning")
 
     def _next_part(self, told: Told, kind: PartKind, out: list[Delta], index: Any = None) -> ToldPart:
         told.drop_unsaid()
@@ -311,7 +309,7 @@ class ResponsesDecoder(JsonDecoder):
         if rest:
             known.say(rest)
             logprobs = whole.logprobs if rest == whole.text else None
-            out.append(Text(rest, logprobs) if logprobs else _WORDS[known.kind](rest))
+            out.append(Text(rest, logprobs) if logprobs else _WORDS[known.kind][2](rest))
         elif not known.opened:
             known.opened = True
             out.append(PartBegan(known.kind))
@@ -354,10 +352,6 @@ _EVENTS: Final[Mapping[str, Callable[[ResponsesDecoder, JsonObject, list[Delta]]
     ),
     "error": ResponsesDecoder._fail,
 }
-
-
-def _index_of(kind: PartKind) -> str:
-    return "summary_index" if kind == "summary_text" else "content_index"
 
 
 def _encode_inside(text: str) -> str:

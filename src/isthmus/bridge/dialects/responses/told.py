@@ -52,10 +52,6 @@ class Told:
     left: int = 0
     """How many parts are over, because something else has spoken since."""
 
-    def leave(self) -> None:
-        self.drop_unsaid()
-        self.left = len(self.parts)
-
     def drop_unsaid(self) -> None:
         """A part that was announced, and nothing said: its words will come with the whole item."""
         if self.parts and not self.parts[-1].opened:
