@@ -83,13 +83,11 @@ _PART_KINDS: Final[Mapping[str, PartKind]] = {"text": "output_text", **{kind: ki
 class ResponsesDecoder(JsonDecoder):
     """Knows what was told of each item, and which one speaks."""
 
-    __slots__ = ("_calls", "_hosted", "_items", "_scrubber", "_speaking")
+    __slots__ = ("_calls", "_hosted", "_items", "_speaking")
     _unit = "an event"
 
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
-        """`scrubber` is for the words of MCP servers, too."""
-        self._scrubber = scrubber or Scrubber()
-        super().__init__(rules, self._scrubber.text)
+        super().__init__(rules, scrubber)
         self._items = ToldItems()
         self._speaking: Told | None = None
         """The message or reasoning item that the deltas are in."""
