@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history import replay
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.parts import BREAKPOINT
-from isthmus.bridge.history.replay import (
-    UNWANTED,
-    is_unfinished,
-    leave_out,
-    leave_out_unfinished,
-    tell_summarised,
-    wants_reasoning,
-)
 from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.types.history import (
     Acted,
@@ -117,14 +110,14 @@ class ItemWriter:
     # Assistant turns
 
     def _act(self, turn: Acted) -> None:
-        if is_unfinished(turn):
-            leave_out_unfinished(turn, self._rules, self.decisions)
+        if replay.is_unfinished(turn):
+            replay.leave_out_unfinished(turn, self._rules, self.decisions)
             return
         answered: list[JsonObject] = []
         for step in _in_order(turn.steps):
             match step:
                 case Thought():
-                    self._think(step, wants_reasoning(turn, self._rules))
+                    self._think(step, replay.wants_reasoning(turn, self._rules))
                 case Spoken():
                     parts = step.parts or (Words(step.text),)
                     item = message("assistant", [self.spoken(words) for words in parts])
@@ -141,11 +134,11 @@ class ItemWriter:
         if sealed:
             self.items += sealed if isinstance(sealed, list) else [sealed]
         elif wanted and thought.text:
-            tell_summarised([thought], self.decisions)
+            replay.tell_summarised([thought], self.decisions)
             content = [{"type": "reasoning_text", "text": thought.text}]
             self.items.append({"type": "reasoning", "summary": [], "content": content})
         else:
-            leave_out([thought], UNWANTED, self.decisions)
+            replay.leave_out([thought], replay.UNWANTED, self.decisions)
 
     def _results(self, turn: Acted, answered: Sequence[JsonObject]) -> None:
         following: list[Fitted] = []
