@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, WholePart, read_parts, read_phase
+from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, read_phase, text_of_part
+
+
+def texts(item: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(kind, text_of_part(part)) for kind, part in read_parts(item)]
 
 
 def test_parts_are_read_in_the_order_in_which_they_are_told() -> None:
@@ -15,9 +19,9 @@ def test_parts_are_read_in_the_order_in_which_they_are_told() -> None:
         "content": [{"type": "reasoning_text", "text": "t"}],
         "summary": [{"type": "summary_text", "text": "s"}],
     }
-    assert read_parts(thought) == [WholePart("summary_text", "s", []), WholePart("reasoning_text", "t", [])]
+    assert texts(thought) == [("summary_text", "s"), ("reasoning_text", "t")]
     message = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}, {"text": "a"}]}
-    assert read_parts(message) == [WholePart("refusal", "no"), WholePart("output_text", "a", [])]
+    assert texts(message) == [("refusal", "no"), ("output_text", "a")]
 
 
 @pytest.mark.parametrize("content", [None, "text", [None, 7, "x"], {"a": 1}])

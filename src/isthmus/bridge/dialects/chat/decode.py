@@ -148,17 +148,14 @@ class ChatDecoder(JsonDecoder):
                 case "refusal":
                     if part.get("refusal"):
                         out.append(Refusal(str(part["refusal"])))
-                case kind if not isinstance(part.get("text"), str):
-                    self._ignore(str(kind)[:64], out)
-                case _ if part["text"]:
-                    self._content(part["text"], choice, out)
-
-    def _ignore(self, kind: str, out: list[Delta]) -> None:
-        """A part that a Response has no place for (Mistral's `reference`, pictures): said once for each kind."""
-        if kind not in self._ignored:
-            self._ignored.add(kind)
-            words = f"a part of type `{kind}` of the answer has no counterpart here"
-            out.append(Markup(words, "bridge.response.part_ignored"))
+                case _ if isinstance(part.get("text"), str):
+                    if part["text"]:
+                        self._content(part["text"], choice, out)
+                case kind if (name := str(kind)[:64]) not in self._ignored:
+                    # A Response has no place for it (Mistral's `reference`, pictures): said once for each kind.
+                    self._ignored.add(name)
+                    words = f"a part of type `{name}` of the answer has no counterpart here"
+                    out.append(Markup(words, "bridge.response.part_ignored"))
 
     def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
         """The rarer fields of a delta or message."""

@@ -42,11 +42,10 @@ from isthmus.bridge.dialects.responses.told import (
     Told,
     ToldItems,
     ToldPart,
-    WholePart,
-    read_part,
     read_parts,
     read_phase,
     text_of,
+    text_of_part,
 )
 from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
@@ -167,9 +166,9 @@ class ResponsesDecoder(JsonDecoder):
         last = told.parts[-1]
         found = event.get("part", {**event, "type": last.kind})
         if event.get(_WORDS[last.kind][1]) == last.index and isinstance(found, dict):
-            whole = read_part(found, last.kind)
-            if whole.text.startswith(last.text):
-                self._make_up(last, whole, whole.text[len(last.text) :], out)
+            text = text_of_part(found)
+            if text.startswith(last.text):
+                self._make_up(last, found, text[len(last.text) :], out)
 
     def _end(self, event: JsonObject, out: list[Delta]) -> None:
         response = event.get("response")
@@ -269,7 +268,7 @@ class ResponsesDecoder(JsonDecoder):
     def _close_speech(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         if not told.parts:
             self._enter(told, out, item)
-        self._tell_rest(told, read_parts(item), out)
+        self._tell_rest(told, item, out)
         if item.get("encrypted_content"):
             kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
             out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
@@ -279,40 +278,41 @@ class ResponsesDecoder(JsonDecoder):
             known_now = phase if phase != told.phase else None
             out.append(ItemEnded("incomplete" if item.get("status") == "incomplete" else "completed", known_now))
 
-    def _tell_rest(self, told: Told, whole: list[WholePart], out: list[Delta]) -> None:
+    def _tell_rest(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """What the whole parts say beyond what was streamed. What was said otherwise cannot be taken back."""
         streamed = {kind: told.parts_of(kind) for kind in _WORDS}
         said = {kind: "".join(part.text for part in parts) for kind, parts in streamed.items()}
-        for part in whole:
-            before = said[part.kind]
-            known = streamed[part.kind].pop(0) if streamed[part.kind] else None
-            if before.startswith(part.text):  # some vendors stream the parts of a message as one
-                rest, said[part.kind] = "", before[len(part.text) :]
+        for kind, part in read_parts(item):
+            before, text = said[kind], text_of_part(part)
+            known = streamed[kind].pop(0) if streamed[kind] else None
+            if before.startswith(text):  # some vendors stream the parts of a message as one
+                rest, said[kind] = "", before[len(text) :]
                 if known is None and before:
                     continue
-            elif part.text.startswith(before):
-                rest, said[part.kind] = part.text[len(before) :], ""
+            elif text.startswith(before):
+                rest, said[kind] = text[len(before) :], ""
             else:
                 return
             over = self._speaking is not told or not told.parts or known is not told.parts[-1]
             if known is None or (rest and over):
                 self._enter(told, out)
-                known, over = self._next_part(told, part.kind, out), False
+                known, over = self._next_part(told, kind, out), False
             if not over:
                 self._make_up(known, part, rest, out)
 
     @staticmethod
-    def _make_up(known: ToldPart, whole: WholePart, rest: str, out: list[Delta]) -> None:
+    def _make_up(known: ToldPart, whole: JsonObject, rest: str, out: list[Delta]) -> None:
         """What is missing of the part that is open."""
         if rest:
             known.say(rest)
-            logprobs = whole.logprobs if rest == whole.text else None
-            out.append(Text(rest, logprobs) if logprobs else _WORDS[known.kind][2](rest))
+            logprobs = whole.get("logprobs") if rest == text_of_part(whole) else None
+            out.append(Text(rest, read_logprobs(logprobs)) if logprobs else _WORDS[known.kind][2](rest))
         elif not known.opened:
             known.opened = True
             out.append(PartBegan(known.kind))
-        out.extend(map(Annotation, whole.citations[known.cited :]))
-        known.cited = max(known.cited, len(whole.citations))
+        citations = read_annotations(whole.get("annotations"))
+        out.extend(map(Annotation, citations[known.cited :]))
+        known.cited = max(known.cited, len(citations))
 
     def _finish(self, response: JsonObject, status: str, out: list[Delta]) -> None:
         """The final object: items that were not told yet, the usage, and how it ended."""

@@ -59,9 +59,10 @@ def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
     if not chat["messages"]:
         raise RequestRefused("`messages` is empty; send at least one message", code="invalid_value", param="messages")
     items, messages = translate_messages(chat["messages"])
-    tools = _Tools(chat)
+    tools = _translate_tools(chat)
     translated: JsonObject = {name: value for name, value in body.items() if name not in _TRANSLATED}
-    translated |= {"input": items, "store": bool(chat.get("store")), **_translate_options(chat, tools.translated)}
+    translated |= {"input": items, "store": bool(chat.get("store"))}
+    translated |= _translate_options(chat, [tool for tool, _, _ in tools])
     if chat.get("logprobs"):
         translated.setdefault("top_logprobs", 0)
         translated["include"] = ["message.output_text.logprobs"]
@@ -71,7 +72,10 @@ def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
         if found is None:
             return _PATHS.get(path, path)
         index, rest = int(found[2]), found[3]
-        return messages.get(index, "messages") + rest if found[1] == "input" else tools.path(index, rest) or path
+        if found[1] == "input":
+            return messages.get(index, "messages") + rest
+        _, tool, fields = tools[index] if index < len(tools) else (None, f"tools[{index}]", f"tools[{index}]")
+        return tool + rest if rest in ("", ".type") else fields + rest
 
     try:
         request = parse_request(translated)
@@ -122,34 +126,22 @@ def _translate_format(given: JsonObject) -> JsonObject:
     return _flat(given)
 
 
-class _Tools:
-    """Tools (also legacy `functions`, and web search) as Responses spells them, and where the caller wrote each."""
-
-    def __init__(self, chat: CreateChatCompletion) -> None:
-        self.translated: list[JsonObject] = []
-        self._origins: list[tuple[str, str]] = []
-        """For each tool its own place, and that of its fields."""
-        for index, tool in enumerate(chat.get("tools") or ()):
-            path = f"tools[{index}]"
-            self._add(_translate_tool(tool, path), path, path if _inner(tool) is None else f"{path}.{tool['type']}")
-        for index, function in enumerate(chat.get("functions") or ()):
-            self._add({"type": "function", **function}, f"functions[{index}]")
-        options = chat.get("web_search_options")
-        if options is not None:
-            # Chat nests an approximate location; Responses spells it flat.
-            location = options.get("user_location")
-            placed = {"user_location": _flat({"type": "approximate", **location})} if isinstance(location, dict) else {}
-            self._add({"type": "web_search", **options, **placed}, "web_search_options")
-
-    def path(self, index: int, rest: str) -> str | None:
-        if index >= len(self._origins):
-            return None
-        tool, fields = self._origins[index]
-        return tool + rest if rest in ("", ".type") else fields + rest
-
-    def _add(self, tool: JsonObject, path: str, fields: str = "") -> None:
-        self.translated.append(tool)
-        self._origins.append((path, fields or path))
+def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, str]]:
+    """Tools (also legacy `functions`, and web search) as Responses spells them, each with its place and its fields'."""
+    found: list[tuple[JsonObject, str, str]] = []
+    for index, tool in enumerate(chat.get("tools") or ()):
+        path = f"tools[{index}]"
+        fields = path if _inner(tool) is None else f"{path}.{tool['type']}"
+        found.append((_translate_tool(tool, path), path, fields))
+    for index, function in enumerate(chat.get("functions") or ()):
+        found.append(({"type": "function", **function}, f"functions[{index}]", f"functions[{index}]"))
+    options = chat.get("web_search_options")
+    if options is not None:
+        # Chat nests an approximate location; Responses spells it flat.
+        location = options.get("user_location")
+        placed = {"user_location": _flat({"type": "approximate", **location})} if isinstance(location, dict) else {}
+        found.append(({"type": "web_search", **options, **placed}, "web_search_options", "web_search_options"))
+    return found
 
 
 def _translate_tool(tool: JsonObject, path: str) -> JsonObject:
