@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
+from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
 from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
 from isthmus.bridge.sse import encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
@@ -33,7 +33,7 @@ class ChatApi:
         try:
             run = await self._gateway.create(chat.request, strict=asks_strict(scope))
         except RequestRefused as error:
-            raise in_chat_words(error, chat) from error
+            raise reword(error, chat.path) from error
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
         pulse = replace(self._options.pulse, heartbeat=0)  # a chat stream has no event that says nothing
@@ -51,15 +51,6 @@ class ChatApi:
             raise run.failure or _failure(response)
         reply = render_chat_completion(response, legacy_functions=chat.legacy_functions)
         await send_json(send, 200, _renamed(reply, chat), plan_header(run.plan))
-
-
-def in_chat_words(error: RequestRefused, chat: ChatRequest) -> RequestRefused:
-    """A planner's refusal, with the field as the caller wrote it."""
-    if error.param is None:
-        return error
-    param = chat.path(error.param)
-    message = error.message.replace(f"`{error.param}`", f"`{param}`")
-    return RequestRefused(message, code=error.code, param=param, metadata=error.metadata)
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

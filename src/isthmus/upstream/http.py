@@ -226,7 +226,7 @@ class HttpBackend:
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
         return ResponsesDecoder(plan.reply, scrubber)
-    return ChatDecoder(plan.reply, plan.leaks, scrubber.text)
+    return ChatDecoder(plan.reply, plan.leaks, scrubber)
 
 
 async def _let_end(response: aiohttp.ClientResponse) -> None:

@@ -19,7 +19,7 @@ SCRUBBER = Scrubber([Secret("sk-0123456789")])
 both = pytest.mark.parametrize(
     ("make", "unit"),
     [
-        (lambda: ChatDecoder(ReplyRules(), None, SCRUBBER.text), "a chunk"),
+        (lambda: ChatDecoder(ReplyRules(), None, SCRUBBER), "a chunk"),
         (lambda: ResponsesDecoder(ReplyRules(), SCRUBBER), "an event"),
     ],
     ids=["chat", "responses"],

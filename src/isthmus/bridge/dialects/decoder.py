@@ -11,7 +11,7 @@ from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta, Failed
 from isthmus.bridge.dialects.chat.failures import excerpt
 from isthmus.protocol.json import JsonObject
-from isthmus.scrub import Scrub
+from isthmus.scrub import Scrubber
 
 _decode_json: Final = msgspec.json.Decoder().decode
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -20,13 +20,14 @@ _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class JsonDecoder(ABC):
     """Decodes one upstream answer: either chunks one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_rules", "_scrub", "done")
+    __slots__ = ("_rules", "_scrub", "_scrubber", "done")
     _unit: ClassVar[str]
 
-    def __init__(self, rules: ReplyRules, scrub: Scrub) -> None:
-        """`scrub` is for the words of errors; what the model says is not looked at."""
+    def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
+        """`scrubber` is for the words of errors and of MCP servers; what the model says is not looked at."""
         self._rules = rules
-        self._scrub = scrub
+        self._scrubber = scrubber or Scrubber()
+        self._scrub = self._scrubber.text
         self.done = False
         """Whether nothing more is to come."""
 

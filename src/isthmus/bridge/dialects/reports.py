@@ -58,8 +58,8 @@ def read_logprobs(entries: Any) -> list[Logprob] | None:
     if not isinstance(entries, list):
         return None
     return [
-        {**_token(entry), "top_logprobs": [_token(top) for top in _objects(entry.get("top_logprobs"))]}
-        for entry in _objects(entries)
+        {**_token(entry), "top_logprobs": [_token(top) for top in objects(entry.get("top_logprobs"))]}
+        for entry in objects(entries)
     ]
 
 
@@ -71,7 +71,7 @@ def read_annotations(given: Any) -> list[Annotation]:
     """Citations that clients can read; a web citation gets all of its fields, whatever the vendor left out."""
     return [
         read_citation(each) if each["type"] == "url_citation" else each
-        for each in _objects(given)
+        for each in objects(given)
         if isinstance(each.get("type"), str)
     ]
 
@@ -86,5 +86,5 @@ def read_citation(source: JsonObject) -> JsonObject:
     }
 
 
-def _objects(value: Any) -> list[JsonObject]:
+def objects(value: Any) -> list[JsonObject]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, WholePart, read_parts, read_phase
+from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, read_phase, text_of_part
+
+
+def texts(item: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(kind, text_of_part(part)) for kind, part in read_parts(item)]
 
 
 def test_parts_are_read_in_the_order_in_which_they_are_told() -> None:
@@ -15,9 +19,9 @@ def test_parts_are_read_in_the_order_in_which_they_are_told() -> None:
         "content": [{"type": "reasoning_text", "text": "t"}],
         "summary": [{"type": "summary_text", "text": "s"}],
     }
-    assert read_parts(thought) == [WholePart("summary_text", "s", []), WholePart("reasoning_text", "t", [])]
+    assert texts(thought) == [("summary_text", "s"), ("reasoning_text", "t")]
     message = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}, {"text": "a"}]}
-    assert read_parts(message) == [WholePart("refusal", "no"), WholePart("output_text", "a", [])]
+    assert texts(message) == [("refusal", "no"), ("output_text", "a")]
 
 
 @pytest.mark.parametrize("content", [None, "text", [None, 7, "x"], {"a": 1}])
@@ -37,14 +41,16 @@ def test_a_part_is_open_until_another_item_speaks() -> None:
     assert told.open_part("output_text") is told.parts[2]
     assert told.open_part("refusal") is None
     assert told.parts_of("output_text") == [told.parts[0], told.parts[2]]
-    told.leave()
+    told.left = 3
     assert told.open_part("output_text") is None
 
 
 def test_a_part_that_was_announced_and_left_without_a_word_is_forgotten() -> None:
-    told = Told("message", parts=[ToldPart("output_text")])
-    told.leave()
-    assert told.parts == []
+    said = ToldPart("output_text", opened=True)
+    told = Told("message", parts=[said, ToldPart("output_text")])
+    told.drop_unsaid()
+    told.drop_unsaid()
+    assert told.parts == [said]
 
 
 def test_an_item_is_found_by_its_index_its_id_or_as_the_newest_of_its_kind() -> None:

@@ -7,7 +7,6 @@ nearly every token: a few look-ups, one delta.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import ReplyRules
@@ -28,13 +27,13 @@ from isthmus.bridge.deltas import (
 )
 from isthmus.bridge.dialects.chat.call_reader import CallReader
 from isthmus.bridge.dialects.chat.failures import read_error
-from isthmus.bridge.dialects.chat.markup import LeakedTools
+from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
 from isthmus.bridge.dialects.chat.thinking import ThinkTags
 from isthmus.bridge.dialects.decoder import JsonDecoder
 from isthmus.bridge.dialects.reports import read_citation, read_logprobs, read_usage
 from isthmus.bridge.finish import map_provider_finish_reason
 from isthmus.protocol.json import JsonObject
-from isthmus.scrub import Scrub, unscrubbed
+from isthmus.scrub import Scrubber
 
 _TEXTS: Final = ("text", "summary", "content")
 
@@ -43,11 +42,9 @@ class ChatDecoder(JsonDecoder):
     __slots__ = ("_calls", "_cited", "_fields", "_hosted", "_ignored", "_leaked", "_live", "_tags")
     _unit = "a chunk"
 
-    def __init__(
-        self, rules: ReplyRules, leaks: Mapping[str, JsonObject | None] | None = None, scrub: Scrub = unscrubbed
-    ) -> None:
+    def __init__(self, rules: ReplyRules, leaks: Schemas | None = None, scrubber: Scrubber | None = None) -> None:
         """`leaks`: the tools whose markup may stand in the text, by name, with their schemas."""
-        super().__init__(rules, scrub)
+        super().__init__(rules, scrubber)
         self._fields = rules.reasoning_fields
         self._calls = CallReader()
         self._tags = ThinkTags(inside=rules.think_opened) if rules.think_tags or rules.think_opened else None
@@ -151,17 +148,14 @@ class ChatDecoder(JsonDecoder):
                 case "refusal":
                     if part.get("refusal"):
                         out.append(Refusal(str(part["refusal"])))
-                case kind if not isinstance(part.get("text"), str):
-                    self._ignore(str(kind)[:64], out)
-                case _ if part["text"]:
-                    self._content(part["text"], choice, out)
-
-    def _ignore(self, kind: str, out: list[Delta]) -> None:
-        """A part that a Response has no place for (Mistral's `reference`, pictures): said once for each kind."""
-        if kind not in self._ignored:
-            self._ignored.add(kind)
-            words = f"a part of type `{kind}` of the answer has no counterpart here"
-            out.append(Markup(words, "bridge.response.part_ignored"))
+                case _ if isinstance(part.get("text"), str):
+                    if part["text"]:
+                        self._content(part["text"], choice, out)
+                case kind if (name := str(kind)[:64]) not in self._ignored:
+                    # A Response has no place for it (Mistral's `reference`, pictures): said once for each kind.
+                    self._ignored.add(name)
+                    words = f"a part of type `{name}` of the answer has no counterpart here"
+                    out.append(Markup(words, "bridge.response.part_ignored"))
 
     def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
         """The rarer fields of a delta or message."""

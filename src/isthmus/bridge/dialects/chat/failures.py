@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.deltas import Failed
-from isthmus.bridge.dialects.chat.refused import describe, refused_field
 from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
@@ -43,6 +42,39 @@ _OVERLOAD: Final = re.compile(r"overload|server.?busy|capacity", re.IGNORECASE)
 # #13566, #15377): the request is wrong there, and asking again changes nothing.
 _OUR_REQUEST: Final = re.compile(
     r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja",
+    re.IGNORECASE,
+)
+# What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
+_NAMED: Final = (
+    # OpenAI's words, which most gateways and hosts copy: "Unsupported parameter: 'parallel_tool_calls' is not supported
+    # with this model." (evalstate/fast-agent#279). Pydantic's `loc` in vLLM, SGLang, Mistral (langgenius/dify#11795).
+    ("parallel_tool_calls", re.compile(r"\bparallel[_ ]tool[_ ](calls|use)\b", re.IGNORECASE)),
+    # vLLM writes "tool choice" as two words (vllm-project/vllm#9986, #30613), LM Studio "Invalid tool_choice type"
+    # (lmstudio-ai/lmstudio-bug-tracker#670), llama.cpp "tool_choice param requires --jinja flag".
+    ("tool_choice", re.compile(r"\btool[_ ]choice\b", re.IGNORECASE)),
+    # LM Studio "'response_format.type' must be 'json_schema' or 'text'" (lmstudio-bug-tracker#169), llama.cpp
+    # "response_format type must be one of", serde servers such as TGI "response_format: unknown variant". llama.cpp
+    # calls it a grammar where tools are there too.
+    (
+        "response_format",
+        re.compile(
+            r"\bresponse[_ ]format\b|\bjson[_ ](schema|object|mode)\b.{0,40}\b(not|un)[ -]?(supported|available)"
+            r"|custom grammar constraints with tools",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_NOT_TAKEN: Final = re.compile(
+    r"\bnot (\w+ ){0,2}(support|permit|allow|availab|implement|recogni[sz]|enabl|accept|valid)"
+    r"|n't (support|allow|accept)|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra (inputs|fields)"
+    r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled",
+    re.IGNORECASE,
+)
+# "Invalid schema for response_format 'answer': …" (OpenAI, Groq), "response_format.json_schema.schema: …".
+_INSIDE: Final = re.compile(
+    r"schema for (the )?response_format|invalid (json )?schema|json_schema\.(schema|name)|\bproperties\b"
+    r"|required property|no tool|unknown tool|not (found|present|among|in the|one of the)"
+    r"|tools? (is|are|must|cannot be) (empty|provided|set)",
     re.IGNORECASE,
 )
 _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
@@ -87,7 +119,7 @@ def upstream_failure(
     if retry_after is None and FAILURES[code].retry:
         retry_after = _told_delay(error) or told_wait(message)
     metadata = {"provider": provider}
-    if code == "invalid_prompt" and (field := refused_field(error)) is not None:
+    if code == "invalid_prompt" and (field := _refused_field(error)) is not None:
         metadata["refused"] = field  # the one who sent it on trust may ask again without it
     return UpstreamFailed(message, code=code, status=status, retry_after=retry_after, metadata=metadata)
 
@@ -118,6 +150,39 @@ def excerpt(data: bytes, scrub: Scrub) -> str:
     return repr(scrub(data[:_READ].decode("utf-8", "backslashreplace"))[:_EXCERPT])
 
 
+def _refused_field(error: Any) -> str | None:
+    """The field of our request that the error is about, if it says that the server does not take it.
+
+    A complaint about what a client wrote inside the field (a schema that is no schema) is the client's to hear:
+    leaving the field out would hide it.
+    """
+    words = error if isinstance(error, str) else _describe(error) if isinstance(error, dict) else ""
+    if not _NOT_TAKEN.search(words) or _INSIDE.search(words):
+        return None
+    param = error.get("param") if isinstance(error, dict) else None
+    named = [field for field, pattern in _NAMED if pattern.search(str(param) if isinstance(param, str) else words)]
+    return named[0] if len(named) == 1 else None
+
+
+def _describe(error: JsonObject) -> str:
+    """The words of an error object, also where they are a list of Pydantic's: `body.tool_choice: Extra inputs …`."""
+    for field in ("message", "msg", "detail", "error"):
+        value = error.get(field)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list):
+            told = [_spell(each) for each in value[:5] if isinstance(each, dict) and isinstance(each.get("msg"), str)]
+            if told:
+                return "; ".join(told)
+    return ""
+
+
+def _spell(problem: JsonObject) -> str:
+    place = problem.get("loc")
+    path = ".".join(str(part) for part in place[:10]) if isinstance(place, list) else ""
+    return f"{path}: {problem['msg']}" if path else str(problem["msg"])
+
+
 def _error_of(body: bytes) -> Any:
     try:
         decoded = msgspec.json.decode(body)
@@ -136,7 +201,7 @@ def _words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
         return message, message, None
     if not isinstance(error, dict):
         return "", "", None
-    message = scrub(describe(error)[:_READ])
+    message = scrub(_describe(error)[:_READ])
     names = [error.get("code"), error.get("type")]
     violations = (violated for detail in _details(error) for violated in _objects(detail.get("violations")))
     # The names of violated quotas say over which time each one counts.

@@ -46,12 +46,13 @@ class LeakedTools:
     """Reads the text of one reply. Slots of leaked calls are negative: the vendor's own count from zero."""
 
     __slots__ = (
-        *("_after", "_begins", "_block", "_family", "_form", "_held", "_opening", "_read"),
+        *("_after", "_begins", "_block", "_form", "_forms", "_held", "_opening", "_openings", "_read"),
         *("_schemas", "_size", "_slots", "_space", "_tail", "_told"),
     )
 
     def __init__(self, family: str, schemas: Schemas) -> None:
-        self._family = _FAMILIES[family]
+        self._forms = _FAMILIES[family]
+        self._openings = _OPENINGS[family]
         self._schemas = schemas
         self._held = ""
         """An opening that is not whole yet."""
@@ -86,14 +87,14 @@ class LeakedTools:
         """Outside: words go out, an opening begins a block. Gives what is left to read."""
         text = self._held + text
         self._held = ""
-        found = self._family.opening.search(text)
+        found = self._openings.search(text)
         if found is None:
-            keep = held_back(text, self._family.forms, plain=_plain)
+            keep = held_back(text, self._forms, plain=_plain)
             self._held = text[len(text) - keep :]
             self._say(text[: len(text) - keep], out)
             return ""
         self._say(text[: found.start()], out)
-        form = self._family.forms[_plain(found[0])]
+        form = self._forms[_plain(found[0])]
         if form is not None:
             self._form, self._opening, self._tail = form, found[0], ""
             self._begins = tuple(begin.replace("%s", name) for begin in form.begins for name in self._schemas)
@@ -166,12 +167,6 @@ class _Form(NamedTuple):
     closing: re.Pattern[str]
     read: Callable[[str, Schemas], Calls | None]
     """The calls of a closed block; `None`: it is none, `_MORE`: read on."""
-
-
-class _Family(NamedTuple):
-    opening: re.Pattern[str]
-    forms: Mapping[str, _Form | None]
-    """By the tag that opens a block; `None`: it only ends a wrapper."""
 
 
 _BARS: Final = re.compile("[｜|‖]{1,2}")
@@ -282,30 +277,24 @@ def _encode(arguments: JsonObject) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def _family(forms: Mapping[str, _Form | None]) -> _Family:
-    return _Family(re.compile("|".join(map(_tag, forms))), forms)
-
-
 _TOOL_CALL_END: Final = re.compile("</tool_call>")
 _WRAPPED: Final = _Form(
     ('<|DSML|invoke name="',), re.compile(_tag("</|DSML|") + "(?:tool_calls|function_calls)>"), _read_dsml
 )
-_FAMILIES: Final[Mapping[str, _Family]] = {
-    "qwen": _family(
-        {
-            "<tool_call>": _Form(("{", "<function="), _TOOL_CALL_END, _read_qwen),
-            "<function=": _Form(("%s>",), re.compile("</function>"), _read_coder),
-            "</tool_call>": None,
-        }
-    ),
-    "glm": _family({"<tool_call>": _Form(("%s<", "%s\n", "%s ", "%s\t", "%s\r"), _TOOL_CALL_END, _read_glm)}),
-    "dsml": _family(
-        {
-            "<|DSML|tool_calls>": _WRAPPED,
-            "<|DSML|function_calls>": _WRAPPED,
-            '<|DSML|invoke name="': _Form(('%s"',), re.compile(_tag("</|DSML|invoke>")), _read_invoke),
-            "</|DSML|tool_calls>": None,
-            "</|DSML|function_calls>": None,
-        }
-    ),
+_FAMILIES: Final[Mapping[str, Mapping[str, _Form | None]]] = {
+    "qwen": {
+        "<tool_call>": _Form(("{", "<function="), _TOOL_CALL_END, _read_qwen),
+        "<function=": _Form(("%s>",), re.compile("</function>"), _read_coder),
+        "</tool_call>": None,
+    },
+    "glm": {"<tool_call>": _Form(("%s<", "%s\n", "%s ", "%s\t", "%s\r"), _TOOL_CALL_END, _read_glm)},
+    "dsml": {
+        "<|DSML|tool_calls>": _WRAPPED,
+        "<|DSML|function_calls>": _WRAPPED,
+        '<|DSML|invoke name="': _Form(('%s"',), re.compile(_tag("</|DSML|invoke>")), _read_invoke),
+        "</|DSML|tool_calls>": None,
+        "</|DSML|function_calls>": None,
+    },
 }
+"""Forms by the tag that opens a block; `None`: it only ends a wrapper."""
+_OPENINGS: Final = {name: re.compile("|".join(map(_tag, forms))) for name, forms in _FAMILIES.items()}

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.dialects.chat.call_ids import create_call_id_codec
-from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, repaired, text_part
+from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, create_call_id_codec, repaired, text_part
 from isthmus.bridge.dialects.chat.past_reasoning import replay_reasoning
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.replay import is_unfinished, leave_out_unfinished

@@ -1,4 +1,4 @@
-"""The order of messages that a provider insists on: who may speak after whom.
+"""What a provider insists on: who may speak after whom, and what the id of a call looks like.
 
 In: messages one by one, and the model's rules. Out: the list that may be sent. A rule is kept with the smallest
 change: a few words of the assistant between a tool's result and the user, or two messages of one speaker as one.
@@ -6,8 +6,10 @@ change: a few words of the assistant between a tool's result and the user, or tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+import hashlib
+import string
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.protocol.json import JsonObject
@@ -19,6 +21,8 @@ CONTINUE: Final = "Continue."
 """The whole user message where a provider insists on one and the client sent none."""
 BRIDGE: Final = "Understood."
 """What the assistant says between a tool's result and the user, where the user may not speak straight after it."""
+_ALPHABET: Final = string.ascii_letters + string.digits
+_ID_LENGTH: Final = 9
 
 
 class MessageOrder:
@@ -67,3 +71,37 @@ def _join(first: Any, second: Any) -> str | list[JsonObject]:
         return f"{first}\n\n{second}"
     parts = ([text_part(content)] if isinstance(content, str) else content for content in (first, second))
     return [part for content in parts for part in content]
+
+
+def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
+    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request.
+
+    Ids that are unique in the history stay so; calls and their results still find each other.
+    """
+    if rule == "keep":
+        return str
+    given: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def encode(call_id: str) -> str:
+        if call_id not in given:
+            fits = len(call_id) == _ID_LENGTH and call_id.isascii() and call_id.isalnum()
+            short, attempt = call_id if fits else _shorten(call_id, 0), 0
+            while short in taken:
+                attempt += 1
+                short = _shorten(call_id, attempt)
+            taken.add(short)
+            given[call_id] = short
+        return given[call_id]
+
+    return encode
+
+
+def _shorten(call_id: str, attempt: int) -> str:
+    digest = hashlib.sha256(f"{attempt}:{call_id}".encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:12], "big")
+    letters = []
+    for _ in range(_ID_LENGTH):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)

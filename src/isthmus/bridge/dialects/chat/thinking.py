@@ -30,9 +30,7 @@ class ThinkTags:
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
         self._held = ""
-        self._after_close = False
-        self._told = False
-        self._stray = False
+        self._after_close = self._told = self._stray = False
         self._at = 0
         """How much of all text has been told or dropped."""
         self._tokens: list[tuple[int, Logprob]] = []
@@ -42,12 +40,8 @@ class ThinkTags:
         if logprobs:
             self._place(logprobs)
         text = self._held + text
-        if "<" not in text and not self._after_close:  # nearly every token
-            self._held = ""
-            self._put(text, out)
-            return
         self._held = ""
-        while text:
+        while "<" in text:  # in hardly any token
             tag = _CLOSE if self._inside else _OPEN
             before, found, after = text.partition(tag)
             if not self._inside and not self._stray and _CLOSE in before:
@@ -55,9 +49,8 @@ class ThinkTags:
                 out.append(Markup(_STRAY))
             if not found:
                 keep = held_back(text, (tag,) if self._stray else (tag, _CLOSE))
-                self._held = text[len(text) - keep :]
-                self._put(text[: len(text) - keep], out)
-                return
+                text, self._held = text[: len(text) - keep], text[len(text) - keep :]
+                break
             self._put(before, out)
             self._drop(len(tag))
             self._inside = not self._inside
@@ -66,6 +59,7 @@ class ThinkTags:
                 self._told = True
                 out.append(Markup("think tags in the text were read as reasoning"))
             text = after
+        self._put(text, out)
 
     def end(self, out: list[Delta]) -> None:
         held, self._held = self._held, ""

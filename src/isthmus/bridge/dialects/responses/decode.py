@@ -42,11 +42,10 @@ from isthmus.bridge.dialects.responses.told import (
     Told,
     ToldItems,
     ToldPart,
-    WholePart,
-    read_part,
     read_parts,
     read_phase,
     text_of,
+    text_of_part,
 )
 from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
@@ -61,7 +60,6 @@ _HOSTED: Final = frozenset(
 )
 """Items that are told from their beginning on. Other calls (`computer_call` …) are passed on when they are whole."""
 _NO_FIELDS: Final = frozenset({"type", "sequence_number", "output_index", "item_id"})
-_NO_SECRETS: Final = Scrubber()
 _BEGIN: Final = '{"input":"'
 _END: Final = '"}'
 _SPEAKS: Final[Mapping[str, PartKind]] = {
@@ -71,25 +69,24 @@ _SPEAKS: Final[Mapping[str, PartKind]] = {
     "response.reasoning.delta": "reasoning_text",
     "response.reasoning_summary_text.delta": "summary_text",
 }
-_WORDS: Final[Mapping[PartKind, Callable[[str], Delta]]] = {
-    "output_text": Text,
-    "refusal": Refusal,
-    "reasoning_text": Reasoning,
-    "summary_text": lambda text: Reasoning(text, "summary"),
+_WORDS: Final[Mapping[PartKind, tuple[str, str, Callable[[str], Delta]]]] = {
+    "output_text": ("message", "content_index", Text),
+    "refusal": ("message", "content_index", Refusal),
+    "reasoning_text": ("reasoning", "content_index", Reasoning),
+    "summary_text": ("reasoning", "summary_index", lambda text: Reasoning(text, "summary")),
 }
+"""For each kind of part the item that it is of, the field that counts it, and its delta."""
 _PART_KINDS: Final[Mapping[str, PartKind]] = {"text": "output_text", **{kind: kind for kind in _WORDS}}
 
 
 class ResponsesDecoder(JsonDecoder):
     """Knows what was told of each item, and which one speaks."""
 
-    __slots__ = ("_calls", "_hosted", "_items", "_scrubber", "_speaking")
+    __slots__ = ("_calls", "_hosted", "_items", "_speaking")
     _unit = "an event"
 
-    def __init__(self, rules: ReplyRules, scrubber: Scrubber = _NO_SECRETS) -> None:
-        """`scrubber` is for the words of MCP servers, too."""
-        super().__init__(rules, scrubber.text)
-        self._scrubber = scrubber
+    def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
+        super().__init__(rules, scrubber)
         self._items = ToldItems()
         self._speaking: Told | None = None
         """The message or reasoning item that the deltas are in."""
@@ -121,7 +118,7 @@ class ResponsesDecoder(JsonDecoder):
             kind = _SPEAKS[event["type"]]
             self._part(event, kind, out).say(text)
             logprobs = event.get("logprobs") if kind == "output_text" else None
-            out.append(Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind](text))
+            out.append(Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind][2](text))
 
     def _argue(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
@@ -158,7 +155,7 @@ class ResponsesDecoder(JsonDecoder):
         found = event.get("part")
         given = text_of(found.get("type")) if isinstance(found, dict) else ""
         kind = _PART_KINDS.get("summary_text" if "summary_index" in event else given)
-        if kind is not None and not self._speaker(event, kind).closed:
+        if kind is not None and not self._items.find(event, _WORDS[kind][0]).closed:
             self._part(event, kind, out)
 
     def _part_done(self, event: JsonObject, out: list[Delta]) -> None:
@@ -168,10 +165,10 @@ class ResponsesDecoder(JsonDecoder):
             return
         last = told.parts[-1]
         found = event.get("part", {**event, "type": last.kind})
-        if event.get(_index_of(last.kind)) == last.index and isinstance(found, dict):
-            whole = read_part(found, last.kind)
-            if whole.text.startswith(last.text):
-                self._make_up(last, whole, whole.text[len(last.text) :], out)
+        if event.get(_WORDS[last.kind][1]) == last.index and isinstance(found, dict):
+            text = text_of_part(found)
+            if text.startswith(last.text):
+                self._make_up(last, found, text[len(last.text) :], out)
 
     def _end(self, event: JsonObject, out: list[Delta]) -> None:
         response = event.get("response")
@@ -200,22 +197,20 @@ class ResponsesDecoder(JsonDecoder):
         """From here on this item speaks; one that was left before its end goes on as another item."""
         if self._speaking is not told and not told.closed:
             told.phase = told.phase or read_phase((item or {}).get("phase"))
-            told.leave()
+            told.drop_unsaid()
+            told.left = len(told.parts)
             self._speaking = told
             out.append(ItemBegan("reasoning" if told.kind == "reasoning" else "message", told.phase, told.id))
 
     def _part(self, event: JsonObject, kind: PartKind, out: list[Delta]) -> ToldPart:
         """The part that an event is about: the one that is open, or the next."""
-        told = self._speaker(event, kind)
-        index = event.get(_index_of(kind))
+        item_kind, counted_by, _ = _WORDS[kind]
+        told, index = self._items.find(event, item_kind), event.get(counted_by)
         self._enter(told, out)
         last = told.open_part(kind)
         if last is not None and (index is None or last.index is None or last.index == index):
             return last
         return self._next_part(told, kind, out, index)
-
-    def _speaker(self, event: JsonObject, kind: PartKind) -> Told:
-        return self._items.find(event, "message" if kind in ("output_text", "refusal") else "reasoning")
 
     def _next_part(self, told: Told, kind: PartKind, out: list[Delta], index: Any = None) -> ToldPart:
         told.drop_unsaid()
@@ -273,7 +268,7 @@ class ResponsesDecoder(JsonDecoder):
     def _close_speech(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         if not told.parts:
             self._enter(told, out, item)
-        self._tell_rest(told, read_parts(item), out)
+        self._tell_rest(told, item, out)
         if item.get("encrypted_content"):
             kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
             out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
@@ -283,40 +278,41 @@ class ResponsesDecoder(JsonDecoder):
             known_now = phase if phase != told.phase else None
             out.append(ItemEnded("incomplete" if item.get("status") == "incomplete" else "completed", known_now))
 
-    def _tell_rest(self, told: Told, whole: list[WholePart], out: list[Delta]) -> None:
+    def _tell_rest(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """What the whole parts say beyond what was streamed. What was said otherwise cannot be taken back."""
         streamed = {kind: told.parts_of(kind) for kind in _WORDS}
         said = {kind: "".join(part.text for part in parts) for kind, parts in streamed.items()}
-        for part in whole:
-            before = said[part.kind]
-            known = streamed[part.kind].pop(0) if streamed[part.kind] else None
-            if before.startswith(part.text):  # some vendors stream the parts of a message as one
-                rest, said[part.kind] = "", before[len(part.text) :]
+        for kind, part in read_parts(item):
+            before, text = said[kind], text_of_part(part)
+            known = streamed[kind].pop(0) if streamed[kind] else None
+            if before.startswith(text):  # some vendors stream the parts of a message as one
+                rest, said[kind] = "", before[len(text) :]
                 if known is None and before:
                     continue
-            elif part.text.startswith(before):
-                rest, said[part.kind] = part.text[len(before) :], ""
+            elif text.startswith(before):
+                rest, said[kind] = text[len(before) :], ""
             else:
                 return
             over = self._speaking is not told or not told.parts or known is not told.parts[-1]
             if known is None or (rest and over):
                 self._enter(told, out)
-                known, over = self._next_part(told, part.kind, out), False
+                known, over = self._next_part(told, kind, out), False
             if not over:
                 self._make_up(known, part, rest, out)
 
     @staticmethod
-    def _make_up(known: ToldPart, whole: WholePart, rest: str, out: list[Delta]) -> None:
+    def _make_up(known: ToldPart, whole: JsonObject, rest: str, out: list[Delta]) -> None:
         """What is missing of the part that is open."""
         if rest:
             known.say(rest)
-            logprobs = whole.logprobs if rest == whole.text else None
-            out.append(Text(rest, logprobs) if logprobs else _WORDS[known.kind](rest))
+            logprobs = whole.get("logprobs") if rest == text_of_part(whole) else None
+            out.append(Text(rest, read_logprobs(logprobs)) if logprobs else _WORDS[known.kind][2](rest))
         elif not known.opened:
             known.opened = True
             out.append(PartBegan(known.kind))
-        out.extend(map(Annotation, whole.citations[known.cited :]))
-        known.cited = max(known.cited, len(whole.citations))
+        citations = read_annotations(whole.get("annotations"))
+        out.extend(map(Annotation, citations[known.cited :]))
+        known.cited = max(known.cited, len(citations))
 
     def _finish(self, response: JsonObject, status: str, out: list[Delta]) -> None:
         """The final object: items that were not told yet, the usage, and how it ended."""
@@ -354,10 +350,6 @@ _EVENTS: Final[Mapping[str, Callable[[ResponsesDecoder, JsonObject, list[Delta]]
     ),
     "error": ResponsesDecoder._fail,
 }
-
-
-def _index_of(kind: PartKind) -> str:
-    return "summary_index" if kind == "summary_text" else "content_index"
 
 
 def _encode_inside(text: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from isthmus.bridge.dialects.reports import read_annotations, read_logprobs
-from isthmus.protocol.items import Annotation, Logprob, Phase
+from isthmus.bridge.dialects.reports import objects
+from isthmus.protocol.items import Phase
 from isthmus.protocol.json import JsonObject
 
 PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
@@ -51,10 +50,6 @@ class Told:
     parts: list[ToldPart] = field(default_factory=list)
     left: int = 0
     """How many parts are over, because something else has spoken since."""
-
-    def leave(self) -> None:
-        self.drop_unsaid()
-        self.left = len(self.parts)
 
     def drop_unsaid(self) -> None:
         """A part that was announced, and nothing said: its words will come with the whole item."""
@@ -115,33 +110,16 @@ class ToldItems:
         return pairs
 
 
-class WholePart(NamedTuple):
-    """A part as the finished item has it."""
-
-    kind: PartKind
-    text: str
-    citations: Sequence[Annotation] = ()
-    logprobs: list[Logprob] | None = None
-
-
-def read_parts(item: JsonObject) -> list[WholePart]:
+def read_parts(item: JsonObject) -> list[tuple[PartKind, JsonObject]]:
     """All parts of a finished message or reasoning item, in the order in which they are told."""
     usual: PartKind = "reasoning_text" if item.get("type") == "reasoning" else "output_text"
-    lists: tuple[tuple[PartKind, Any], ...] = (("summary_text", item.get("summary")), (usual, item.get("content")))
-    return [
-        read_part(part, kind)
-        for kind, parts in lists
-        if isinstance(parts, list)
-        for part in parts
-        if isinstance(part, dict)
-    ]
+    summary, content = objects(item.get("summary")), objects(item.get("content"))
+    told: list[tuple[PartKind, JsonObject]] = [("summary_text", part) for part in summary]
+    return told + [("refusal" if part.get("type") == "refusal" else usual, part) for part in content]
 
 
-def read_part(part: JsonObject, usual: PartKind) -> WholePart:
-    if part.get("type") == "refusal":
-        return WholePart("refusal", text_of(part.get("refusal")))
-    logprobs = read_logprobs(part["logprobs"]) if part.get("logprobs") else None
-    return WholePart(usual, text_of(part.get("text")), read_annotations(part.get("annotations")), logprobs)
+def text_of_part(part: JsonObject) -> str:
+    return text_of(part.get("refusal" if part.get("type") == "refusal" else "text"))
 
 
 def read_phase(given: Any) -> Phase | None:
