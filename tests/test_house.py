@@ -17,7 +17,6 @@ TESTED_ELSEWHERE = frozenset(
         "bridge/dialects/chat/logprobs",
         "bridge/dialects/chat/markup_families",
         "bridge/dialects/chat/write",
-        "bridge/dialects/codex/older_decode",
         "bridge/dialects/items",
         "bridge/doors/chat/read",
         "bridge/doors/chat/read_messages",
