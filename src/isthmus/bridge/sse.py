@@ -88,30 +88,28 @@ class SseParser:
         if piece:
             self._line.append(piece)
             self._waiting += len(piece)
-            if self._waiting + self._size > self._max:
-                raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+            self._bound(self._waiting + self._size)
+
+    def _bound(self, size: int) -> None:
+        if size > self._max:
+            raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
 
     def _lines(self, lines: list[bytes]) -> list[SseEvent]:
         events: list[SseEvent] = []
         for line in lines:
             if not line:
                 if self._data:
-                    events.append(self._take())
-                self._event, self._size = "", 0
-                self._data.clear()
+                    data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+                    events.append(SseEvent(data, self._event, self._id))
+                self._event, self._size, self._data = "", 0, []
             elif line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
                 self._data.append(value)
                 self._size += len(value)
-                if self._size > self._max:
-                    raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+                self._bound(self._size)
             else:
                 self._field(line)
         return events
-
-    def _take(self) -> SseEvent:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        return SseEvent(data, self._event, self._id)
 
     def _field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")

@@ -82,10 +82,8 @@ class LegDecoder:
             case "item/agentMessage/delta":
                 self._response_runs()
                 return [*self._begin("message", params.get("itemId")), *self._say(_words(params))]
-            case "item/reasoning/summaryTextDelta":
-                return self._think(params, "summary")
-            case "item/reasoning/textDelta":
-                return self._think(params, "text")
+            case "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta":
+                return self._think(params, "text" if method == "item/reasoning/textDelta" else "summary")
             case "item/reasoning/summaryPartAdded" if params.get("summaryIndex"):
                 return [*self._begin("reasoning", params.get("itemId")), PartBegan("summary_text")]
             case "item/started":
@@ -107,8 +105,6 @@ class LegDecoder:
             case "turn/completed":
                 return self._end_turn(params.get("turn") or {})
         return []
-
-    # ── words ──────────────────────────────────────────────────────────────────────────────────────
 
     def _note_phase(self, item: Params) -> None:
         """Said before the first words of a message, or with the whole of it."""
@@ -144,8 +140,6 @@ class LegDecoder:
         self._item, self._pieces = (kind, key), []
         return [ItemBegan(kind, self._phases.get(key) if kind == "message" else None, key)]
 
-    # ── raw items ──────────────────────────────────────────────────────────────────────────────────
-
     def _read_raw(self, item: Params) -> list[Delta]:
         kind = item.get("type")
         if kind == "function_call_output":
@@ -176,8 +170,6 @@ class LegDecoder:
             self._requested.add(call_id)
         return self._open(call_id, self._names[name], text)
 
-    # ── calls ──────────────────────────────────────────────────────────────────────────────────────
-
     def _request(self, params: Params) -> list[Delta]:
         call_id = str(params.get("callId") or params.get("call_id") or "")
         if call_id not in self._slots and not self._between_responses:
@@ -206,8 +198,6 @@ class LegDecoder:
         self.calls = open_calls
         self.state = "paused"
         return [Finished("tool_calls")]
-
-    # ── ends ───────────────────────────────────────────────────────────────────────────────────────
 
     def _response_runs(self) -> None:
         self._between_responses = not self._marks_responses
