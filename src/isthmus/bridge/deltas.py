@@ -21,6 +21,10 @@ from isthmus.protocol.items import Annotation as Citation
 from isthmus.protocol.items import Logprob, Phase
 
 
+ItemKind = Literal["message", "reasoning"]
+PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
+
+
 class _Delta(msgspec.Struct, frozen=True, gc=False):
     pass
 
@@ -60,7 +64,7 @@ class Annotation(_Delta, frozen=True, gc=False):
 class ItemBegan(_Delta, frozen=True, gc=False):
     """An item that the vendor tells apart from the one before it. `id` is the vendor's own."""
 
-    kind: Literal["message", "reasoning"]
+    kind: ItemKind
     phase: Phase | None = None
     id: str = ""
 
@@ -68,7 +72,7 @@ class ItemBegan(_Delta, frozen=True, gc=False):
 class PartBegan(_Delta, frozen=True, gc=False):
     """Another part of the item that is open: needed where its kind is that of the part before, or it stays empty."""
 
-    kind: Literal["output_text", "refusal", "reasoning_text", "summary_text"]
+    kind: PartKind
 
 
 class ItemEnded(_Delta, frozen=True, gc=False):

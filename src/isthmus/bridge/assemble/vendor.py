@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Thought
+from isthmus.bridge.assemble.speech import Speech
 from isthmus.bridge.deltas import VendorExtra
 from isthmus.bridge.envelope import Sealed
 
@@ -47,7 +47,7 @@ class VendorState(msgspec.Struct, eq=False):
     def flush(self, output: Output) -> None:
         """What no reasoning item took along."""
         if self._seal is not None and (self._calls or self._lists or self._values):
-            Thought(output, lambda text: self._envelope(text, self._calls)).close("completed")
+            Speech("reasoning", output, seal=lambda text: self._envelope(text, self._calls)).close("completed")
 
     def _envelope(self, text: str, calls: dict[str, Any]) -> str | None:
         if self._seal is None:
