@@ -20,7 +20,6 @@ from isthmus.protocol.events import HostedStepType
 from isthmus.protocol.items import Annotation as Citation
 from isthmus.protocol.items import Logprob, Phase
 
-
 ItemKind = Literal["message", "reasoning"]
 PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
