@@ -11,9 +11,7 @@ CORE = ("bridge", "protocol")
 TESTED_ELSEWHERE = frozenset(
     [
         "bridge/capabilities",
-        "bridge/deltas",
         "bridge/diagnostics",
-        "bridge/host",
         "bridge/dialects/chat/logprobs",
         "bridge/dialects/chat/markup_families",
         "bridge/dialects/chat/write",

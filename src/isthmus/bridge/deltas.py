@@ -28,9 +28,6 @@ class _Delta(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-# ── words ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Text(_Delta, frozen=True, gc=False):
     """A piece of the answer."""
 
@@ -57,9 +54,6 @@ class Annotation(_Delta, frozen=True, gc=False):
     annotation: Citation
 
 
-# ── boundaries ─────────────────────────────────────────────────────────────────────────────────────
-
-
 class ItemBegan(_Delta, frozen=True, gc=False):
     """An item that the vendor tells apart from the one before it. `id` is the vendor's own."""
 
@@ -79,9 +73,6 @@ class ItemEnded(_Delta, frozen=True, gc=False):
 
     status: Literal["completed", "incomplete"] = "completed"
     phase: Phase | None = None
-
-
-# ── calls ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class CallOpened(_Delta, frozen=True, gc=False):
@@ -125,9 +116,6 @@ class HostedProgress(_Delta, frozen=True, gc=False):
     slot: int
     type: HostedStepType
     fields: dict[str, Any]
-
-
-# ── the rest ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class VendorExtra(_Delta, frozen=True, gc=False):
