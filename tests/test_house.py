@@ -11,10 +11,7 @@ CORE = ("bridge", "protocol")
 TESTED_ELSEWHERE = frozenset(
     [
         "bridge/capabilities",
-        "bridge/deltas",
         "bridge/diagnostics",
-        "bridge/host",
-        "bridge/dialects/codex/older_decode",
         "bridge/tools/builtin",
         "bridge/tools/hosted",
         "bridge/tools/regular",

@@ -10,14 +10,7 @@ given, in order. `Check` is work that may take long, done elsewhere: give its re
 where it came from (`feed` with nothing, or `end`). `Done` means: save the response, then send its events. The streamed
 and the whole answer take the same way; only the decoder's method differs.
 
-A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back:
-
-    phase      start     feed      end, fail
-    ────────   ───────   ───────   ─────────
-    idle       running   error     error
-    running    error     running   ended
-    ended      error     error     error
-
+A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back (`TRANSITIONS`).
 While it runs, one `Reply` takes the deltas of one upstream answer. What outlives an attempt is here: the output as it
 was told, the notices, the call ids that are taken, and the tokens that were spent.
 """
@@ -65,7 +58,6 @@ class Send:
     """Call the upstream with this body and feed its answer back."""
 
     body: JsonObject
-    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +232,7 @@ class Turn:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
         self._used_before = self._used
         self._reply = self._new_reply()
-        return Send(body, self._attempt)
+        return Send(body)
 
     def fail(self, failure: UpstreamFailed, now: int) -> Done:
         """The upstream broke off, timed out or was shut down: exactly one terminal event."""

@@ -149,7 +149,7 @@ class HttpBackend:
         while True:
             data = await self._read(response)
             events = parser.feed(data) if data else parser.end()
-            deltas = [delta for event in events for delta in chunk(event.data)]
+            deltas = [delta for event in events for delta in chunk(event)]
             if deltas:
                 yield deltas
             if decoder.done or not data:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Message, PartKind, Thought
+from isthmus.bridge.assemble.speech import Speech
+from isthmus.bridge.deltas import PartKind
 
 
 def test_a_message_knows_its_answer_text_and_not_its_refusals() -> None:
-    message = Message(Output("resp_1"))
+    message = Speech("message", Output("resp_1"))
     message.begin("output_text").append("a")
     message.begin("refusal").append("no")
     message.begin("output_text").append("b")
@@ -16,7 +17,7 @@ def test_a_message_knows_its_answer_text_and_not_its_refusals() -> None:
 
 def test_parts_of_each_kind_are_counted_for_themselves() -> None:
     output = Output("resp_1")
-    thought = Thought(output, lambda text: text.replace("\n\n", "|"))
+    thought = Speech("reasoning", output, seal=lambda text: text.replace("\n\n", "|"))
     kinds: list[PartKind] = ["summary_text", "reasoning_text", "summary_text"]
     for kind in kinds:
         thought.begin(kind).append("x")

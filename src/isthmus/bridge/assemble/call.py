@@ -149,9 +149,6 @@ class Call:
         call = ProviderCall(self.call_id, self.name, self.text)
         restored = restore_tool_call(call, self._identity, read=self._read(), examined=self.examined)
         item = restored.item
-        if not self.visible:
-            self._open(item)
-        item["id"] = self.item_id
         self._end(item)
         if item["type"] == "tool_search_call" and item["execution"] == "server":
             _tell_found(self._output, search_tools(item["arguments"], deferred))
@@ -165,8 +162,6 @@ class Call:
             # No `done`: clients run free text as soon as they see one.
             self._output.put(self.output_index, self._shape("custom_tool_call", "".join(self._streamed), "incomplete"))
         else:
-            if not self.visible:
-                self._open(self._shape("function_call", "", "in_progress"))
             self._end(self._shape("function_call", self.text, "incomplete"))
         words = f"the call to `{self.name}` was cut off before it was whole"
         return [notice("bridge.tool.call_incomplete", "output", words)]
@@ -192,6 +187,9 @@ class Call:
         _announce(self._output, self.output_index, item)
 
     def _end(self, item: CallItem) -> None:
+        if not self.visible:
+            self._open(item)
+        item["id"] = self.item_id
         _close(self._output, self.output_index, item, "".join(self._streamed))
 
     def _shape(self, kind: _TextCall, text: str, status: Status) -> CallItem:
@@ -206,8 +204,8 @@ def _tell_found(output: Output, tools: list[JsonObject]) -> None:
         "id": id,
         "call_id": None,
         "execution": "server",
-        "tools": tools,
         "status": "completed",
+        "tools": tools,
     }
     _announce(output, index, found)
     output.done(index, found)

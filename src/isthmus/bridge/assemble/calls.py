@@ -95,8 +95,6 @@ class Calls(msgspec.Struct, eq=False):
         for slot, call in whole.items():
             self._close(slot, call, cut=False)
 
-    # ── examinations ───────────────────────────────────────────────────────────────────────────────
-
     def examine_all(self, outcome: Outcome, *, spoken_since: bool) -> None:
         """The reply is about to be over: whatever will be closed as whole is examined first."""
         self._examine([call for call in self._open.values() if not self._cut(call, outcome, spoken_since)])
@@ -120,8 +118,6 @@ class Calls(msgspec.Struct, eq=False):
             elif job is not None:
                 self.pending, self._examining = job, call
                 raise Paused
-
-    # ── closing ────────────────────────────────────────────────────────────────────────────────────
 
     def close_all(self, outcome: Outcome, *, spoken_since: bool) -> None:
         """The reply is over."""

@@ -23,7 +23,7 @@ from typing import Final
 from isthmus.bridge.assemble.calls import Calls, Paused
 from isthmus.bridge.assemble.hosted import Hosted
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Message, Part, PartKind, TextPart, Thought
+from isthmus.bridge.assemble.speech import Part, Speech, TextPart
 from isthmus.bridge.assemble.vendor import VendorState
 from isthmus.bridge.deltas import (
     Annotation,
@@ -37,8 +37,10 @@ from isthmus.bridge.deltas import (
     HostedProgress,
     ItemBegan,
     ItemEnded,
+    ItemKind,
     Markup,
     PartBegan,
+    PartKind,
     Reasoning,
     Refusal,
     Text,
@@ -77,11 +79,11 @@ class Reply:
         self._summarises = summarises
         """Whether all thinking is told as a summary."""
         self._hosted = Hosted(output)
-        self._speech: Message | Thought | None = None
+        self._speech: Speech | None = None
         self._open_text: TextPart | None = None
         """The hot path: `Text` is appended without asking anything."""
-        self._said: list[Message] = []
-        """Those that are closed."""
+        self._messages: list[Speech] = []
+        """Those that were told, the open one included."""
         self._held: list[Delta] = []
         """The deltas of messages while it `holds`: told at the end, or replaced by what the contract made of them."""
         self._holding = False
@@ -115,8 +117,7 @@ class Reply:
     @property
     def text(self) -> str:
         """The answer, shown or held: all messages but those that the model itself calls commentary."""
-        shown = [*self._said, self._speech] if isinstance(self._speech, Message) else self._said
-        said = [(message.phase, message.text) for message in shown]
+        said = [(message.phase, message.text) for message in self._messages]
         for phase, deltas in _messages(self._held):
             said.append((phase, "".join(delta.text for delta in deltas if isinstance(delta, Text))))
         answer = [text for phase, text in said if phase != "commentary"]
@@ -198,7 +199,7 @@ class Reply:
                     self._release()
                 self._begin("summary_text" if part == "reasoning_text" and self._summarises else part)
             case ItemEnded(status, phase):
-                if isinstance(self._speech, Message) and phase is not None:
+                if self._speech is not None and phase is not None:
                     self._speech.phase = phase
                 if status == "completed":
                     self._close_speech("completed")
@@ -242,10 +243,10 @@ class Reply:
         return part if part is not None and part.kind == kind else self._begin(kind)
 
     def _begin(self, kind: PartKind) -> Part:
-        thinks = kind in _THOUGHTS
+        item: ItemKind = "reasoning" if kind in _THOUGHTS else "message"
         speech = self._speech
-        if speech is None or isinstance(speech, Thought) is not thinks:
-            speech = self._open("reasoning" if thinks else "message")
+        if speech is None or speech.kind != item:
+            speech = self._open(item)
         part = speech.begin(kind)
         self._open_text = part if isinstance(part, TextPart) else None
         if self._open_text is not None:
@@ -254,11 +255,11 @@ class Reply:
             self._annotations = []
         return part
 
-    def _open(self, item: str, phase: Phase | None = None) -> Message | Thought:
+    def _open(self, item: ItemKind, phase: Phase | None = None) -> Speech:
         self._make_room()
-        self._speech = speech = (
-            Message(self._output, phase) if item == "message" else Thought(self._output, self._vendor.seal_reasoning)
-        )
+        self._speech = speech = Speech(item, self._output, phase=phase, seal=self._vendor.seal_reasoning)
+        if item == "message":
+            self._messages.append(speech)
         return speech
 
     def _make_room(self) -> None:
@@ -270,8 +271,6 @@ class Reply:
         speech, self._speech, self._open_text = self._speech, None, None
         if speech is not None:
             speech.close(status)
-        if isinstance(speech, Message):
-            self._said.append(speech)
 
     # ── the end ────────────────────────────────────────────────────────────────────────────────────
 
@@ -296,8 +295,7 @@ class Reply:
         outcome = self._unless_broken(outcome)
         self._hosted.close_all()
         self._release()
-        spoken = bool(self.calls) or self._hosted.told or self._said or isinstance(self._speech, Message)
-        if not spoken and outcome.status != "failed":
+        if not (self.calls or self._hosted.told or self._messages or outcome.status == "failed"):
             self._begin("output_text")  # an answer without a word is an empty message
         self._close_speech("completed" if outcome.status == "completed" else "incomplete")
         for citation in self._annotations:

@@ -9,7 +9,7 @@ from typing import Any
 
 from isthmus.bridge.assemble.call import tell_whole
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Message, TextPart, Thought
+from isthmus.bridge.assemble.speech import Speech, TextPart
 from isthmus.protocol.events import Event
 from isthmus.protocol.items import MessageItem, ReasoningItem
 from isthmus.protocol.response import FinishedResponse
@@ -34,7 +34,7 @@ def replay_events(response: FinishedResponse) -> list[Event]:
 
 
 def _tell_message(output: Output, item: MessageItem) -> None:
-    message = Message(output, item.get("phase"), wanted=item["id"])
+    message = Speech("message", output, phase=item.get("phase"), wanted=item["id"])
     for part in item["content"]:
         told = message.begin(part["type"])
         if part["type"] == "refusal":
@@ -48,7 +48,7 @@ def _tell_message(output: Output, item: MessageItem) -> None:
 
 
 def _tell_reasoning(output: Output, item: ReasoningItem) -> None:
-    thought = Thought(output, lambda text: item.get("encrypted_content"), wanted=item["id"])
+    thought = Speech("reasoning", output, seal=lambda text: item.get("encrypted_content"), wanted=item["id"])
     for part in (*item["summary"], *item.get("content", ())):
         thought.begin(part["type"]).append(part["text"])
     thought.close(item["status"])

@@ -7,12 +7,11 @@ a time; the next one closes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.deltas import ItemKind, PartKind
 from isthmus.protocol.items import Annotation, Logprob, MessageItem, Phase, ReasoningItem, Status
-
-PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
 
 class _Spelling(NamedTuple):
@@ -126,17 +125,31 @@ class TextPart(Part):
         return {"text": part["text"], "logprobs": part["logprobs"]}
 
 
-class _Speech:
-    """An open item that holds parts."""
+class Speech:
+    """An open message or reasoning item; `seal` makes the envelope of what was thought, if it needs one."""
 
-    __slots__ = ("_id", "_index", "_output", "_parts", "part")
+    __slots__ = ("_id", "_index", "_output", "_parts", "_seal", "kind", "part", "phase")
 
-    def __init__(self, output: Output, prefix: str, wanted: str) -> None:
-        self._output = output
-        self._id, self._index = output.place(prefix, wanted)
+    def __init__(
+        self,
+        kind: ItemKind,
+        output: Output,
+        *,
+        phase: Phase | None = None,
+        seal: Callable[[str], str | None] | None = None,
+        wanted: str = "",
+    ) -> None:
+        self.kind, self._output, self.phase, self._seal = kind, output, phase, seal
+        self._id, self._index = output.place("msg" if kind == "message" else "rs", wanted)
         self._parts: dict[str, list[Any]] = {"content_index": [], "summary_index": []}
         self.part: Part | None = None
         output.added(self._index, self._item("in_progress"))
+
+    @property
+    def text(self) -> str:
+        """The answer text so far; refusals are none."""
+        done = "".join(part["text"] for part in self._parts["content_index"] if part["type"] == "output_text")
+        return done + self.part.text if isinstance(self.part, TextPart) else done
 
     def begin(self, kind: PartKind) -> Part:
         """The next part, which closes the one before it."""
@@ -148,7 +161,13 @@ class _Speech:
 
     def close(self, status: Status) -> None:
         self._end_part()
-        self._output.done(self._index, self._item(status))
+        item = self._item(status)
+        if item["type"] == "reasoning" and self._seal is not None:
+            thoughts = (*item.get("content", ()), *item["summary"])
+            sealed = self._seal("\n\n".join(part["text"] for part in thoughts))
+            if sealed is not None:
+                item["encrypted_content"] = sealed
+        self._output.done(self._index, item)
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
@@ -156,47 +175,14 @@ class _Speech:
             self._parts[_SPELLINGS[part.kind].place].append(part.close())
 
     def _item(self, status: Status) -> MessageItem | ReasoningItem:
-        raise NotImplementedError
-
-
-class Message(_Speech):
-    __slots__ = ("phase",)
-
-    def __init__(self, output: Output, phase: Phase | None = None, *, wanted: str = "") -> None:
-        self.phase = phase
-        super().__init__(output, "msg", wanted)
-
-    @property
-    def text(self) -> str:
-        """The answer text so far; refusals are none."""
-        done = "".join(part["text"] for part in self._parts["content_index"] if part["type"] == "output_text")
-        return done + self.part.text if isinstance(self.part, TextPart) else done
-
-    def _item(self, status: Status) -> MessageItem:
-        content = list(self._parts["content_index"])
-        item: MessageItem
-        item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
-        if self.phase is not None:
-            item["phase"] = self.phase
-        return item
-
-
-class Thought(_Speech):
-    """A reasoning item; `seal` makes the envelope of what was thought, if it needs one."""
-
-    __slots__ = ("_seal",)
-
-    def __init__(self, output: Output, seal: Callable[[str], str | None], *, wanted: str = "") -> None:
-        self._seal = seal
-        super().__init__(output, "rs", wanted)
-
-    def _item(self, status: Status) -> ReasoningItem:
         content, summary = list(self._parts["content_index"]), list(self._parts["summary_index"])
-        item: ReasoningItem = {"type": "reasoning", "id": self._id, "status": status, "summary": summary}
-        if content:
-            item["content"] = content
-        if status != "in_progress":
-            sealed = self._seal("\n\n".join(part["text"] for part in (*content, *summary)))
-            if sealed is not None:
-                item["encrypted_content"] = sealed
+        item: MessageItem | ReasoningItem
+        if self.kind == "message":
+            item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
+            if self.phase is not None:
+                item["phase"] = self.phase
+        else:
+            item = {"type": "reasoning", "id": self._id, "status": status, "summary": summary}
+            if content:
+                item["content"] = content
         return item

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Thought
+from isthmus.bridge.assemble.speech import Speech
 from isthmus.bridge.deltas import VendorExtra
 from isthmus.bridge.envelope import Sealed
 
@@ -47,7 +47,7 @@ class VendorState(msgspec.Struct, eq=False):
     def flush(self, output: Output) -> None:
         """What no reasoning item took along."""
         if self._seal is not None and (self._calls or self._lists or self._values):
-            Thought(output, lambda text: self._envelope(text, self._calls)).close("completed")
+            Speech("reasoning", output, seal=lambda text: self._envelope(text, self._calls)).close("completed")
 
     def _envelope(self, text: str, calls: dict[str, Any]) -> str | None:
         if self._seal is None:
@@ -64,39 +64,32 @@ def join_fragments(deltas: Iterable[list[Any]]) -> list[Any]:
     they would not be what the model said. The first entry of a delta may go on with the last one of the delta before;
     entries of one delta are the vendor's own and stay apart.
     """
-    joined: list[Any] = []
-    pieces: dict[str, list[str]] = {}
+    groups: list[list[Any]] = []
+    id: Any = None
     for entries in deltas:
         for number, entry in enumerate(entries):
-            if number == 0 and joined and _continues(joined[-1], entry):
-                _grow(joined[-1], entry, pieces)
-                continue
-            _settle(joined, pieces)
-            # A copy: the last one grows.
-            joined.append(dict(entry) if isinstance(entry, dict) else entry)
-    _settle(joined, pieces)
-    return joined
+            if number == 0 and groups and _continues(groups[-1][-1], id, entry):
+                groups[-1].append(entry)
+                id = id or entry.get("id")
+            else:
+                groups.append([entry])
+                id = entry.get("id") if isinstance(entry, dict) else None
+    return [_join(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def _grow(last: dict[str, Any], more: dict[str, Any], pieces: dict[str, list[str]]) -> None:
-    """Text is collected, not appended: a long stream would copy it once for each of its fragments."""
-    for name, value in more.items():
-        if name in _GROWING and isinstance(value, str) and isinstance(last.get(name), str):
-            pieces.setdefault(name, [last[name]]).append(value)
-        elif value is not None:
-            pieces.pop(name, None)
-            last[name] = value
-
-
-def _settle(joined: list[Any], pieces: dict[str, list[str]]) -> None:
-    for name, texts in pieces.items():
-        joined[-1][name] = "".join(texts)
-    pieces.clear()
-
-
-def _continues(last: Any, first: Any) -> bool:
+def _continues(last: Any, id: Any, first: Any) -> bool:
     if not isinstance(last, dict) or not isinstance(first, dict) or first.get("index") is None:
         return False
     if any(last.get(name) != first.get(name) for name in ("index", "type")):
         return False
-    return not (last.get("id") and first.get("id") and last["id"] != first["id"])
+    return not (id and first.get("id") and id != first["id"])
+
+
+def _join(fragments: list[dict[str, Any]]) -> dict[str, Any]:
+    """What grows is put together; of the rest, the last word counts."""
+    joined: dict[str, Any] = {}
+    for name in dict.fromkeys(name for fragment in fragments for name in fragment):
+        values = [fragment[name] for fragment in fragments if fragment.get(name) is not None]
+        grows = name in _GROWING and all(isinstance(value, str) for value in values)
+        joined[name] = "".join(values) if values and grows else values[-1] if values else None
+    return joined
