@@ -86,7 +86,10 @@ def find_identity(name: str, identities: ToolIdentityMap) -> ToolIdentity | None
     found = found or [identity for identity in identities if wanted in _flat_spellings(identity)]
     found = found or [identity for identity in identities if wanted == identity.requested_name]
     folded = wanted.casefold()
-    found = found or [identity for identity in identities if folded in map(str.casefold, _all_spellings(identity))]
+    for identity in identities if not found else ():
+        spellings = (identity.provider_name, identity.requested_name, *_flat_spellings(identity))
+        if folded in map(str.casefold, spellings):
+            found.append(identity)
     return found[0] if len(found) == 1 else None
 
 
@@ -94,10 +97,6 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
     space, name = identity.namespace or DEFAULT_NAMESPACE, identity.requested_name
     own = (f"{space}.{name}", f"{space}/{name}", f"{space}:{name}", f"{space}__{name}")
     return (*own, f"{DEFAULT_NAMESPACE}.{identity.provider_name}", f"{DEFAULT_NAMESPACE}/{identity.provider_name}")
-
-
-def _all_spellings(identity: ToolIdentity) -> tuple[str, ...]:
-    return (identity.provider_name, *_flat_spellings(identity), identity.requested_name)
 
 
 class _Place(TypedDict):
