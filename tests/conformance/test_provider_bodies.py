@@ -10,8 +10,7 @@ from typing import Any
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.finish import TABLE
 from isthmus.bridge.tools.hosted import fill_declaration
-from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from provider_facts import MODELS, each_file, each_model, facts_of, plan, provider_of, sent
 
 TOOL: dict[str, Any] = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}

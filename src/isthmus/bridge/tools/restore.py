@@ -16,6 +16,7 @@ from isthmus.bridge.json_text import read_json
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
+from isthmus.bridge.tools.search import runs_here
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol import items
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
@@ -39,7 +40,7 @@ def restore_tool_call(
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
     elif identity.provider_type not in ("function", "custom"):
         draft.say("unknown_call", f"the model called `{call.name}`, which the provider should have run itself")
-    elif identity.requested_type == "tool_search" and identity.tool.get("execution") != "client":
+    elif runs_here(identity.requested_type, identity.tool):
         item = _restore_own_search(call)
     elif identity.requested_type == "custom" or identity.requested_type in _RESTORERS:
         if identity.requested_type == "custom":
