@@ -45,7 +45,7 @@ def force_a_tool(facts: ProviderCapabilities, choice: Any, effort: str | None) -
     mode = "function" if tools.choice.mode == "named" else tools.choice.mode
     assert mode in allowed, "what is sent must be taken at this moment"
     if decision.action == "degraded":
-        assert tools.instruction
+        assert tools.choice.instruction
     if choice == "required" and "required" in facts.tool_choice.supported and facts.reasoning.off:
         assert decision.action == "supported", "thinking gives way to the choice"
 

@@ -114,7 +114,7 @@ def test_one_decision_per_tool_one_for_the_list_one_for_the_choice() -> None:
     summary = next(decision for decision in plan.decisions if decision.path == "tools")
     assert summary.reason == "3 sent, 1 degraded, 1 ignored"
     assert sent(plan) == ["look", "exec", "clock__sleep"]
-    assert plan.allowed is None
+    assert plan.choice.keep is None
 
 
 def test_without_tools_and_choice_there_is_nothing_to_decide() -> None:
@@ -132,14 +132,14 @@ def test_none_sends_nothing_but_keeps_the_names_for_the_history() -> None:
     assert plan.declarations == ()
     assert render_provider_tool_choice(plan.choice) is None
     assert plan.identities.by_request("sleep", "clock") is not None
-    assert plan.allowed == frozenset()
+    assert plan.choice.keep == frozenset()
 
 
 def test_allowed_tools_are_a_hard_limit() -> None:
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "exec"}]}
     plan = plan_tools(survey_tools(TOOLS, ITEMS, choice, CAPABILITIES))
     assert sent(plan) == ["exec"]
-    assert plan.allowed == frozenset({"exec"})
+    assert plan.choice.keep == frozenset({"exec"})
     assert len(plan.identities) == 3
 
 
@@ -149,7 +149,7 @@ def test_a_choice_that_can_only_be_said_in_words_narrows_and_instructs() -> None
         survey_tools(TOOLS, ITEMS, {"type": "function", "name": "sleep", "namespace": "clock"}, cannot_force)
     )
     assert sent(plan) == ["clock__sleep"]
-    assert "clock__sleep" in plan.instruction
+    assert "clock__sleep" in plan.choice.instruction
 
 
 def test_thinking_restricts_the_choice() -> None:

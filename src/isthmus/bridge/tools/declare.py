@@ -7,7 +7,7 @@ decision: *supported* when the type is native, *degraded* when the provider file
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from isthmus.bridge.capabilities import ToolSupport
@@ -83,18 +83,14 @@ def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
     return ""
 
 
-_WHY_NOT: Final[Mapping[str, str]] = {
-    "programmatic_tool_calling": "nothing here runs the model's programs; the tools are offered to be called directly",
-}
-"""What is said of tool types that need more than a counterpart."""
-
-
 def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
     """Why a tool cannot be sent at all; empty when it can."""
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if tool.type not in support.native and tool.type not in support.degraded:
-        return _WHY_NOT.get(tool.type) or f"the provider has no `{tool.type}` tool and nothing stands in for it"
+        if tool.type == "programmatic_tool_calling":
+            return "nothing here runs the model's programs; the tools are offered to be called directly"
+        return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
     to = tool.type if tool.type in support.native else support.degraded[tool.type]

@@ -132,8 +132,6 @@ def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
         choice=choice,
         decisions=tuple(decisions),
         deferred=survey.deferred,
-        allowed=keep,
-        instruction=choice.instruction,
     )
 
 
