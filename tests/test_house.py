@@ -12,9 +12,6 @@ TESTED_ELSEWHERE = frozenset(
     [
         "bridge/capabilities",
         "bridge/diagnostics",
-        "bridge/tools/builtin",
-        "bridge/tools/hosted",
-        "bridge/tools/regular",
         "bridge/types/client",
         "bridge/types/contract",
         "bridge/types/lesson",

@@ -16,9 +16,9 @@ def deep_merge(*fragments: Mapping[str, Any]) -> JsonObject:
     merged: JsonObject = {}
     for fragment in fragments:
         for name, value in fragment.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 known = merged.get(name)
-                merged[name] = deep_merge(known, value) if isinstance(known, Mapping) else deep_merge(value)
+                merged[name] = deep_merge(known, value) if isinstance(known, dict) else deep_merge(value)
             else:
                 merged[name] = value
     return merged

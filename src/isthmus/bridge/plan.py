@@ -26,9 +26,8 @@ from isthmus.bridge.history.parts import settle_breakpoints
 from isthmus.bridge.history.replay import remember, replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
-from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.search import MAX_SEARCHES
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.history import History
 from isthmus.bridge.types.plan import Plan, Target, Written

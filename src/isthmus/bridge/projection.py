@@ -31,6 +31,8 @@ _SCHEMA_MAP: Final = frozenset({*DEFINITIONS, "dependentSchemas", "patternProper
 _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
 """Keywords whose loss tells the model nothing."""
 
+_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}
+"""Keywords that say (nearly) the same."""
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -118,19 +120,14 @@ class _Walk:
                 continue
             if key in self.drop and key != "description":
                 self.dropped.setdefault(key)
-                substitute = self._substitute(key, value)
-                if substitute:
-                    out[substitute] = [item] if key == "const" else self._children(key, item, depth, open_refs)
+                near = _NEAR.get(key)
+                if near and near not in self.drop and near not in value:
+                    out[near] = [item] if key == "const" else self._children(key, item, depth, open_refs)
                 elif key not in _SILENT:
                     notes.append(_note(key, self._children(key, item, depth, open_refs)))
             else:
                 out[key] = self._children(key, item, depth, open_refs)
         return _with_note(out, "; ".join(notes)) if notes else out
-
-    def _substitute(self, key: str, value: JsonObject) -> str | None:
-        """A keyword the provider takes that says (nearly) the same."""
-        near = {"oneOf": "anyOf", "const": "enum"}.get(key)
-        return near if near and near not in self.drop and near not in value else None
 
     def _children(self, key: str, item: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
         if isinstance(item, list) and key in _SCHEMA_LIST:

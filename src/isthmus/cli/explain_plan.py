@@ -25,8 +25,7 @@ from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
-from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.bridge.types.contract import OutputContract
 from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.plan import Plan, Target

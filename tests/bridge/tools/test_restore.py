@@ -13,9 +13,8 @@ from pydantic import TypeAdapter
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
-from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentityMap
 
 PATCH = r"""

@@ -23,7 +23,7 @@ from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import restore_tool_call, shape_call
-from isthmus.bridge.tools.search import search_tools
+from isthmus.bridge.tools.search import runs_here, search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.events import CommandPlace, ItemPlace
 from isthmus.protocol.items import CallItem, HostedItem, Status, ToolSearchOutput
@@ -87,7 +87,7 @@ class Call:
     def searches(self) -> bool:
         """Whether it looks for deferred tools."""
         tool = self._identity
-        return tool is not None and tool.requested_type == "tool_search" and tool.tool.get("execution") != "client"
+        return tool is not None and runs_here(tool.requested_type, tool.tool)
 
     @property
     def text(self) -> str:

@@ -62,7 +62,8 @@ class Calls(msgspec.Struct, eq=False):
         self._calls[delta.slot] = None
         if not name:
             return Failed("the model called a tool without naming it")
-        if self._tools.allowed is not None and name not in self._tools.allowed:
+        allowed = self._tools.choice.keep
+        if allowed is not None and name not in allowed:
             words = f"the model called `{name}`, which this request does not allow"
             self._notices.append(notice("bridge.tool.call_suppressed", "output", words, name=name))
             return None

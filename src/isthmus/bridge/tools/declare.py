@@ -7,7 +7,7 @@ decision: *supported* when the type is native, *degraded* when the provider file
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from isthmus.bridge.capabilities import ToolSupport
@@ -28,12 +28,10 @@ def plan_tool_declaration(
     tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False
 ) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
-    refusal = _refusal(tool, support)
-    obstacle = refusal or _obstacle(tool, support)
-    if obstacle:
-        action: Action = "rejected" if refusal else "ignored"
-        decision = CompatibilityDecision(tool.path, action, obstacle, code=TOOL_CODE, metadata=_facts(tool))
-        return ToolDeclarationPlan(tool, decision)
+    if refusal := _refusal(tool, support):
+        return _leave_out(tool, "rejected", refusal)
+    if obstacle := _obstacle(tool, support):
+        return _leave_out(tool, "ignored", obstacle)
     provider_type = tool.type if tool.type in support.native else support.degraded[tool.type]
     identity = ToolIdentity(
         requested_name=tool.name,
@@ -43,9 +41,7 @@ def plan_tool_declaration(
         namespace=_space(tool) if searched else tool.namespace,
         tool=tool.tool,
     )
-    if provider_type == "function":
-        return _plan_function(tool, support, identity)
-    return _plan_hosted(tool, support, identity)
+    return (_plan_function if provider_type == "function" else _plan_hosted)(tool, support, identity)
 
 
 def _space(tool: CatalogTool) -> str | None:
@@ -57,8 +53,11 @@ def _space(tool: CatalogTool) -> str | None:
 
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
     """A search with nothing to find is not offered."""
-    tool, reason = search.source, "nothing is deferred; every tool of the request is declared at once"
-    decision = CompatibilityDecision(tool.path, "ignored", reason, code=TOOL_CODE, metadata=_facts(tool))
+    return _leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
+
+
+def _leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclarationPlan:
+    decision = CompatibilityDecision(tool.path, action, reason, code=TOOL_CODE, metadata=_facts(tool))
     return ToolDeclarationPlan(tool, decision)
 
 
@@ -78,16 +77,10 @@ def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
         kind = place.get("type") if isinstance(place, dict) else None
         if kind not in (None, "local"):
             return f"there are no containers here (`environment.type` is `{kind}`); run the commands with `local`"
-    elsewhere = next((name for name in ("connector_id", "tunnel_id") if tool.tool.get(name)), "")
-    if tool.type == "mcp" and elsewhere:
-        return f"`{elsewhere}` names a server that only its vendor can reach; give its `server_url`"
+    for name in ("connector_id", "tunnel_id") if tool.type == "mcp" else ():
+        if tool.tool.get(name):
+            return f"`{name}` names a server that only its vendor can reach; give its `server_url`"
     return ""
-
-
-_WHY_NOT: Final[Mapping[str, str]] = {
-    "programmatic_tool_calling": "nothing here runs the model's programs; the tools are offered to be called directly",
-}
-"""What is said of tool types that need more than a counterpart."""
 
 
 def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
@@ -95,7 +88,9 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if tool.type not in support.native and tool.type not in support.degraded:
-        return _WHY_NOT.get(tool.type) or f"the provider has no `{tool.type}` tool and nothing stands in for it"
+        if tool.type == "programmatic_tool_calling":
+            return "nothing here runs the model's programs; the tools are offered to be called directly"
+        return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
     to = tool.type if tool.type in support.native else support.degraded[tool.type]

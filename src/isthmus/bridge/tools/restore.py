@@ -16,6 +16,7 @@ from isthmus.bridge.json_text import read_json
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
+from isthmus.bridge.tools.search import runs_here
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol import items
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
@@ -39,7 +40,7 @@ def restore_tool_call(
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
     elif identity.provider_type not in ("function", "custom"):
         draft.say("unknown_call", f"the model called `{call.name}`, which the provider should have run itself")
-    elif identity.requested_type == "tool_search" and identity.tool.get("execution") != "client":
+    elif runs_here(identity.requested_type, identity.tool):
         item = _restore_own_search(call)
     elif identity.requested_type == "custom" or identity.requested_type in _RESTORERS:
         if identity.requested_type == "custom":
@@ -86,7 +87,10 @@ def find_identity(name: str, identities: ToolIdentityMap) -> ToolIdentity | None
     found = found or [identity for identity in identities if wanted in _flat_spellings(identity)]
     found = found or [identity for identity in identities if wanted == identity.requested_name]
     folded = wanted.casefold()
-    found = found or [identity for identity in identities if folded in map(str.casefold, _all_spellings(identity))]
+    for identity in identities if not found else ():
+        spellings = (identity.provider_name, identity.requested_name, *_flat_spellings(identity))
+        if folded in map(str.casefold, spellings):
+            found.append(identity)
     return found[0] if len(found) == 1 else None
 
 
@@ -94,10 +98,6 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
     space, name = identity.namespace or DEFAULT_NAMESPACE, identity.requested_name
     own = (f"{space}.{name}", f"{space}/{name}", f"{space}:{name}", f"{space}__{name}")
     return (*own, f"{DEFAULT_NAMESPACE}.{identity.provider_name}", f"{DEFAULT_NAMESPACE}/{identity.provider_name}")
-
-
-def _all_spellings(identity: ToolIdentity) -> tuple[str, ...]:
-    return (identity.provider_name, *_flat_spellings(identity), identity.requested_name)
 
 
 class _Place(TypedDict):

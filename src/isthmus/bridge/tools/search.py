@@ -36,9 +36,9 @@ PARAMETERS: Final[JsonObject] = {
 }
 
 
-def runs_here(tool: CatalogTool) -> bool:
+def runs_here(kind: str, tool: JsonObject) -> bool:
     """Whether a tool is a search that the client leaves to the server."""
-    return tool.type == "tool_search" and tool.tool.get("execution") != "client"
+    return kind == "tool_search" and tool.get("execution") != "client"
 
 
 def offer_search(search: ToolDeclarationPlan, deferred: Sequence[ToolDeclarationPlan]) -> ToolDeclarationPlan:

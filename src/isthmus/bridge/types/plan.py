@@ -68,7 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def preamble(self) -> str:
         """Words that the model must be told besides the client's own: of the tool choice, of the format."""
-        return "\n\n".join(words for words in (self.tools.instruction, self.contract.instruction) if words)
+        return "\n\n".join(words for words in (self.tools.choice.instruction, self.contract.instruction) if words)
 
     @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:

@@ -99,7 +99,7 @@ class ToolChoicePlan(msgspec.Struct, frozen=True):
     identity: ToolIdentity | None = None
     decision: CompatibilityDecision | None = None
     keep: frozenset[str] | None = None
-    """Provider names that the list is narrowed to; `None`: all of them stay."""
+    """Provider names that the list is narrowed to, and whose calls may reach the client; `None`: all of them."""
     instruction: str = ""
     """What the system message has to say where the mode alone cannot carry the choice."""
 
@@ -114,10 +114,6 @@ class ToolPlan(msgspec.Struct, frozen=True):
     decisions: tuple[CompatibilityDecision, ...] = ()
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     """Those that are sent once the model has searched for them."""
-    allowed: frozenset[str] | None = None
-    """Provider names whose calls may reach the client; `None`: any."""
-    instruction: str = ""
-    """Words for the system message where a choice could only be degraded into an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
