@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+import msgspec
+
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 
 Action = Literal["supported", "degraded", "ignored", "rejected"]
@@ -47,18 +49,18 @@ CODES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CompatibilityDecision:
-    """One field, one fate. `sends` are the upstream body fields that carry it out (empty: none)."""
+class CompatibilityDecision(msgspec.Struct, frozen=True):
+    """One field, one fate. `sends` are the upstream body fields that carry it out (empty: none). A `msgspec` struct,
+    like all that is made many times for one request: a frozen dataclass takes ten times as long."""
 
     path: str
     action: Action
     reason: str = ""
     effective_value: Any = None
-    sends: Mapping[str, Any] = field(default_factory=dict)
+    sends: Mapping[str, Any] = {}
     code: str = ""
     """The diagnostic's code; empty means the parameter code that follows from the action."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,7 @@ class CompatibilityDiagnostic:
         return shape
 
 
-@dataclass(frozen=True, slots=True)
-class CompatibilityPlan:
+class CompatibilityPlan(msgspec.Struct, frozen=True):
     """All decisions of one request, in the order in which they were made."""
 
     decisions: tuple[CompatibilityDecision, ...] = ()

@@ -7,7 +7,6 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -207,7 +206,7 @@ def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> Comp
     """A Response shows the request's own effort, also where an item changed it since."""
     if asked is counted:
         return made
-    return replace(made, decisions=tuple(one for one in made.decisions if one.path != "reasoning.effort"))
+    return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
 def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:

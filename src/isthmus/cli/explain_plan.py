@@ -7,8 +7,10 @@ sent and nothing is asked of the network.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.compat.gates import apply_strict

@@ -7,8 +7,9 @@ In: decisions (or body fields). Out: the same, with what may not pass turned int
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.protocol.json import JsonObject

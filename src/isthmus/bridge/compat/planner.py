@@ -79,17 +79,16 @@ class _Planner:
         return self.request.body
 
     def decide(self) -> Iterator[CompatibilityDecision]:
-        sent = self.request.sent
+        # A `null` says no more than an absent field.
         body: Mapping[str, Any] = self.body
-        for name in sent:
-            if name in _TOOL_FIELDS:
-                continue
+        sent = {name: value for name, value in body.items() if value is not None and name not in _TOOL_FIELDS}
+        for name, value in sent.items():
             if name == "reasoning":
-                yield from self._reasoning(body[name])
+                yield from self._reasoning(value)
             elif name == "text":
-                yield from self._text(body[name])
+                yield from self._text(value)
             else:
-                yield _FIELDS.get(name, _Planner._other)(self, _join("", name), body[name])
+                yield _FIELDS.get(name, _Planner._other)(self, _join("", name), value)
         if "reasoning" not in sent and self.reasoning.decision is not None:
             yield self.reasoning.decision
         if "max_output_tokens" not in sent:

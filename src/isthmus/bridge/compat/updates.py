@@ -8,8 +8,9 @@ never reach the model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from isthmus.bridge.parse import Request
 from isthmus.protocol.json import JsonObject

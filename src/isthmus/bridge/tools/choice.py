@@ -9,8 +9,10 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
