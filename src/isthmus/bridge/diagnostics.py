@@ -132,6 +132,19 @@ def diagnose(decision: CompatibilityDecision) -> CompatibilityDiagnostic | None:
     )
 
 
+_ITEM_CODES: Final[Mapping[Action, str]] = {"degraded": "bridge.item.degraded", "ignored": "bridge.item.ignored"}
+
+
+def decide_item(path: str, action: Action, reason: str = "", **metadata: Any) -> CompatibilityDecision:
+    """A decision about an input item, or a part of one."""
+    return CompatibilityDecision(path, action, reason, code=_ITEM_CODES.get(action, ""), metadata=metadata)
+
+
+def repair_history(path: str, reason: str) -> CompatibilityDecision:
+    """A decision about the conversation, which was no valid sequence."""
+    return CompatibilityDecision(path, "degraded", reason, code="bridge.history.repaired")
+
+
 def notice(code: str, path: str, message: str, **metadata: Any) -> CompatibilityDiagnostic:
     """A diagnostic about the reply, where something was changed after the plan was made."""
     return CompatibilityDiagnostic(code, "warn", path, message, "degraded", metadata)

@@ -7,6 +7,7 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -70,7 +71,7 @@ def plan_request(
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
         # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
-        again = replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
+        again = msgspec.structs.replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
         following = plan_request(
             again,
             target,
