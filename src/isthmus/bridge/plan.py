@@ -14,8 +14,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
-from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.compat.updates import apply_updates
+from isthmus.bridge.compat.planner import apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
 from isthmus.bridge.dialects.chat import write as chat

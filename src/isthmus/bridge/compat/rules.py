@@ -6,7 +6,7 @@ says the same thing in another word: supported); with `values` it is a substitut
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import ParameterRule
@@ -42,11 +42,16 @@ def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) ->
 def without_rule(path: str, value: Any) -> CompatibilityDecision:
     """The fate of a parameter the provider has no counterpart for."""
     if asks_nothing(path, value):
-        return supported(path, "asks for what happens anyway; nothing to send")
+        return supported(path, _ANYWAY)
+    if path in _SERVICES:
+        return _SERVICES[path](path, value)
     if path in _INDISPENSABLE:
         return rejected(path, _INDISPENSABLE[path])
     reason = _REASONS.get(path) or _suggest(path)
     return ignored(path, reason or "the provider has no counterpart for it")
+
+
+_ANYWAY: Final = "asks for what happens anyway; nothing to send"
 
 
 def _suggest(path: str) -> str:
@@ -132,6 +137,54 @@ def _range(low: float | None, high: float | None) -> str:
             return f"at least {low:g}"
         case _:
             return f"{low:g} to {high:g}"
+
+
+# Services around the model for which the provider has no rule: what guards somebody (a filter that must block, a
+# programme that must be granted) is refused rather than dropped; what only reports is left out.
+
+
+def _moderation(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    policy = value.get("policy") or {}
+    blocks = [side for side in ("input", "output") if (policy.get(side) or {}).get("mode") not in (None, "score")]
+    if blocks:
+        names = " and ".join(f"`moderation.policy.{side}.mode`" for side in blocks)
+        return rejected(path, f"nothing here can block by moderation, as {names} asks; moderate before and after it")
+    return ignored(path, "nothing here moderates; the response's `moderation` holds errors in place of scores")
+
+
+def _access_programs(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    other = sorted(name for name, one in value.items() if one not in (None, "standard"))
+    if not other:
+        return supported(path, _ANYWAY)
+    names = ", ".join(f"`access_programs.{name}`" for name in other)
+    return rejected(path, f"the provider grants no access programs; send `standard` for {names}, or leave it out")
+
+
+def _image(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if value.get("context_compression") != "enabled":
+        return supported(path, "images are sent as they are")
+    return rejected(path, "nothing here compresses images; send `auto` or `disabled` as `image.context_compression`")
+
+
+def _multi_agent(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if not value.get("enabled"):
+        return supported(path, _ANYWAY)
+    return rejected(path, "no agents run beside the model here; leave `multi_agent` out")
+
+
+def _prompt_cache(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if value.get("mode") in (None, "implicit") and not (set(value) - {"mode"}):
+        return supported(path, _ANYWAY)
+    return ignored(path, "the provider decides by itself what it caches, and for how long")
+
+
+_SERVICES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], CompatibilityDecision]]] = {
+    "moderation": _moderation,
+    "access_programs": _access_programs,
+    "image": _image,
+    "multi_agent": _multi_agent,
+    "prompt_cache_options": _prompt_cache,
+}
 
 
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
