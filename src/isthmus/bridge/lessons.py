@@ -20,8 +20,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.errors import UpstreamFailed
 
 _PATHS: Final = {

@@ -29,8 +29,7 @@ from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import survey_tools
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Plan, Target
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject

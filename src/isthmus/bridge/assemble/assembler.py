@@ -27,7 +27,7 @@ from isthmus.bridge.deltas import Delta, Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.bridge.finish import Outcome
 from isthmus.bridge.tools.examine import Examined, ExamineInput
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import FAILURES
 from isthmus.protocol.events import Event

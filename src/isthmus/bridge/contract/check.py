@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.bridge.contract.extract import Candidate, find_json
 from isthmus.bridge.contract.validators import compile_schema, read_schema
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import OutputInvalid, OutputUnchecked
 
 if TYPE_CHECKING:
