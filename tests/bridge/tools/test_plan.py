@@ -14,7 +14,7 @@ from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.survey import survey_tools
-from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap, ToolPlan
+from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 
 CAPABILITIES = ProviderCapabilities(
@@ -122,14 +122,6 @@ def test_only_tools_that_are_sent_count_towards_the_limit() -> None:
         sent(plan_tools(survey_tools(many(200), (), None, ProviderCapabilities(tools=ToolSupport(max=None)))))[199]
         == "f199"
     )
-
-
-def test_two_tools_can_never_share_a_provider_name() -> None:
-    first = ToolIdentity("a.b", "function", "a_b", "function")
-    ToolIdentityMap((first, first))
-    with pytest.raises(RequestRefused, match="a_b") as refused:
-        ToolIdentityMap((first, ToolIdentity("a/b", "function", "a_b", "function")))
-    assert refused.value.code == BRIDGE_REQUEST_UNSUPPORTED_PARAMETER
 
 
 def test_the_identity_map_has_all_four_fields_in_both_directions() -> None:

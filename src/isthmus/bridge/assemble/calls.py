@@ -22,8 +22,9 @@ custom call that is `incomplete` gets no `output_item.done`, because clients run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
