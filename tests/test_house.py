@@ -25,7 +25,6 @@ TESTED_ELSEWHERE = frozenset(
         "bridge/tools/hosted",
         "bridge/tools/regular",
         "bridge/tools/repair",
-        "protocol/chat",
         "protocol/items",
         "protocol/response",
     ]
