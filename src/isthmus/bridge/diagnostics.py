@@ -16,8 +16,6 @@ from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 Action = Literal["supported", "degraded", "ignored", "rejected"]
 Severity = Literal["warn", "error"]
 
-EMPTY: Final[Mapping[str, Any]] = {}
-
 # Every code that a diagnostic may carry, with its meaning. `docs/reference/diagnostics.md` lists the same.
 CODES: Final[Mapping[str, str]] = {
     "bridge.param.ignored": "A parameter or tool type has no counterpart upstream; the request went on without it.",
