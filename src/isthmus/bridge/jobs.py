@@ -17,7 +17,7 @@ import msgspec
 from isthmus.bridge.contract.check import ContractCheck, check_answer
 from isthmus.bridge.contract.validators import PARAM, compile_schema
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 

@@ -26,9 +26,7 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.contract import OutputContract
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, OutputContract, Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.gateway import HONOURED

@@ -23,8 +23,7 @@ from isthmus.bridge.lessons import find_refusal, learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Check, Send, Turn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.ports import Backend, Checker

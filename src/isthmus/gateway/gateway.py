@@ -23,9 +23,7 @@ from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Lesson, Plan
 from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     UNFINISHED,

@@ -17,7 +17,7 @@ from isthmus.bridge.contract.check import (
     repair_request,
     validate_output_contract,
 )
-from isthmus.bridge.types.contract import NO_CONTRACT, OutputContract
+from isthmus.bridge.types.plan import NO_CONTRACT, OutputContract
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, UpstreamFailed
 
 CITY: dict[str, Any] = {

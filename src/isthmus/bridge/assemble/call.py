@@ -13,8 +13,9 @@ between `added` and `done`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from isthmus.bridge.contract.validators import compile_schema, read_schema
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import OutputInvalid, OutputUnchecked
 
 if TYPE_CHECKING:

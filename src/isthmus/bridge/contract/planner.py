@@ -29,7 +29,7 @@ from isthmus.bridge.contract.validators import PARAM, read_schema
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.projection import project_schema
-from isthmus.bridge.types.contract import NO_CONTRACT, Mode, OutputContract
+from isthmus.bridge.types.plan import NO_CONTRACT, Mode, OutputContract
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 

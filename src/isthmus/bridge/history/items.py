@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.diagnostics import EMPTY, CompatibilityDecision, decide_item
+from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.envelope import Sealed, unseal
 from isthmus.bridge.history.parts import text_of, texts_of
 from isthmus.bridge.types.history import Said, Thought, Words, join_texts
@@ -80,7 +80,7 @@ def read_thought(
         if sealed is not None and (sealed.extras or sealed.calls):
             reason = f"the vendor state in it belongs to `{sealed.provider}`"
             decisions.append(decide_item(f"{path}.encrypted_content", "ignored", reason))
-        return Thought(path, text, summarised=summarised), EMPTY
+        return Thought(path, text, summarised=summarised), {}
     return Thought(path, text, sealed.extras, summarised), sealed.calls
 
 

@@ -7,13 +7,16 @@ Out: `Part`s; a part type that nobody knows keeps its text if it has any, and ge
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
-from isthmus.bridge.types.history import Audio, File, FoundTool, FoundTools, Image, Media, Part, Words
+from isthmus.bridge.types.history import Audio, File, FoundTool, FoundTools, History, Image, Media, Part, Words
 from isthmus.protocol.json import JsonObject
+
+if TYPE_CHECKING:
+    from isthmus.bridge.capabilities import MessageRules
 
 BREAKPOINT: Final = "prompt_cache_breakpoint"
 _TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text", "reasoning_text", "summary_text"})
@@ -37,14 +40,19 @@ def read_parts(content: object, path: str, decisions: list[CompatibilityDecision
     return tuple(parts)
 
 
-def settle_breakpoints(decisions: tuple[CompatibilityDecision, ...], taken: bool) -> tuple[CompatibilityDecision, ...]:
-    """Where the provider takes no breakpoints, one decision speaks for all of them: they only save money."""
-    marked = [] if taken else [one for one in decisions if one.path.endswith(BREAKPOINT)]
-    if not marked:
-        return decisions
-    reason = "the provider has no breakpoints for its prompt cache; all of them were left out"
-    said = decide_item(marked[0].path, "ignored", reason, left_out=len(marked))
-    return (*(one for one in decisions if one not in marked), said)
+def settle_marks(past: History, rules: MessageRules) -> list[CompatibilityDecision]:
+    """What was said of the items. Where the provider takes no breakpoints, or knows no phases, one decision speaks for
+    all of them: the ones only save money, of the others the order tells."""
+    decisions = list(past.decisions)
+    marked = [] if rules.cache_breakpoints else [one for one in decisions if one.path.endswith(BREAKPOINT)]
+    if marked:
+        reason = "the provider has no breakpoints for its prompt cache; all of them were left out"
+        decisions = [one for one in decisions if one not in marked]
+        decisions.append(decide_item(marked[0].path, "ignored", reason, left_out=len(marked)))
+    if past.phased and not rules.phases:
+        reason = "the provider has no word for the phase of a message; their order tells it"
+        decisions.append(decide_item(past.phased, "supported", reason))
+    return decisions
 
 
 def text_of(source: JsonObject, *names: str) -> str:

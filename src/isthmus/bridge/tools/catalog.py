@@ -9,8 +9,9 @@ their name upstream, and prompt caches stay warm. A tool declared again without 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.types.history import item_path
 from isthmus.bridge.types.tools import CatalogTool

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan
 from isthmus.protocol.json import JsonObject
