@@ -15,6 +15,7 @@ from isthmus.scrub import Scrubber
 
 _decode_json: Final = msgspec.json.Decoder().decode
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NO_SECRETS: Final = Scrubber()
 
 
 class JsonDecoder(ABC):
@@ -26,7 +27,7 @@ class JsonDecoder(ABC):
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
         """`scrubber` is for the words of errors and of MCP servers; what the model says is not looked at."""
         self._rules = rules
-        self._scrubber = scrubber or Scrubber()
+        self._scrubber = scrubber or _NO_SECRETS
         self._scrub = self._scrubber.text
         self.done = False
         """Whether nothing more is to come."""

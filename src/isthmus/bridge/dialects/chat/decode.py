@@ -39,7 +39,7 @@ _TEXTS: Final = ("text", "summary", "content")
 
 
 class ChatDecoder(JsonDecoder):
-    __slots__ = ("_calls", "_cited", "_fields", "_hosted", "_ignored", "_leaked", "_live", "_tags")
+    __slots__ = ("_calls", "_cited", "_fields", "_hosted", "_ignored", "_leaked", "_live", "_plain", "_tags")
     _unit = "a chunk"
 
     def __init__(self, rules: ReplyRules, leaks: Schemas | None = None, scrubber: Scrubber | None = None) -> None:
@@ -49,6 +49,7 @@ class ChatDecoder(JsonDecoder):
         self._calls = CallReader()
         self._tags = ThinkTags(inside=rules.think_opened) if rules.think_tags or rules.think_opened else None
         self._leaked = LeakedTools(rules.leaked_tools, leaks) if rules.leaked_tools and leaks else None
+        self._plain = self._tags is None and self._leaked is None
         self._cited: list[Any] | None = [] if rules.citations_tell_search else None
         self._hosted = False
         self._ignored: set[str] = set()
@@ -67,7 +68,7 @@ class ChatDecoder(JsonDecoder):
             delta = choice.get("delta")
             if isinstance(delta, dict):
                 self._say(delta, choice, out)
-                if len(delta) > 1 or "content" not in delta:  # nearly every chunk is a token of text and nothing else
+                if len(delta) > 1 or not out:  # nearly every chunk is a token and nothing else
                     self._rest(delta, out)
                 if out:
                     self._live = True
@@ -101,11 +102,14 @@ class ChatDecoder(JsonDecoder):
                 break
         content = message.get("content")
         if content:
-            self._content(content, choice, out)
+            if self._plain and type(content) is str and not choice.get("logprobs"):
+                out.append(Text(content))
+            else:
+                self._content(content, choice, out)
 
     def _think(self, thought: Any, out: list[Delta]) -> None:
         """A thought is text, an object with text, or a list of either, as vendors wrap it."""
-        if not isinstance(thought, str):
+        if type(thought) is not str:
             pieces = thought if isinstance(thought, list) else [thought]
             found = [
                 next(filter(None, map(each.get, _TEXTS)), "") if isinstance(each, dict) else each for each in pieces
@@ -169,8 +173,12 @@ class ChatDecoder(JsonDecoder):
         if not calls and isinstance(legacy, dict):
             calls = [{"index": 0, "function": legacy}]
         if calls:
-            self._end_text(out)
-            (self._calls.read_whole if whole else self._calls.read)(calls, out)
+            if not self._plain:
+                self._end_text(out)
+            if whole:
+                self._calls.read_whole(calls, out)
+            else:
+                self._calls.read(calls, out)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             out.append(Refusal(refusal))
@@ -240,8 +248,8 @@ class ChatDecoder(JsonDecoder):
         self._calls.end(out)
 
     def _end_text(self, out: list[Delta]) -> None:
-        held: list[Delta] = []
         if self._tags is not None:
+            held: list[Delta] = []
             self._tags.end(held)
             self._look_for_calls(held, out)
         if self._leaked is not None:
