@@ -22,11 +22,10 @@ from typing import Any, Final
 import aiohttp
 
 from isthmus.bridge.deltas import Text
-from isthmus.bridge.dialects.codex.wire import text_input
+from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec, text_input
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
-from isthmus.upstream.codex.methods import ThreadSpec, TurnSpec
 from isthmus.upstream.codex.options import ProcessOptions, find_binary
 from isthmus.upstream.codex.process import start_process
 from isthmus.upstream.codex.session import CodexSessions

@@ -97,7 +97,7 @@ def streaming(name: str, given: list[Json], *, reads: int | None = None, client:
         out = [render(event) for event in turn.accepted()]
         for piece in pieces:
             for sse in parser.feed(piece):
-                out += [render(event) for event in turn.feed(decoder.chunk(sse.data))]
+                out += [render(event) for event in turn.feed(decoder.chunk(sse))]
         out += [render(event) for event in turn.feed(decoder.end())]
         done = turn.end(2)
         assert isinstance(done, Done)

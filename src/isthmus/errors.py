@@ -27,8 +27,6 @@ from typing import Any, Final, Literal
 # The names are those of the seeds; the values are what travels in `error.code` and in logs.
 BRIDGE_REQUEST_UNSUPPORTED_PARAMETER = "bridge.request.unsupported_parameter"
 BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM = "bridge.request.unsupported_input_item"
-BRIDGE_REQUEST_UNSUPPORTED_INPUT_CONTENT = "bridge.request.unsupported_input_content"
-BRIDGE_REQUEST_UNSUPPORTED_TOOL = "bridge.request.unsupported_tool"
 BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT = "bridge.response.invalid_output_format"
 BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
 SCHEMA_TOO_LARGE = "schema_too_large"
@@ -267,22 +265,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
 """Code → what it means. Every table of failures elsewhere is read off this one."""
 
 _BY_STATUS: Final = {status: code for code, meaning in FAILURES.items() for status in meaning.upstream}
-_KINDS: Final[Mapping[str, type[UpstreamFailed]]] = {
-    kind.default_code: kind
-    for kind in (
-        OutputInvalid,
-        OutputUnchecked,
-        CredentialsRefused,
-        ModelNotFound,
-        PromptRefused,
-        ContextTooLong,
-        QuotaSpent,
-        RateLimited,
-        Overloaded,
-        UpstreamTimedOut,
-        UpstreamUnreachable,
-    )
-}
+_KINDS: Final = {kind.default_code: kind for kind in UpstreamFailed.__subclasses__()}
 
 
 def sane_wait(seconds: float | None) -> float | None:
@@ -307,9 +290,7 @@ def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFai
     """
     if type(failure) is not UpstreamFailed:
         return failure
-    metadata = dict(failure.metadata)
-    if provider is not None:
-        metadata.setdefault("provider", provider)
+    metadata = {"provider": provider, **failure.metadata} if provider is not None else failure.metadata
     code = failure.code if failure.code != "server_error" else code_of_status(failure.status)
     kind = _KINDS.get(code) or _KINDS.get(code_of_status(failure.status), UpstreamFailed)
     return kind(failure.message, code=code, status=failure.status, retry_after=failure.retry_after, metadata=metadata)

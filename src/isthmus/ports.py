@@ -18,9 +18,7 @@ if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.capabilities import Cost
     from isthmus.bridge.deltas import Delta
     from isthmus.bridge.jobs import Job, Result
-    from isthmus.bridge.types.contract import OutputContract
-    from isthmus.bridge.types.lesson import Lesson
-    from isthmus.bridge.types.plan import Plan
+    from isthmus.bridge.types.plan import Lesson, OutputContract, Plan
     from isthmus.errors import IsthmusError
     from isthmus.protocol.json import JsonObject
 

@@ -129,7 +129,7 @@ def streamed(draw: Any, reply: dict[str, Any]) -> list[list[Delta]]:
     parser, decoder = SseParser(), ChatDecoder(ReplyRules())
     batches: list[list[Delta]] = []
     for start, stop in itertools.pairwise(edges):
-        batches += [decoder.chunk(event.data) for event in parser.feed(data[start:stop])]
+        batches += [decoder.chunk(event) for event in parser.feed(data[start:stop])]
     return [*batches, decoder.end()]
 
 

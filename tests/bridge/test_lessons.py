@@ -10,8 +10,7 @@ import pytest
 from isthmus.bridge.lessons import config_lines, find_refusal, learn, leave_out, tell_lessons
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.errors import UpstreamFailed
 from isthmus.providers import load_provider
 

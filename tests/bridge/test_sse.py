@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.sse import PING, SseEvent, SseParser, encode_data, encode_event
+from isthmus.bridge.sse import PING, SseParser, encode_data, encode_event
 from isthmus.errors import UpstreamFailed
 
 
-def parse(data: bytes, cuts: list[int] | None = None) -> list[SseEvent]:
+def parse(data: bytes, cuts: list[int] | None = None) -> list[bytes]:
     parser = SseParser()
-    events: list[SseEvent] = []
+    events: list[bytes] = []
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts or [])})
     for start, stop in pairwise(edges):
         events += parser.feed(data[start:stop])
@@ -23,28 +23,27 @@ def parse(data: bytes, cuts: list[int] | None = None) -> list[SseEvent]:
 
 
 CASES = {
-    "one event": (b"data: a\n\n", [SseEvent(b"a")]),
-    "no space after the colon": (b"data:a\n\n", [SseEvent(b"a")]),
-    "only one space is removed": (b"data:  a\n\n", [SseEvent(b" a")]),
-    "named": (b"event: ping\ndata: a\n\n", [SseEvent(b"a", "ping")]),
-    "name does not carry over": (b"event: x\ndata: a\n\ndata: b\n\n", [SseEvent(b"a", "x"), SseEvent(b"b")]),
-    "multi-line data": (b"data: a\ndata: b\n\n", [SseEvent(b"a\nb")]),
-    "empty data line": (b"data\ndata: b\n\n", [SseEvent(b"\nb")]),
-    "comments": (b": OPENROUTER PROCESSING\n\ndata: a\n: ping\n\n", [SseEvent(b"a")]),
-    "CRLF": (b"event: e\r\ndata: a\r\n\r\ndata: b\r\n\r\n", [SseEvent(b"a", "e"), SseEvent(b"b")]),
-    "CR": (b"data: a\r\rdata: b\r\r", [SseEvent(b"a"), SseEvent(b"b")]),
-    "id stays": (b"id: 7\ndata: a\n\ndata: b\n\n", [SseEvent(b"a", "", "7"), SseEvent(b"b", "", "7")]),
-    "byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [SseEvent(b"a")]),
-    "event without data is no event": (b"event: x\n\ndata: a\n\n", [SseEvent(b"a")]),
-    "last blank line missing": (b"data: a\n\ndata: b\n", [SseEvent(b"a"), SseEvent(b"b")]),
-    "last line end missing": (b"data: a\n\ndata: b", [SseEvent(b"a"), SseEvent(b"b")]),
-    "unknown fields": (b"retry: 10\nfoo: bar\ndata: a\n\n", [SseEvent(b"a")]),
+    "one event": (b"data: a\n\n", [b"a"]),
+    "no space after the colon": (b"data:a\n\n", [b"a"]),
+    "only one space is removed": (b"data:  a\n\n", [b" a"]),
+    "names": (b"event: x\ndata: a\n\ndata: b\n\n", [b"a", b"b"]),
+    "multi-line data": (b"data: a\ndata: b\n\n", [b"a\nb"]),
+    "empty data line": (b"data\ndata: b\n\n", [b"\nb"]),
+    "comments": (b": OPENROUTER PROCESSING\n\ndata: a\n: ping\n\n", [b"a"]),
+    "CRLF": (b"event: e\r\ndata: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
+    "CR": (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
+    "ids": (b"id: 7\ndata: a\n\ndata: b\n\n", [b"a", b"b"]),
+    "byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
+    "event without data is no event": (b"event: x\n\ndata: a\n\n", [b"a"]),
+    "last blank line missing": (b"data: a\n\ndata: b\n", [b"a", b"b"]),
+    "last line end missing": (b"data: a\n\ndata: b", [b"a", b"b"]),
+    "unknown fields": (b"retry: 10\nfoo: bar\ndata: a\n\n", [b"a"]),
     "nothing": (b"", []),
 }
 
 
 @pytest.mark.parametrize(("data", "expected"), CASES.values(), ids=CASES.keys())
-def test_events_are_read_whole_and_byte_by_byte(data: bytes, expected: list[SseEvent]) -> None:
+def test_events_are_read_whole_and_byte_by_byte(data: bytes, expected: list[bytes]) -> None:
     assert parse(data) == expected
     assert parse(data, list(range(len(data)))) == expected
 
@@ -53,10 +52,10 @@ WHOLE = {name: case for name, case in CASES.items() if not name.startswith("last
 
 
 @pytest.mark.parametrize(("data", "expected"), WHOLE.values(), ids=WHOLE.keys())
-def test_more_bytes_behind_change_nothing_before(data: bytes, expected: list[SseEvent]) -> None:
+def test_more_bytes_behind_change_nothing_before(data: bytes, expected: list[bytes]) -> None:
     events = parse(data + b"data: behind\n\n")
     assert events[:-1] == expected
-    assert events[-1].data == b"behind"
+    assert events[-1] == b"behind"
 
 
 @given(
@@ -68,7 +67,7 @@ def test_more_bytes_behind_change_nothing_before(data: bytes, expected: list[Sse
 def test_cutting_never_changes_the_events(texts: list[str], newline: str, cuts: list[int]) -> None:
     frames = [json.dumps(text, ensure_ascii=False) for text in texts]
     data = "".join(f"data: {frame}{newline}{newline}" for frame in frames).encode()
-    expected = [SseEvent(frame.encode()) for frame in frames]
+    expected = [frame.encode() for frame in frames]
     assert parse(data) == expected
     assert parse(data, cuts) == expected
 
@@ -77,7 +76,7 @@ def test_a_utf8_character_cut_in_the_middle_survives() -> None:
     data = 'data: {"é": "𝄞"}\n\n'.encode()
     for cut in range(len(data)):
         [event] = parse(data, [cut])
-        assert json.loads(event.data) == {"é": "𝄞"}
+        assert json.loads(event) == {"é": "𝄞"}
 
 
 def test_an_endless_line_is_refused() -> None:
@@ -102,7 +101,8 @@ def test_what_is_written_is_read_back(fields: dict[str, str]) -> None:
     assert data.endswith(b"\n\n")
     assert data.count(b"\n") == 3  # one piece, two lines: no newline can hide in the JSON
     [read] = parse(data)
-    assert (read.event, json.loads(read.data)) == ("response.created", event)
+    assert json.loads(read) == event
+    assert data.startswith(b"event: response.created\n")
 
 
 def test_chat_chunks_and_pings_have_no_event_line() -> None:
@@ -127,5 +127,5 @@ def test_a_large_event_in_many_reads_is_put_together_once() -> None:
     for _ in range(512):
         assert parser.feed(Counted(piece)) == []
     [event] = parser.feed(b"\n\n")
-    assert event.data == piece * 512
+    assert event == piece * 512
     assert Counted.copied <= 2 * 512 * len(piece), "each byte is copied a fixed number of times"

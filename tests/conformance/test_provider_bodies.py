@@ -10,8 +10,7 @@ from typing import Any
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.finish import TABLE
 from isthmus.bridge.tools.hosted import fill_declaration
-from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from provider_facts import MODELS, each_file, each_model, facts_of, plan, provider_of, sent
 
 TOOL: dict[str, Any] = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -46,7 +45,7 @@ def force_a_tool(facts: ProviderCapabilities, choice: Any, effort: str | None) -
     mode = "function" if tools.choice.mode == "named" else tools.choice.mode
     assert mode in allowed, "what is sent must be taken at this moment"
     if decision.action == "degraded":
-        assert tools.instruction
+        assert tools.choice.instruction
     if choice == "required" and "required" in facts.tool_choice.supported and facts.reasoning.off:
         assert decision.action == "supported", "thinking gives way to the choice"
 
@@ -93,7 +92,7 @@ def test_a_native_search_is_declared_with_every_placeholder_filled(name: str, mo
     if "web_search" not in tools.native:
         return
     for tool in (SEARCH, {"type": "web_search"}):
-        filled = fill_declaration("web_search", tool, tools.declarations.get("web_search")).declaration
+        filled = fill_declaration("web_search", tool, tools.declarations.get("web_search"))[0]
         assert filled["type"] == "web_search"
         assert "{" not in repr(list(_texts(filled)))
 

@@ -10,9 +10,9 @@ import pytest
 from typer.main import get_command
 
 from doc_pages import ROOT
-from isthmus.bridge.assemble.assembler import TRANSITIONS
 from isthmus.bridge.diagnostics import CODES
 from isthmus.bridge.finish import TABLE
+from isthmus.bridge.turn import TRANSITIONS
 from isthmus.cli.main import app
 from isthmus.config.known import known_names
 from isthmus.config.reference import config_reference

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Target
+from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.errors import ConfigError
 from isthmus.gateway import lessons as module
 from isthmus.gateway.lessons import Lessons

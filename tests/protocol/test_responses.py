@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Required, get_args, get_origin, get_type_hints, is_typeddict
 
+import msgspec
 import pytest
 
 from isthmus.bridge.parse import parse_request
@@ -42,6 +43,8 @@ OPTIONS: dict[str, Json] = {
 
 
 def required(shape: Any) -> set[str]:
+    if not is_typeddict(shape):
+        return {field.name for field in msgspec.structs.fields(shape) if field.required}
     hints = get_type_hints(shape, include_extras=True)
     return {name for name, hint in hints.items() if get_origin(hint) is Required}
 

@@ -10,8 +10,7 @@ from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.tools.hosted import fill_declaration
-from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.providers import load_provider
 
 ON, OFF = {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}
@@ -187,7 +186,7 @@ PLACE = {"type": "approximate", "country": "FR"}
 )
 def test_a_native_search_is_declared_the_vendors_way(name: str, tool: dict[str, Any], expected: dict[str, Any]) -> None:
     support = load_provider(name).capabilities().tools
-    assert fill_declaration("web_search", tool, support.declarations["web_search"]).declaration == expected
+    assert fill_declaration("web_search", tool, support.declarations["web_search"])[0] == expected
 
 
 @pytest.mark.parametrize("name", ["zhipu", "xiaomi"])

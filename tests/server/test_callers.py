@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.types.client import CODEX
+from isthmus.bridge.types.plan import CODEX
 from isthmus.errors import RequestRefused
 from isthmus.server.callers import ADMIN, Keys
 

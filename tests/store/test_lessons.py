@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from every_store import every_store
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
 from isthmus.store.open import open_store, read_lessons

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from isthmus.bridge.contract import ContractCheck
+from isthmus.bridge.contract.check import ContractCheck
 from isthmus.bridge.contract.validators import read_schema
 from isthmus.bridge.jobs import CheckAnswer, run_encoded
 from isthmus.bridge.tools.examine import Examined, ExamineInput
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import RequestRefused, WorkNotDone
 from isthmus.protocol.json import JsonObject
 from isthmus.workers.checker import CHECK, PooledChecker

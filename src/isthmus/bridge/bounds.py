@@ -8,7 +8,7 @@ References that are not found here are left to the validator: it refuses them, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -44,13 +44,13 @@ def check_bounds(schema: Any, bounds: Bounds, param: str) -> None:
     """Refuse a schema that is larger than allowed in anything but its bytes (see `check_bytes`)."""
     found = _survey(schema, bounds, param)
     if found.references:
-        size = _expanded_size(schema, _find_targets(schema, found), bounds.max_expanded)
+        targets = {reference: _resolve(reference, schema, found) for reference in found.references}
+        size = _expanded_size(schema, targets, bounds.max_expanded)
         _refuse_above(size, "max_expanded", bounds, param, "objects and lists once its references are written out")
-    _refuse_above(len(found.patterns), "max_patterns", bounds, param, "different patterns")
-    longest = max(map(len, found.patterns), default=0)
-    _refuse_above(longest, "max_pattern", bounds, param, "characters in one pattern")
-    total = sum(map(len, found.patterns))
-    _refuse_above(total, "max_pattern_total", bounds, param, "characters in its patterns together")
+    lengths = [len(pattern) for pattern in found.patterns]
+    _refuse_above(len(lengths), "max_patterns", bounds, param, "different patterns")
+    _refuse_above(max(lengths, default=0), "max_pattern", bounds, param, "characters in one pattern")
+    _refuse_above(sum(lengths), "max_pattern_total", bounds, param, "characters in its patterns together")
 
 
 def check_bytes(size: int, bounds: Bounds, param: str) -> None:
@@ -58,40 +58,52 @@ def check_bytes(size: int, bounds: Bounds, param: str) -> None:
     _refuse_above(size, "max_schema", bounds, param, "bytes")
 
 
-def refuse_depth(most: int, param: str) -> RequestRefused:
-    """What to raise where a walk over a schema finds it nested too deeply."""
-    return _refusal("max_depth", most, param, f"is nested more than {most} levels deep")
+def follow_pointer(document: Any, pointer: str) -> Any:
+    """What a JSON pointer (without its leading `/`) leads to; `None`: nothing."""
+    for step in pointer.split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict):
+            document = document.get(key)
+        elif isinstance(document, list) and key.isascii() and key.isdigit() and int(key) < len(document):
+            document = document[int(key)]
+        else:
+            return None
+    return document
+
+
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 
 
 @dataclass(slots=True)
 class _Found:
-    patterns: set[str]
-    references: list[tuple[dict[str, Any], str]]
-    anchors: dict[str, Any]
-    ids: dict[str, Any]
+    patterns: set[str] = field(default_factory=set)
+    references: set[str] = field(default_factory=set)
+    anchors: dict[str, Any] = field(default_factory=dict)
+    ids: dict[str, Any] = field(default_factory=dict)
 
 
 def _survey(schema: Any, bounds: Bounds, param: str) -> _Found:
     """One walk over the text as it stands."""
-    found = _Found(set(), [], {}, {})
-    nodes = 0
+    found = _Found()
+    nodes = depth = 0
     level = [schema]
-    depth = 0
     while level:
         depth += 1
-        below: list[Any] = []
+        nodes += len(level)
+        _refuse_above(nodes, "max_nodes", bounds, param, "objects and lists")
         for node in level:
             if isinstance(node, dict):
                 _note(node, found)
-                below += [value for value in node.values() if isinstance(value, dict | list)]
-            elif isinstance(node, list):
-                below += [value for value in node if isinstance(value, dict | list)]
-        nodes += len(level)
-        _refuse_above(nodes, "max_nodes", bounds, param, "objects and lists")
-        if below and depth >= bounds.max_depth:
-            raise refuse_depth(bounds.max_depth, param)
-        level = below
+        level = [child for node in level for child in _children(node)]
+        if level and depth >= bounds.max_depth:
+            raise _refusal("max_depth", bounds, param, f"is nested more than {bounds.max_depth} levels deep")
     return found
+
+
+def _children(node: Any) -> list[Any]:
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return [value for value in inner if isinstance(value, dict | list)]
 
 
 def _note(node: dict[str, Any], found: _Found) -> None:
@@ -99,9 +111,7 @@ def _note(node: dict[str, Any], found: _Found) -> None:
         found.patterns.add(pattern)
     if isinstance(named := node.get("patternProperties"), dict):
         found.patterns.update(named)
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-        if isinstance(reference := node.get(keyword), str):
-            found.references.append((node, reference))
+    found.references.update(_references(node))
     for keyword in ("$anchor", "$dynamicAnchor"):
         if isinstance(anchor := node.get(keyword), str):
             found.anchors.setdefault(anchor, node)
@@ -110,16 +120,8 @@ def _note(node: dict[str, Any], found: _Found) -> None:
             found.ids.setdefault(id.rstrip("#"), node)
 
 
-def _find_targets(root: Any, found: _Found) -> dict[int, list[Any]]:
-    """The identity of each referring object → what it refers to."""
-    by_text: dict[str, Any] = {}
-    targets: dict[int, dict[str, Any]] = {}
-    for node, reference in found.references:
-        if reference not in by_text:
-            by_text[reference] = _resolve(reference, root, found)
-        if by_text[reference] is not None:  # an object that stands in two places of a Python value is met twice
-            targets.setdefault(id(node), {})[reference] = by_text[reference]
-    return {key: list(named.values()) for key, named in targets.items()}
+def _references(node: dict[str, Any]) -> set[str]:
+    return {node[keyword] for keyword in REFERENCES if isinstance(node.get(keyword), str)}
 
 
 def _resolve(reference: str, root: Any, found: _Found) -> Any:
@@ -131,18 +133,11 @@ def _resolve(reference: str, root: Any, found: _Found) -> Any:
         return start
     if not fragment.startswith("/"):
         return found.anchors.get(fragment) or found.ids.get(f"#{fragment}")
-    for step in fragment[1:].split("/"):
-        key = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(start, dict):
-            start = start.get(key)
-        elif isinstance(start, list) and key.isascii() and key.isdigit() and int(key) < len(start):
-            start = start[int(key)]
-        else:
-            return None
-    return start if isinstance(start, dict | list) else None
+    target = follow_pointer(start, unquote(fragment[1:]))
+    return target if isinstance(target, dict | list) else None
 
 
-def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
+def _expanded_size(root: Any, targets: dict[str, Any], most: int) -> int:
     """The number of objects and lists with references written out; stops growing just above `most`.
 
     A loop with a stack of its own: a chain of references may be longer than Python's.
@@ -151,14 +146,16 @@ def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
     opened: dict[int, list[Any]] = {}
     if isinstance(root, dict):
         # What is only defined costs nothing: it counts where something refers to it.
-        whole, root = root, {name: value for name, value in root.items() if name not in _DEFINITIONS}
-        targets = {**targets, id(root): targets.get(id(whole), [])}
+        root = {name: value for name, value in root.items() if name not in DEFINITIONS}
     stack = [root]
     while stack:
         node = stack[-1]
         key = id(node)
         if key not in opened:
-            opened[key] = below = _below(node, targets)
+            below = _children(node)
+            if isinstance(node, dict):
+                below += [targets[name] for name in _references(node) if targets[name] is not None]
+            opened[key] = below
             stack += [child for child in below if id(child) not in opened]
             continue
         stack.pop()
@@ -169,26 +166,17 @@ def _expanded_size(root: Any, targets: dict[int, list[Any]], most: int) -> int:
     return sizes[id(root)]
 
 
-_DEFINITIONS: Final = frozenset({"$defs", "definitions"})
-
-
-def _below(node: Any, targets: dict[int, list[Any]]) -> list[Any]:
-    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    below = [value for value in inner if isinstance(value, dict | list)]
-    return below + targets[id(node)] if id(node) in targets else below
-
-
 def _refuse_above(size: int, setting: str, bounds: Bounds, param: str, what: str) -> None:
     most = getattr(bounds, setting)
     if size > most:
         # Counting stops at the limit in some places, so the size itself is not told.
-        raise _refusal(setting, most, param, f"has more than {most:,} {what}")
+        raise _refusal(setting, bounds, param, f"has more than {most:,} {what}")
 
 
-def _refusal(setting: str, most: int, param: str, what: str) -> RequestRefused:
+def _refusal(setting: str, bounds: Bounds, param: str, what: str) -> RequestRefused:
     return RequestRefused(
         f"`{param}` {what}, the limit `checks.{setting}` of this gateway; send a simpler schema, or raise the limit",
         code=SCHEMA_TOO_LARGE,
         param=param,
-        metadata={"limit": most, "setting": f"checks.{setting}"},
+        metadata={"limit": getattr(bounds, setting), "setting": f"checks.{setting}"},
     )

@@ -20,12 +20,12 @@ from isthmus.protocol.events import HostedStepType
 from isthmus.protocol.items import Annotation as Citation
 from isthmus.protocol.items import Logprob, Phase
 
+ItemKind = Literal["message", "reasoning"]
+PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
+
 
 class _Delta(msgspec.Struct, frozen=True, gc=False):
     pass
-
-
-# ── words ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Text(_Delta, frozen=True, gc=False):
@@ -54,13 +54,10 @@ class Annotation(_Delta, frozen=True, gc=False):
     annotation: Citation
 
 
-# ── boundaries ─────────────────────────────────────────────────────────────────────────────────────
-
-
 class ItemBegan(_Delta, frozen=True, gc=False):
     """An item that the vendor tells apart from the one before it. `id` is the vendor's own."""
 
-    kind: Literal["message", "reasoning"]
+    kind: ItemKind
     phase: Phase | None = None
     id: str = ""
 
@@ -68,7 +65,7 @@ class ItemBegan(_Delta, frozen=True, gc=False):
 class PartBegan(_Delta, frozen=True, gc=False):
     """Another part of the item that is open: needed where its kind is that of the part before, or it stays empty."""
 
-    kind: Literal["output_text", "refusal", "reasoning_text", "summary_text"]
+    kind: PartKind
 
 
 class ItemEnded(_Delta, frozen=True, gc=False):
@@ -76,9 +73,6 @@ class ItemEnded(_Delta, frozen=True, gc=False):
 
     status: Literal["completed", "incomplete"] = "completed"
     phase: Phase | None = None
-
-
-# ── calls ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class CallOpened(_Delta, frozen=True, gc=False):
@@ -122,9 +116,6 @@ class HostedProgress(_Delta, frozen=True, gc=False):
     slot: int
     type: HostedStepType
     fields: dict[str, Any]
-
-
-# ── the rest ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class VendorExtra(_Delta, frozen=True, gc=False):

@@ -18,6 +18,10 @@ class Outcome:
     error_message: str = ""
 
 
+def _failed(message: str, code: str = "server_error") -> Outcome:
+    return Outcome("failed", None, code, message)
+
+
 _COMPLETED: Final = Outcome("completed")
 _TOO_LONG: Final = Outcome("incomplete", incomplete_reason="max_output_tokens")
 _FILTERED: Final = Outcome("incomplete", incomplete_reason="content_filter")
@@ -29,7 +33,7 @@ TABLE: Final[dict[str, Outcome]] = {
     "model_context_window_exceeded": _TOO_LONG,
     "content_filter": _FILTERED,
     "sensitive": _FILTERED,
-    "network_error": Outcome("failed", None, "server_error", "The provider reported a network error."),
+    "network_error": _failed("The provider reported a network error."),
     # Vendors' own values, as their documentation lists them.
     "function_call": _COMPLETED,
     "end_turn": _COMPLETED,
@@ -40,19 +44,16 @@ TABLE: Final[dict[str, Outcome]] = {
     "max_tokens": _TOO_LONG,
     "repetition_truncation": _TOO_LONG,
     "safety": _FILTERED,
-    "insufficient_system_resource": Outcome(
-        "failed", None, "server_is_overloaded", "The provider ran out of resources in mid-answer; try again."
+    "insufficient_system_resource": _failed(
+        "The provider ran out of resources in mid-answer; try again.", "server_is_overloaded"
     ),
-    "abort": Outcome("failed", None, "server_error", "The provider aborted the answer."),
-    "error": Outcome("failed", None, "server_error", "The provider ended the answer with an error."),
+    "abort": _failed("The provider aborted the answer."),
+    "error": _failed("The provider ended the answer with an error."),
 }
 
 
 def map_provider_finish_reason(reason: str | None) -> Outcome:
     """The terminal state for a finish reason; a missing or unknown one is a failure that says so."""
     if reason is None:
-        return Outcome("failed", None, "server_error", "Provider returned no finish reason")
-    known = TABLE.get(reason)
-    if known is not None:
-        return known
-    return Outcome("failed", None, "server_error", f"Unexpected finish reason `{reason[:80]}`")
+        return _failed("Provider returned no finish reason")
+    return TABLE.get(reason) or _failed(f"Unexpected finish reason `{reason[:80]}`")

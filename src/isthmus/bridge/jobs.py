@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, overload
+from typing import Any, Final
 
 import msgspec
 
 from isthmus.bridge.contract.check import ContractCheck, check_answer
 from isthmus.bridge.contract.validators import PARAM, compile_schema
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 
@@ -51,27 +51,23 @@ Job = AdmitSchema | CheckAnswer | ExamineInput
 Result = Admission | ContractCheck | Examined
 
 
-@overload
-def run_job(job: AdmitSchema) -> Admission: ...
-@overload
-def run_job(job: CheckAnswer) -> ContractCheck: ...
-@overload
-def run_job(job: ExamineInput) -> Examined: ...
-@overload
-def run_job(job: Job) -> Result: ...
 def run_job(job: Job) -> Result:
     """Do it, here and now."""
     match job:
-        case AdmitSchema(schema, max_regex):
-            try:
-                compile_schema(schema.encode(), max_regex)
-            except RequestRefused as error:
-                return Admission(error.message)
-            return Admission()
+        case AdmitSchema():
+            return _admit(job)
         case CheckAnswer(schema, max_regex, text):
             return check_answer(schema.encode(), max_regex, text)
         case ExamineInput():
             return examine(job)
+
+
+def _admit(job: AdmitSchema) -> Admission:
+    try:
+        compile_schema(job.schema.encode(), job.max_regex)
+    except RequestRefused as error:
+        return Admission(error.message)
+    return Admission()
 
 
 def give_up(job: Job, reason: str) -> Result:
@@ -100,7 +96,7 @@ def admit_here(contract: OutputContract) -> None:
     """Admit a contract's schema on the spot: for callers that serve nobody else meanwhile."""
     job = admission_of(contract)
     if job is not None:
-        refuse(run_job(job))
+        refuse(_admit(job))
 
 
 def encode_job(job: Job) -> bytes:
@@ -124,5 +120,5 @@ def _plain(value: Job | Result) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-_KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (AdmitSchema, CheckAnswer, ExamineInput)}
 _RESULTS: Final[dict[Any, Any]] = {AdmitSchema: Admission, CheckAnswer: ContractCheck, ExamineInput: Examined}
+_KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in _RESULTS}

@@ -1,12 +1,21 @@
-"""Whether a text is JSON, asked without raising: of arguments as they grow, and of what vendors call arguments."""
+"""Texts that may be JSON, read without raising: arguments as they grow, and what vendors call arguments."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+NOT_JSON: Final = object()
 _CLOSING: Final = {"{": "}", "[": "]", '"': '"'}
+
+
+def read_json(text: str) -> Any:
+    """The value of a text; `NOT_JSON` where it is not one complete JSON value."""
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return NOT_JSON
 
 
 def is_json(text: str) -> bool:
@@ -16,10 +25,4 @@ def is_json(text: str) -> bool:
     """
     bare = text.strip(" \t\r\n")
     closing = _CLOSING.get(bare[:1])
-    if closing is not None and not bare.endswith(closing):
-        return False
-    try:
-        msgspec.json.decode(bare)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+    return (closing is None or bare.endswith(closing)) and read_json(bare) is not NOT_JSON

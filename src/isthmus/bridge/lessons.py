@@ -20,8 +20,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.errors import UpstreamFailed
 
 _PATHS: Final = {
@@ -102,20 +101,20 @@ def config_lines(lesson: Lesson, target: Target) -> tuple[str, str]:
 
 def _reduce(capabilities: ProviderCapabilities, field: str, value: str) -> ProviderCapabilities:
     """The capabilities without one kind of value; without the field, where no kind is given."""
+    change = msgspec.structs.replace
     if field == "parallel_tool_calls":
         left = {name: rule for name, rule in capabilities.parameters.items() if name != field}
-        return msgspec.structs.replace(capabilities, parameters=left)
+        return change(capabilities, parameters=left)
     if field == "response_format":
         formats = capabilities.response_formats
         kept = formats.supported - {value} if value else frozenset({"text"})
-        return msgspec.structs.replace(capabilities, response_formats=msgspec.structs.replace(formats, supported=kept))
+        return change(capabilities, response_formats=change(formats, supported=kept))
     choice = capabilities.tool_choice
     if value in ("", "auto"):  # below `auto` there is nothing to say: the choice is made by the list and in words
-        reduced = msgspec.structs.replace(choice, supported=frozenset({"auto", "none"}), sent=False)
-    else:
-        thinking = None if choice.while_thinking is None else choice.while_thinking - {value}
-        reduced = msgspec.structs.replace(choice, supported=choice.supported - {value}, while_thinking=thinking)
-    return msgspec.structs.replace(capabilities, tool_choice=reduced)
+        return change(capabilities, tool_choice=change(choice, supported=frozenset({"auto", "none"}), sent=False))
+    thinking = None if choice.while_thinking is None else choice.while_thinking - {value}
+    reduced = change(choice, supported=choice.supported - {value}, while_thinking=thinking)
+    return change(capabilities, tool_choice=reduced)
 
 
 def _concerns(lesson: Lesson, lessons: Iterable[Lesson], body: Mapping[str, Any]) -> bool:
@@ -126,21 +125,17 @@ def _concerns(lesson: Lesson, lessons: Iterable[Lesson], body: Mapping[str, Any]
         asked = _asked_choice(body.get("tool_choice"))
     else:
         asked = _kind((body.get("text") or {}).get("format"))
+    steps = _LADDERS.get(asked, ())
     refused = {each.value for each in lessons if each.parameter == lesson.parameter}
-    for step in _LADDERS.get(asked, ()):
-        if step == lesson.value:
-            return True
-        if step not in refused:
-            return False
-    return False
+    return lesson.value in steps and refused.issuperset(steps[: steps.index(lesson.value)])
 
 
 def _asked_choice(choice: Any) -> str:
     """The kind of a client's choice; `auto` holds without saying so and is not missed."""
-    if _kind(choice) == "allowed_tools":
+    kind = _kind(choice)
+    if kind == "allowed_tools":
         nested = choice.get("allowed_tools")
         return str((nested if isinstance(nested, Mapping) else choice).get("mode") or "auto")
-    kind = _kind(choice)
     return kind if kind in ("", "auto", "none", "required") else "function"
 
 

@@ -16,9 +16,9 @@ def deep_merge(*fragments: Mapping[str, Any]) -> JsonObject:
     merged: JsonObject = {}
     for fragment in fragments:
         for name, value in fragment.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 known = merged.get(name)
-                merged[name] = deep_merge(known, value) if isinstance(known, Mapping) else deep_merge(value)
+                merged[name] = deep_merge(known, value) if isinstance(known, dict) else deep_merge(value)
             else:
                 merged[name] = value
     return merged
@@ -35,13 +35,4 @@ def nest(path: str, value: Any) -> JsonObject:
 
 def contains(body: Mapping[str, Any], fragment: Mapping[str, Any]) -> bool:
     """Whether `body` says everything that `fragment` says."""
-    for name, value in fragment.items():
-        if name not in body:
-            return False
-        present = body[name]
-        if isinstance(value, Mapping) and isinstance(present, Mapping):
-            if not contains(present, value):
-                return False
-        elif present != value:
-            return False
-    return True
+    return deep_merge(body, fragment) == body

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import chain, compress, repeat
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,17 +20,11 @@ MAX_DEPTH: Final = 100
 """Deeper JSON than this is refused: later stages recurse into schemas and content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A checked request. `body` is the client's own object, never changed; `items` is its input as items."""
 
     body: CreateResponse
     items: tuple[JsonObject, ...]
-
-    @property
-    def sent(self) -> tuple[str, ...]:
-        """The fields that the client really sent: a `null` says no more than an absent field."""
-        return tuple(name for name, value in self.body.items() if value is not None)
 
 
 def parse_request(raw: bytes | str | JsonObject) -> Request:
@@ -43,12 +37,12 @@ def parse_request(raw: bytes | str | JsonObject) -> Request:
     _check(body, CreateResponse, "")
     _check_depth(body)
     checked = cast(CreateResponse, body)
-    if checked.get("input") is None and isinstance(body.get("messages"), list):
-        raise RequestRefused(
+    given = checked.get("input")
+    if given is None and isinstance(body.get("messages"), list):
+        raise _missing(
             "this is a Chat Completions body: it has `messages` and no `input`; "
             "send it to `/v1/chat/completions`, or send its messages as `input`",
-            code="missing_required_parameter",
-            param="input",
+            "input",
         )
     if checked.get("previous_response_id") is not None and checked.get("conversation") is not None:
         raise RequestRefused(
@@ -56,8 +50,10 @@ def parse_request(raw: bytes | str | JsonObject) -> Request:
             code="mutually_exclusive_parameters",
             param="previous_response_id",
         )
-    check_tools(checked.get("tools") or (), "tools")
-    return Request(body=checked, items=parse_items(checked.get("input"), "input"))
+    _check_tools(checked.get("tools") or (), "tools")
+    if isinstance(given, str):
+        return Request(checked, ({"type": "message", "role": "user", "content": given},))
+    return Request(checked, tuple([_parse_item(item, f"input[{index}]") for index, item in enumerate(given or ())]))
 
 
 def decode_json(raw: bytes | str) -> Any:
@@ -70,69 +66,46 @@ def decode_json(raw: bytes | str) -> Any:
         raise RequestRefused("the request body is nested too deeply", code="invalid_json") from error
 
 
-def parse_items(given: str | Sequence[JsonObject] | None, path: str) -> tuple[JsonObject, ...]:
-    """Input in any accepted form → items that all carry their `type`."""
-    if given is None:
-        return ()
-    if isinstance(given, str):
-        return ({"type": "message", "role": "user", "content": given},)
-    return tuple(_parse_item(item, f"{path}[{index}]") for index, item in enumerate(given))
-
-
-def check_tools(tools: Sequence[JsonObject], path: str) -> None:
+def _check_tools(tools: Sequence[JsonObject], path: str) -> None:
     """Each tool is an object with a `type` and the fields of its type that we rely on."""
     for index, tool in enumerate(tools):
         where = f"{path}[{index}]"
         kind = tool.get("type")
         if not isinstance(kind, str):
-            raise RequestRefused(
-                f"`{where}` has no `type`; give each tool one, for example `function`",
-                code="missing_required_parameter",
-                param=f"{where}.type",
-            )
+            raise _missing(f"`{where}` has no `type`; give each tool one, for example `function`", f"{where}.type")
         shape = TOOL_SHAPES.get(kind)
         if shape is None:
             continue
         if not tool.get("name"):
-            raise RequestRefused(
-                f"`{where}` has no `name`; give each {kind} tool one",
-                code="missing_required_parameter",
-                param=f"{where}.name",
-            )
+            raise _missing(f"`{where}` has no `name`; give each {kind} tool one", f"{where}.name")
         _check(tool, shape, where)
         if kind == "namespace":
-            check_tools(tool["tools"], f"{where}.tools")
+            _check_tools(tool["tools"], f"{where}.tools")
 
 
 def _parse_item(item: JsonObject, path: str) -> JsonObject:
+    """The item with its `type`: messages and references may leave it out."""
     kind = item.get("type")
     if kind is None:
-        kind = _infer_type(item, path)
+        if "role" in item:
+            kind = "message"
+        elif {name for name, value in item.items() if value is not None} == {"id"}:
+            kind = "item_reference"
+        else:
+            raise _missing(f"`{path}` has no `type`; give each input item one, for example `message`", f"{path}.type")
         item = {**item, "type": kind}
     elif not isinstance(kind, str):
-        raise RequestRefused(f"`{path}.type` must be a string", code="invalid_type", param=f"{path}.type")
+        raise _no_string(f"{path}.type")
     shape = ITEM_SHAPES.get(kind)
     if shape is not None:
         _check(item, shape, path)
         if kind in ("additional_tools", "tool_search_output"):
-            check_tools(item.get("tools") or (), f"{path}.tools")
-        parts = item.get("content") if kind == "message" else item.get("output")
+            _check_tools(item.get("tools") or (), f"{path}.tools")
+        field = "content" if kind == "message" else "output"
+        parts = item.get(field)
         if isinstance(parts, list):
-            _check_parts(parts, f"{path}.{'content' if kind == 'message' else 'output'}")
+            _check_parts(parts, f"{path}.{field}")
     return item
-
-
-def _infer_type(item: JsonObject, path: str) -> str:
-    """Messages and references may leave `type` out."""
-    if "role" in item:
-        return "message"
-    if {name for name, value in item.items() if value is not None} == {"id"}:
-        return "item_reference"
-    raise RequestRefused(
-        f"`{path}` has no `type`; give each input item one, for example `message`",
-        code="missing_required_parameter",
-        param=f"{path}.type",
-    )
 
 
 _PART_TEXT: Final = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
@@ -142,20 +115,10 @@ def _check_parts(parts: Sequence[Any], path: str) -> None:
     for index, part in enumerate(parts):
         kind = part.get("type") or ""
         if not isinstance(kind, str):
-            raise RequestRefused(
-                f"`{path}[{index}].type` must be a string", code="invalid_type", param=f"{path}[{index}].type"
-            )
+            raise _no_string(f"{path}[{index}].type")
         field = _PART_TEXT.get(kind)
         if field is not None and not isinstance(part.get(field), str):
-            raise RequestRefused(
-                f"`{path}[{index}].{field}` must be a string",
-                code="invalid_type",
-                param=f"{path}[{index}].{field}",
-            )
-
-
-_WHERE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_MISSING: Final = re.compile(r"missing required field `([^`]+)`")
+            raise _no_string(f"{path}[{index}].{field}")
 
 
 def _check(value: JsonObject, shape: Any, path: str) -> None:
@@ -166,31 +129,38 @@ def _check(value: JsonObject, shape: Any, path: str) -> None:
         raise _refusal(str(error), path) from error
 
 
+_WHERE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_MISSING: Final = re.compile(r"missing required field `([^`]+)`")
+
+
 def _refusal(message: str, path: str) -> RequestRefused:
     found = _WHERE.match(message)
     what, inner = (found["what"], found["path"] or "") if found else (message, "")
     missing = _MISSING.search(what)
     if missing:
-        inner = f"{inner}.{missing[1]}"
+        param = f"{path}{inner}.{missing[1]}".lstrip(".")
+        return _missing(f"`{param}` is missing", param)
     param = f"{path}{inner}".lstrip(".")
-    if missing:
-        return RequestRefused(f"`{param}` is missing", code="missing_required_parameter", param=param)
     text = what[0].lower() + what[1:] if what else "wrong type"
     return RequestRefused(f"`{param}`: {text}", code="invalid_type", param=param or None)
 
 
-def _check_depth(value: Any) -> None:
-    """Refuse absurd nesting, without recursion."""
-    level: list[Any] = [value]
-    depth = 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise RequestRefused(f"the request body is nested more than {MAX_DEPTH} levels deep", code="invalid_json")
-        below: list[Any] = []
-        for node in level:
-            if isinstance(node, dict):
-                below.extend(child for child in node.values() if isinstance(child, dict | list))
-            else:
-                below.extend(child for child in node if isinstance(child, dict | list))
-        level = below
+def _missing(message: str, param: str) -> RequestRefused:
+    return RequestRefused(message, code="missing_required_parameter", param=param)
+
+
+def _no_string(param: str) -> RequestRefused:
+    return RequestRefused(f"`{param}` must be a string", code="invalid_type", param=param)
+
+
+def _check_depth(body: JsonObject) -> None:
+    """Refuse absurd nesting: level by level, without recursion, and within C for the sake of large requests."""
+    objects: list[JsonObject] = [body]
+    lists: list[list[Any]] = []
+    for _ in range(MAX_DEPTH):
+        below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+        objects = [*compress(below, map(isinstance, below, repeat(dict)))]
+        lists = [*compress(below, map(isinstance, below, repeat(list)))]
+        if not objects and not lists:
+            return
+    raise RequestRefused(f"the request body is nested more than {MAX_DEPTH} levels deep", code="invalid_json")

@@ -6,49 +6,36 @@ the transport sends `body`, the decoder reads by `reply`, the assembler restores
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
+from isthmus.bridge.capabilities import MessageRules, ReplyRules
 from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
-from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.compat.updates import apply_updates
-from isthmus.bridge.contract import plan_output_contract
+from isthmus.bridge.compat.planner import apply_updates, plan_bridge_compatibility
+from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
 from isthmus.bridge.dialects.chat import write as chat
 from isthmus.bridge.dialects.codex import write as codex
 from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.parts import settle_breakpoints
+from isthmus.bridge.history.parts import settle_marks
 from isthmus.bridge.history.replay import remember, replays_reasoning
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
-from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.search import MAX_SEARCHES
-from isthmus.bridge.tools.survey import survey_tools
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
-from isthmus.bridge.types.history import History
-from isthmus.bridge.types.plan import Plan, Target, Written
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Plan, Target
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
 
-
-class _Dialect(NamedTuple):
-    write: Callable[[History, Plan], Written]
-    again: Callable[[Plan, Sequence[tuple[str, str]]], JsonObject]
-
-
-_DIALECTS: Final = {
-    "chat": _Dialect(chat.write, chat.again),
-    "responses": _Dialect(responses.write, responses.again),
-    "codex": _Dialect(codex.write, codex.again),
-}
+_WRITE: Final = {"chat": chat.write, "responses": responses.write, "codex": codex.write}
+_AGAIN: Final = {"chat": chat.again, "responses": responses.again, "codex": codex.again}
 
 
 def plan_request(
@@ -71,7 +58,7 @@ def plan_request(
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
         # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
-        again = replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
+        again = msgspec.structs.replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
         following = plan_request(
             again,
             target,
@@ -104,7 +91,10 @@ def plan_request(
         keeps=capabilities.messages.items,
         patient=survey.patient,
     )
-    past, rules = remember(past, capabilities.messages, _context(body, capabilities))
+    options = body.get("reasoning") or {}
+    # A provider that can be told which earlier reasoning counts sees to it itself.
+    context = None if "reasoning.context" in capabilities.parameters else options.get("context")
+    past, rules = remember(past, capabilities.messages, context)
     compatibility = plan_bridge_compatibility(
         request,
         capabilities,
@@ -114,6 +104,7 @@ def plan_request(
         replays_reasoning=replays_reasoning(past.turns, rules),
     )
     tools = plan_tools(survey, thinking=compatibility.thinking)
+    summary = options.get("summary") or options.get("generate_summary")
     plan = Plan(
         target=target,
         compatibility=compatibility,
@@ -132,27 +123,25 @@ def plan_request(
         extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
         repair_budget=host.repair_budget,
-        taken_call_ids=frozenset(
-            item["call_id"] for item in items if isinstance(item.get("call_id"), str) and item["call_id"]
-        ),
+        taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, rules),
         after_search=after_search if survey.deferred else None,
         client=client,
-        reasoning_as="summary" if capabilities.dialect == "chat" and _asks_for_summary(body) else "text",
+        reasoning_as="summary" if capabilities.dialect == "chat" and summary not in (None, "", "none") else "text",
     )
-    written = _DIALECTS[capabilities.dialect].write(past, plan)
+    written = _WRITE[capabilities.dialect](past, plan)
     allowed, held_back = apply_allow_list(written.body, capabilities.allow)
-    about_items = settle_breakpoints(past.decisions, rules.cache_breakpoints)
-    made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *_phases(past, rules))
-    decisions = apply_strict((*made, *written.decisions, *held_back), host.strict)
+    about_items = settle_marks(past, rules)
+    made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *written.decisions, *held_back)
+    decisions = apply_strict(made, host.strict)
     refuse_rejected(decisions)
-    _refuse_nothing(past, plan)
-    return msgspec.structs.replace(
-        plan,
-        compatibility=CompatibilityPlan(decisions, compatibility.thinking),
-        body=allowed,
-    )
+    if not past.turns and not plan.instructions:
+        # A model that is told nothing has nothing to answer; providers refuse an empty conversation, if they are kind.
+        reason = "`input` is missing or empty; send a text, or a list of items"
+        raise RequestRefused(reason, code="missing_required_parameter", param="input")
+    compatibility = CompatibilityPlan(decisions, compatibility.thinking)
+    return msgspec.structs.replace(plan, compatibility=compatibility, body=allowed)
 
 
 def _without_search(body: CreateResponse) -> CreateResponse:
@@ -164,24 +153,7 @@ def _without_search(body: CreateResponse) -> CreateResponse:
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The plan's body with failed answers, and the words that ask for better ones, behind it."""
-    return _DIALECTS[plan.target.capabilities.dialect].again(plan, said)
-
-
-def _refuse_nothing(past: History, plan: Plan) -> None:
-    """A model that is told nothing has nothing to answer; providers refuse an empty conversation, if they are kind."""
-    if not past.turns and not plan.instructions:
-        raise RequestRefused(
-            "`input` is missing or empty; send a text, or a list of items",
-            code="missing_required_parameter",
-            param="input",
-        )
-
-
-def _phases(past: History, rules: MessageRules) -> tuple[CompatibilityDecision, ...]:
-    if not past.phased or rules.phases:
-        return ()
-    reason = "the provider has no word for the phase of a message; their order tells it"
-    return (CompatibilityDecision(past.phased, "supported", reason),)
+    return _AGAIN[plan.target.capabilities.dialect](plan, said)
 
 
 def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:
@@ -196,18 +168,11 @@ def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, Jso
     return functions or None
 
 
-def _context(body: Mapping[str, Any], capabilities: ProviderCapabilities) -> str | None:
-    """Which earlier reasoning the client wants back; a provider that can be told does it itself."""
-    if "reasoning.context" in capabilities.parameters:
-        return None
-    return (body.get("reasoning") or {}).get("context")
-
-
 def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> CompatibilityPlan:
     """A Response shows the request's own effort, also where an item changed it since."""
     if asked is counted:
         return made
-    return replace(made, decisions=tuple(one for one in made.decisions if one.path != "reasoning.effort"))
+    return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
 def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
@@ -215,8 +180,3 @@ def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
     if "reasoning.encrypted_content" in (body.get("include") or ()):
         return True
     return body.get("store") is not False and bool(rules.replay_extras or rules.replay_details)
-
-
-def _asks_for_summary(body: Mapping[str, Any]) -> bool:
-    options = body.get("reasoning") or {}
-    return (options.get("summary") or options.get("generate_summary") or "none") != "none"

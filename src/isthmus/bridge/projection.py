@@ -15,31 +15,24 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.bounds import DEFINITIONS, REFERENCES, follow_pointer
 from isthmus.protocol.json import JsonObject
 
-DEFINITIONS: Final = frozenset({"$defs", "definitions"})
+ROOT_WRAPPED: Final = "(root)"
+"""Stands in the list of dropped keywords for a root that had to be wrapped into an object."""
 _SCHEMA: Final = frozenset(
-    [
-        "additionalItems",
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    ]
+    {
+        *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items"),
+        *("not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+    }
 )
 _SCHEMA_LIST: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
-_SCHEMA_MAP: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_SCHEMA_MAP: Final = frozenset({*DEFINITIONS, "dependentSchemas", "patternProperties", "properties"})
 _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
 """Keywords whose loss tells the model nothing."""
 
+_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}
+"""Keywords that say (nearly) the same."""
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -60,6 +53,32 @@ def project_schema(
     return projected, tuple(walk.dropped)
 
 
+def project_parameters(schema: Any, refused: Set[str], inline_refs: bool) -> tuple[JsonObject, tuple[str, ...]]:
+    """The same for a tool's parameters, which are an object at their root."""
+    root, wrapped = _as_object(schema)
+    projected, dropped = project_schema(
+        root, refused, inline_refs, document=schema if isinstance(schema, dict) else root
+    )
+    return projected, (ROOT_WRAPPED, *dropped) if wrapped else dropped
+
+
+def _as_object(schema: Any) -> tuple[JsonObject, bool]:
+    """Function arguments are an object: say so where the client did not."""
+    if not isinstance(schema, dict) or not schema:
+        return {"type": "object", "properties": {}}, False
+    kind = schema.get("type")
+    if kind is None or kind == "object" or (isinstance(kind, list) and "object" in kind):
+        root = schema if kind == "object" else {**schema, "type": "object"}
+        says_more = any(key in schema for key in _SAYS_MORE)
+        return root if says_more else {**root, "properties": {}}, False
+    definitions = {key: schema[key] for key in schema if key in DEFINITIONS}
+    inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
+    return {"type": "object", "properties": {"value": inner}, "required": ["value"], **definitions}, True
+
+
+_SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
+
+
 @dataclass(slots=True)
 class _Walk:
     """One pass over one schema."""
@@ -77,13 +96,13 @@ class _Walk:
         if open_refs:
             self.inlined += 1
         if self.inline:
-            reference = next((value[key] for key in ("$ref", "$dynamicRef", "$recursiveRef") if key in value), None)
+            reference = next((value[key] for key in REFERENCES if key in value), None)
             if isinstance(reference, str):
                 return self._inline(value, reference, depth, open_refs)
         return self._keywords(value, depth, open_refs)
 
     def _inline(self, value: JsonObject, reference: str, depth: int, open_refs: tuple[str, ...]) -> Any:
-        beside = {key: item for key, item in value.items() if key not in _REFERENCES}
+        beside = {key: item for key, item in value.items() if key not in REFERENCES}
         target = _resolve(self.document, reference)
         name = reference.rsplit("/", 1)[-1] or "the whole schema"
         if target is None:
@@ -101,47 +120,28 @@ class _Walk:
                 continue
             if key in self.drop and key != "description":
                 self.dropped.setdefault(key)
-                substitute = self._substitute(key, value)
-                if substitute:
-                    out[substitute] = [item] if key == "const" else self._children(key, item, depth, open_refs)
+                near = _NEAR.get(key)
+                if near and near not in self.drop and near not in value:
+                    out[near] = [item] if key == "const" else self._children(key, item, depth, open_refs)
                 elif key not in _SILENT:
                     notes.append(_note(key, self._children(key, item, depth, open_refs)))
             else:
                 out[key] = self._children(key, item, depth, open_refs)
         return _with_note(out, "; ".join(notes)) if notes else out
 
-    def _substitute(self, key: str, value: JsonObject) -> str | None:
-        """A keyword the provider takes that says (nearly) the same."""
-        near = {"oneOf": "anyOf", "const": "enum"}.get(key)
-        return near if near and near not in self.drop and near not in value else None
-
     def _children(self, key: str, item: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
-        if isinstance(item, list):
-            if key in _SCHEMA_LIST:
-                return [self.schema(child, depth + 1, open_refs) for child in item]
-        elif isinstance(item, dict):
-            if key in _SCHEMA_MAP:
-                return {name: self.schema(child, depth + 1, open_refs) for name, child in item.items()}
-            if key in _SCHEMA:
-                return self.schema(item, depth + 1, open_refs)
-        return item
+        if isinstance(item, list) and key in _SCHEMA_LIST:
+            return [self.schema(child, depth + 1, open_refs) for child in item]
+        if isinstance(item, dict) and key in _SCHEMA_MAP:
+            return {name: self.schema(child, depth + 1, open_refs) for name, child in item.items()}
+        return self.schema(item, depth + 1, open_refs) if key in _SCHEMA else item
 
 
 def _resolve(document: JsonObject, reference: str) -> Mapping[str, Any] | None:
     """The subschema that a local pointer names; `None` for anchors, remote documents and dead ends."""
     if reference == "#":
         return document
-    if not reference.startswith("#/"):
-        return None
-    node: Any = document
-    for step in reference[2:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
+    node = follow_pointer(document, reference[2:]) if reference.startswith("#/") else None
     return node if isinstance(node, dict) else None
 
 

@@ -45,11 +45,7 @@ def resolve_model(
         return _resolve_default(aliases, default, providers)
     asked = name.strip()
     if not asked:
-        raise RequestRefused(
-            "`model` is empty; name a model, or leave the field out to get the default",
-            code="missing_model",
-            param="model",
-        )
+        raise _refused("missing_model", "`model` is empty; name a model, or leave the field out to get the default")
     if "/" in asked:
         return _split(asked, providers)
     for alias in (asked, ANY_NAME):
@@ -95,11 +91,8 @@ def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.6) -> s
 def _resolve_default(aliases: Mapping[str, str], default: str | None, providers: Collection[str]) -> ModelRef:
     asked = (default or "").strip()
     if not asked:
-        raise RequestRefused(
-            "`model` is missing and no default model is configured; send `model`, or set `models.default`",
-            code="missing_model",
-            param="model",
-        )
+        unset = "`model` is missing and no default model is configured; send `model`, or set `models.default`"
+        raise _refused("missing_model", unset)
     if "/" not in asked and asked in aliases:
         return _split(aliases[asked], providers, alias=asked)
     return _split(asked, providers)
@@ -110,34 +103,31 @@ def _default_provider(asked: str, aliases: Mapping[str, str], default: str | Non
         return _resolve_default(aliases, default, providers).provider
     for provider in providers:
         return provider
-    raise RequestRefused(
-        f"`model` is `{_clip(asked)}`, but no provider is configured; add one to the configuration",
-        code="unknown_provider",
-        param="model",
-    )
+    unset = f"`model` is `{_clip(asked)}`, but no provider is configured; add one to the configuration"
+    raise _refused("unknown_provider", unset)
 
 
 def _split(text: str, providers: Collection[str], *, alias: str | None = None) -> ModelRef:
     through = f" (through the alias `{alias}`)" if alias is not None else ""
     sides = split_reference(text)
     if sides is None:
-        raise RequestRefused(
-            f"`model` is `{_clip(text)}`{through}, which is not `provider/model`; name both sides of the slash",
-            code="invalid_model",
-            param="model",
-        )
+        wrong = f"`model` is `{_clip(text)}`{through}, which is not `provider/model`; name both sides of the slash"
+        raise _refused("invalid_model", wrong)
     provider, model = sides
     if provider not in providers:
         known = ", ".join(f"`{name}`" for name in providers) or "none"
         near = nearest_name(_clip(provider), providers)
         hint = f"did you mean `{near}/{_clip(model)}`? " if near else ""
-        raise RequestRefused(
+        raise _refused(
+            "unknown_provider",
             f"`model` names the provider `{_clip(provider)}`{through}, which is not configured; "
             f"{hint}known providers: {known}",
-            code="unknown_provider",
-            param="model",
         )
     return ModelRef(provider, model, alias)
+
+
+def _refused(code: str, message: str) -> RequestRefused:
+    return RequestRefused(message, code=code, param="model")
 
 
 def _clip(text: str) -> str:

@@ -1,9 +1,9 @@
-"""Server-sent events without IO: bytes in, events out; an event in, one piece of bytes out.
+"""Server-sent events without IO: bytes in, the data of events out; an event in, one piece of bytes out.
 
-The parser takes bytes cut anywhere (inside a line, a CRLF, a UTF-8 character), with LF, CRLF or CR line
-ends, comments and multi-line data. It works on bytes throughout: nothing is decoded until an event is
-whole, and a line that comes in many reads is put together once, at its end. The writer puts each event in one
-piece, because some readers reset their state per network chunk.
+Names and ids of events are not read: every dialect says in its data what it is. The parser takes bytes cut anywhere
+(inside a line, a CRLF, a UTF-8 character), with LF, CRLF or CR line ends, comments and multi-line data. It works on
+bytes throughout: nothing is decoded, and a line that comes in many reads is put together once, at its end. The writer
+puts each event in one piece, because some readers reset their state per network chunk.
 """
 
 from __future__ import annotations
@@ -24,16 +24,10 @@ _BOM: Final = b"\xef\xbb\xbf"
 _encode_json: Final = msgspec.json.Encoder().encode
 
 
-class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    data: bytes
-    event: str = ""
-    id: str = ""
-
-
 class SseParser:
-    """Feed it bytes; it answers with the events that became whole."""
+    """Feed it bytes; it answers with the data of the events that became whole."""
 
-    __slots__ = ("_data", "_event", "_fresh", "_id", "_line", "_max", "_size", "_waiting")
+    __slots__ = ("_data", "_fresh", "_line", "_max", "_size", "_waiting")
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._line: list[bytes] = []
@@ -41,23 +35,21 @@ class SseParser:
         self._waiting = 0
         """How long they are together."""
         self._data: list[bytes] = []
-        self._event = ""
-        self._id = ""
         self._fresh = True
         self._size = 0
         self._max = max_event
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         if (
             chunk.startswith(b"data: ")
             and chunk.endswith(b"\n\n")
             and chunk.find(b"\n", 0, -2) < 0
-            and not (self._line or self._data or self._event or len(chunk) > self._max)
+            and not (self._line or self._data or len(chunk) > self._max)
             and b"\r" not in chunk
         ):
             # One token, one event, one read: the way most streams come.
             self._fresh = False
-            return [SseEvent(chunk[6:-2], "", self._id)]
+            return [chunk[6:-2]]
         if self._line and not self._fresh and b"\n" not in chunk and b"\r" not in chunk and self._line[-1] != b"\r":
             self._wait(chunk)
             return []
@@ -79,7 +71,7 @@ class SseParser:
         self._wait(held)
         return self._lines(head.split(b"\n")) if newline else []
 
-    def end(self) -> list[SseEvent]:
+    def end(self) -> list[bytes]:
         """The stream is over: an event that lacks only its blank line is still given out."""
         rest, self._line = b"".join(self._line).rstrip(b"\r"), []
         return self._lines([rest, b""] if rest else [b""])
@@ -88,40 +80,27 @@ class SseParser:
         if piece:
             self._line.append(piece)
             self._waiting += len(piece)
-            if self._waiting + self._size > self._max:
-                raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+            self._bound(self._waiting + self._size)
 
-    def _lines(self, lines: list[bytes]) -> list[SseEvent]:
-        events: list[SseEvent] = []
+    def _bound(self, size: int) -> None:
+        if size > self._max:
+            raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
+
+    def _lines(self, lines: list[bytes]) -> list[bytes]:
+        events: list[bytes] = []
         for line in lines:
             if not line:
                 if self._data:
-                    events.append(self._take())
-                self._event, self._size = "", 0
-                self._data.clear()
+                    events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
+                self._size, self._data = 0, []
             elif line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
                 self._data.append(value)
                 self._size += len(value)
-                if self._size > self._max:
-                    raise UpstreamFailed(f"the upstream sent an event of more than {self._max} bytes")
-            else:
-                self._field(line)
+                self._bound(self._size)
+            elif line == b"data":
+                self._data.append(b"")
         return events
-
-    def _take(self) -> SseEvent:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        return SseEvent(data, self._event, self._id)
-
-    def _field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        text = value.removeprefix(b" ").decode("utf-8", "replace")
-        if name == b"event":
-            self._event = text
-        elif name == b"id":
-            self._id = text
-        elif name == b"data":  # `data` alone on its line: one empty line of data
-            self._data.append(b"")
 
 
 def encode_event(event: Event) -> bytes:

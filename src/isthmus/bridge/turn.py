@@ -9,35 +9,48 @@ The shell calls the upstream when told to `Send`, feeds what comes back, and car
 given, in order. `Check` is work that may take long, done elsewhere: give its result to `checked`, then ask again
 where it came from (`feed` with nothing, or `end`). `Done` means: save the response, then send its events. The streamed
 and the whole answer take the same way; only the decoder's method differs.
+
+A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back (`TRANSITIONS`).
+While it runs, one `Reply` takes the deltas of one upstream answer. What outlives an attempt is here: the output as it
+was told, the notices, the call ids that are taken, and the tokens that were spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from isthmus.bridge.assemble.assembler import Assembler, Ending
 from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.vendor import Seal
-from isthmus.bridge.contract import (
+from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.assemble.reply import Reply
+from isthmus.bridge.assemble.vendor import Seal, VendorState
+from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
     contract_failure,
     repair_request,
-    unchecked_failure,
     validate_output_contract,
 )
-from isthmus.bridge.deltas import Delta
+from isthmus.bridge.deltas import Delta, Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.finish import Outcome
 from isthmus.bridge.jobs import CheckAnswer, Result, run_job
 from isthmus.bridge.plan import ask_again
 from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.plan import Plan
-from isthmus.errors import IsthmusError, OutputInvalid
+from isthmus.errors import FAILURES, IsthmusError, OutputInvalid
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.response import FinishedResponse, Response
+from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus
+
+Phase = Literal["idle", "running", "ended"]
+
+TRANSITIONS: Final[dict[tuple[Phase, str], Phase]] = {
+    ("idle", "start"): "running",
+    ("running", "feed"): "running",
+    ("running", "end"): "ended",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,6 @@ class Send:
     """Call the upstream with this body and feed its answer back."""
 
     body: JsonObject
-    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,43 +92,20 @@ class Done:
 class Turn:
     """The conductor of one response."""
 
-    __slots__ = ("_assembler", "_attempt", "_check", "_plan", "_response_id", "_said", "_searches")
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        response_id: str,
-        now: int,
-        seal: Seal | None = None,
-        reasoning_as: Literal["text", "summary"] | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
         self._plan = plan
-        self._response_id = response_id
-        self._attempt = 0
-        self._searches = 0
+        self._seal = seal
+        self._frame = Frame(plan, response_id, now)
+        self._output = Output(response_id)
+        self._phase: Phase = "idle"
+        self._notices: list[CompatibilityDiagnostic] = []
+        self._taken = set(plan.taken_call_ids)
+        self._used_before: Usage | None = None
         self._check: ContractCheck | None = None
+        self._searches = self._attempt = 0
         self._said: list[tuple[str, str]] = []
-        frame = Frame(
-            response_id=response_id,
-            created_at=now,
-            model=plan.target.model,
-            provider=plan.target.provider,
-            alias=plan.target.alias,
-            echo=plan.echo,
-        )
-        self._assembler = Assembler(
-            frame,
-            plan.tools,
-            diagnostics=plan.diagnostics,
-            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
-            hold=plan.contract.held or (plan.contract.requires_valid_json and not plan.stream),
-            taken_call_ids=plan.taken_call_ids,
-            seal=seal,
-            seals_text=plan.seals_reasoning,
-            reasoning_as=reasoning_as or plan.reasoning_as,
-            client=plan.client,
-        )
+        """Answers that would not do, each with the words that ask for another."""
+        self._reply = self._new_reply()
 
     @property
     def plan(self) -> Plan:
@@ -125,50 +114,59 @@ class Turn:
 
     @property
     def started(self) -> bool:
-        return self._assembler.phase != "idle"
+        return self._phase != "idle"
 
     @property
     def ended(self) -> bool:
-        return self._assembler.phase == "ended"
+        return self._phase == "ended"
 
     @property
     def broken(self) -> bool:
         """The upstream reported an error inside its answer: there is nothing more to wait for."""
-        return self._assembler.reply.failure is not None
+        return self._reply.failure is not None
 
     def note(self, diagnostic: CompatibilityDiagnostic) -> None:
-        """Something that happened around this turn and that its reader should know."""
-        self._assembler.note(diagnostic)
+        """Something that happened to this turn, or around it, and that its reader should know."""
+        self._notices.append(diagnostic)
 
     def queued(self) -> Response:
         """The response object of a turn that has not begun."""
-        return self._assembler.snapshot("queued")
+        return self._frame.response("queued")
 
     def begin(self) -> Send:
         return Send(self._plan.body)
 
     def accepted(self) -> list[Event]:
         """The upstream took the request: `created` and `in_progress` go out at once."""
-        return self._assembler.feed(()) if self.started else self._assembler.start()
+        if not self.started:
+            self._start()
+        return self._output.take()
 
     def heartbeat(self) -> Event:
-        return self._assembler.heartbeat()
+        """A sign of life that counts: clients' idle timers ignore SSE comments."""
+        self._output.tell("response.in_progress", self._frame.response("in_progress"))
+        return self._output.events.pop()
 
     def feed(self, deltas: Iterable[Delta]) -> list[Event]:
         """The events of these deltas, up to the first that has to wait for a `pending` check."""
-        return self._assembler.feed(deltas)
+        if self._phase != "running":
+            self._move("feed")
+        self._reply.take(deltas)
+        output = self._output
+        events, output.events = output.events, []
+        return events
 
     @property
     def pending(self) -> Check | None:
         """To be looked at after each `feed`: what nothing goes on without. Once it is `checked`, feed nothing."""
-        job = self._assembler.pending
+        job = self._reply.calls.pending
         return None if job is None else Check(job)
 
     def checked(self, result: Result) -> None:
         """The result of a check."""
         match result:
             case Examined():
-                self._assembler.examined(result)
+                self._reply.calls.take_verdict(result)
             case ContractCheck():
                 self._check = result
             case _:
@@ -176,71 +174,132 @@ class Turn:
 
     def end(self, now: int) -> Done | Send | Check:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
-        assembler, contract = self._assembler, self._plan.contract
-        job = assembler.last_examination()
-        if job is not None:
-            return Check(job)
-        reply = assembler.reply
+        reply, contract = self._reply, self._plan.contract
+        reply.last_examination()
+        if self.pending is not None:
+            return self.pending
         if reply.calls.only_search and self._plan.after_search is not None and reply.outcome.status == "completed":
             return self._search(self._plan.after_search)
         if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
-            return self._done(assembler.end(now))
+            return self._finish(now)
         check, self._check = self._check, None
         if check is None and contract.canonical:
             return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
         # Without a schema there is nothing that could take long.
         return self._settle(check or validate_output_contract(contract, reply.text), now)
 
-    def _search(self, after: Callable[[Sequence[Mapping[str, Any]], int], Plan]) -> Send:
-        """The model looked for tools, and gets those that were found."""
-        self._searches += 1
-        self._plan = after(self._assembler.searched(), self._searches)
-        self._said = []
-        self._assembler.go_on(self._plan.tools)
-        return Send(self._plan.body, self._attempt)
-
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
-        assembler, contract, target = self._assembler, self._plan.contract, self._plan.target
-        facts = {"provider": target.provider, "model": target.model, "response_id": self._response_id}
+        contract, target, attempt = self._plan.contract, self._plan.target, self._attempt
+        facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
         if check.valid and not check.cleaned:
-            return self._done(assembler.end(now))
-        if check.valid and not assembler.reply.holds:
+            return self._finish(now)
+        if check.valid and not self._reply.holds:
             words = "the requested JSON stands among other text, which was told as it came"
-            assembler.note(notice("bridge.response.output_unclean", "output", words))
-            return self._done(assembler.end(now))
+            self.note(notice("bridge.response.output_unclean", "output", words))
+            return self._finish(now)
         if check.valid:
             words = "text around the requested JSON was removed"
-            assembler.note(notice("bridge.response.output_cleaned", "output", words))
-            return self._done(assembler.end(now, text=check.text))
+            self.note(notice("bridge.response.output_cleaned", "output", words))
+            self._reply.replace_text(check.text)
+            return self._finish(now)
         if check.unchecked:
-            assembler.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
-            if not contract.requires_valid_json:
-                return self._done(assembler.end(now))
-            unchecked = unchecked_failure(contract, check, **facts)
-            return self._done(assembler.fail(unchecked.message, unchecked.code, now), unchecked)
-        words = "; ".join(check.errors)
-        assembler.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=self._attempt))
+            self.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
+        else:
+            words = "; ".join(check.errors)
+            self.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=attempt))
         if not contract.requires_valid_json:
-            return self._done(assembler.end(now))
-        if contract.held and self._attempt < self._plan.repair_budget:
-            self._attempt += 1
-            self._said.append((assembler.reply.text, repair_request(contract, check)))
-            assembler.again()
-            return Send(ask_again(self._plan, self._said), self._attempt)
-        failure = contract_failure(contract, check, **facts)
-        return self._done(assembler.fail(failure.message, failure.code, now), failure)
+            return self._finish(now)
+        if contract.held and not check.unchecked and attempt < self._plan.repair_budget:
+            return self._ask_again(repair_request(contract, check))
+        return self.fail(contract_failure(contract, check, **facts), now)
+
+    def _ask_again(self, words: str) -> Send:
+        """Another attempt: what was told stays, what was held is never told."""
+        self._attempt += 1
+        self._said.append((self._reply.text, words))
+        self._reply.abandon()
+        return self._send(ask_again(self._plan, self._said))
+
+    def _search(self, after: Callable[[Sequence[Mapping[str, Any]], int], Plan]) -> Send:
+        """The model looked for tools, and gets those that were found: what it said belongs to what it is asked next."""
+        self._searches += 1
+        self._reply.close(self._reply.outcome)
+        self._plan = after(self._output.items, self._searches)
+        self._said = []
+        return self._send(self._plan.body)
+
+    def _send(self, body: JsonObject) -> Send:
+        """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
+        self._used_before = self._used
+        self._reply = self._new_reply()
+        return Send(body)
 
     def fail(self, failure: IsthmusError, now: int) -> Done:
         """The upstream broke off, timed out or was shut down: exactly one terminal event."""
-        return self._done(self._assembler.fail(_with_wait(failure), failure.code, now), failure)
+        meaning, code, final = FAILURES.get(failure.code), failure.code, self._plan.client.final_code
+        if final and meaning is not None and meaning.codex == "as a refusal":
+            code = final
+        return self._close(Outcome("failed", None, code, _with_wait(failure)), now, failure=failure)
 
     def cancel(self, now: int) -> Done:
         """The client left or cancelled: the response keeps what it had."""
-        return self._done(self._assembler.cancel(now))
+        return self._close(Outcome("failed"), now, cancelled=True)
 
-    @staticmethod
-    def _done(ending: Ending, failure: IsthmusError | None = None) -> Done:
-        return Done(ending.response, ending.events, failure)
+    def _finish(self, now: int) -> Done:
+        return self._close(self._reply.outcome, now)
+
+    def _close(
+        self, outcome: Outcome, now: int, *, failure: IsthmusError | None = None, cancelled: bool = False
+    ) -> Done:
+        """Everything closes; the last event is the terminal one."""
+        output = self._output
+        if not self.started:
+            self._start()  # it ends before it began: its life is whole all the same
+        if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
+            with output.silently():
+                outcome = self._reply.close(outcome)
+        else:
+            outcome = self._reply.close(outcome)
+        self._move("end")
+        status: ResponseStatus = "cancelled" if cancelled else outcome.status
+        completed_at = now if status == "completed" else None
+        response = self._frame.response(
+            status, output.items, usage=self._used, completed_at=completed_at, outcome=outcome
+        )
+        finished = self._frame.finished(response, self._notices)
+        output.end(status, finished)
+        return Done(finished, output.take(), failure)
+
+    @property
+    def _used(self) -> Usage | None:
+        """The tokens of all attempts so far."""
+        before, now = self._used_before, self._reply.usage
+        return before + now if before is not None and now is not None else before or now
+
+    def _new_reply(self) -> Reply:
+        plan, contract = self._plan, self._plan.contract
+        return Reply(
+            self._output,
+            plan.tools,
+            VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
+            self._notices,
+            self._taken,
+            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
+            hold=contract.held or (contract.requires_valid_json and not plan.stream),
+            summarises=plan.reasoning_as == "summary",
+        )
+
+    def _start(self) -> None:
+        self._move("start")
+        response = self._frame.response("in_progress")
+        self._output.tell("response.created", response)
+        self._output.tell("response.in_progress", response)
+
+    def _move(self, action: str) -> None:
+        following = TRANSITIONS.get((self._phase, action))
+        if following is None:
+            raise RuntimeError(f"the response is {self._phase}: it cannot {action}")
+        self._phase = following
 
 
 def _with_wait(failure: IsthmusError) -> str:

@@ -17,7 +17,7 @@ import typer
 from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.cli.explain_compare import compare, show_comparison
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request

@@ -7,8 +7,10 @@ sent and nothing is asked of the network.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.compat.gates import apply_strict
@@ -23,11 +25,8 @@ from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
-from isthmus.bridge.tools.plan import plan_tools
-from isthmus.bridge.tools.survey import survey_tools
-from isthmus.bridge.types.contract import OutputContract
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.plan import Lesson, OutputContract, Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.gateway import HONOURED

@@ -14,8 +14,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.types.contract import OutputContract
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import OutputContract, Plan
 from isthmus.cli.explain_plan import Explained, ToolFate, is_item, is_validated
 from isthmus.cli.json_view import JsonView
 from isthmus.cli.message_view import show_messages

@@ -22,8 +22,7 @@ from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Target
+from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import Lesson, Plan
 from isthmus.ports import Backend
 
 

@@ -24,8 +24,7 @@ from typing import Final, Literal, Protocol, TypeVar
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.lessons import find_refusal, learn
 from isthmus.bridge.turn import Check, Done, Send, Turn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.conduct.attempt import Attempt
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.log import tell

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isthmus import ports
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import Lesson, Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import IsthmusError, RequestRefused

@@ -6,7 +6,6 @@ their own turn. What is still being made cannot be continued; what ended early c
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -52,7 +51,7 @@ async def resolve_references(store: Store, request: Request, *, owner: str) -> R
                 code="item_not_found",
                 param=f"input[{index}].id",
             )
-    return replace(request, items=tuple(items))
+    return msgspec.structs.replace(request, items=tuple(items))
 
 
 def _item(raw: bytes) -> JsonObject:

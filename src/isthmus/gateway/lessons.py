@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from isthmus.bridge.lessons import config_lines, learn
-from isthmus.bridge.types.lesson import Lesson
-from isthmus.bridge.types.plan import Target
+from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.ports import Store

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Required, TypedDict
 
+import msgspec
+
 from isthmus.protocol.json import JsonObject
 
 Role = Literal["user", "assistant", "system", "developer"]
@@ -119,164 +121,60 @@ class CreateResponse(TypedDict, total=False):
     multi_agent: MultiAgentOptions | None
 
 
-class _Call(TypedDict, total=False):
-    id: str | None
-    call_id: Required[str]
-    status: str | None
+def _shape(kind: str, required: Mapping[str, Any], optional: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """What an object must look like; fields that are named nowhere may stand in it."""
+    maybe = [(name, given, None) for name, given in optional.items()]
+    return msgspec.defstruct(kind, [*required.items(), *maybe])
 
 
-class MessageItem(TypedDict, total=False):
-    id: str | None
-    role: Required[Role]
-    content: Required[str | list[JsonObject] | None]
+_TEXT: Final = str | None
+_PARTS: Final = str | list[JsonObject]
+_OWN: Final = {"id": _TEXT}
+_CALLED: Final = {"call_id": str}
+_STATE: Final = {**_OWN, "status": _TEXT}
+_NAMED: Final = {**_STATE, "namespace": _TEXT}
+_SEARCH: Final = {**_OWN, "call_id": _TEXT, "arguments": Any, "tools": list[JsonObject] | None}
+_SETTINGS: Final = {**_OWN, "reasoning": ReasoningOptions | None, "text": TextOptions | None}
+_ENVELOPE: Final = {**_OWN, "encrypted_content": _TEXT}
+_THOUGHT: Final = {**_ENVELOPE, "summary": list[JsonObject] | None, "content": list[JsonObject] | None}
 
-
-class FunctionCallItem(_Call, total=False):
-    name: Required[str]
-    namespace: str | None
-    arguments: Required[str]
-
-
-class CustomCallItem(_Call, total=False):
-    name: Required[str]
-    namespace: str | None
-    input: Required[str]
-
-
-class ActionCallItem(_Call, total=False):
-    action: Required[JsonObject]
-
-
-class PatchCallItem(_Call, total=False):
-    operation: Required[JsonObject]
-
-
-class TextOutputItem(_Call, total=False):
-    output: Required[str | list[JsonObject]]
-
-
-class FunctionOutputItem(TypedDict, total=False):
-    """Without a `call_id` the call is found by `name` and `namespace`."""
-
-    id: str | None
-    call_id: str | None
-    name: str | None
-    namespace: str | None
-    status: str | None
-    output: Required[str | list[JsonObject]]
-
-
-class LocalShellOutputItem(TypedDict, total=False):
-    id: str | None
-    call_id: str | None
-    output: Required[str]
-
-
-class ShellOutputItem(_Call, total=False):
-    output: Required[str | list[JsonObject]]
-
-
-class PatchOutputItem(_Call, total=False):
-    output: str | None
-
-
-class ToolSearchItem(TypedDict, total=False):
-    id: str | None
-    call_id: str | None
-    arguments: Any
-    tools: list[JsonObject] | None
-
-
-class ReasoningItem(TypedDict, total=False):
-    id: str | None
-    summary: list[JsonObject] | None
-    content: list[JsonObject] | None
-    encrypted_content: str | None
-
-
-class AdditionalToolsItem(TypedDict, total=False):
-    tools: Required[list[JsonObject]]
-
-
-class ConfigurationUpdateItem(TypedDict, total=False):
-    id: str | None
-    reasoning: ReasoningOptions | None
-    text: TextOptions | None
-
-
-class ProgramItem(_Call, total=False):
-    code: Required[str]
-    fingerprint: str | None
-
-
-class ProgramOutputItem(_Call, total=False):
-    result: Required[str]
-
-
-class ItemReference(TypedDict, total=False):
-    id: Required[str]
-
-
-class CompactionItem(TypedDict, total=False):
-    id: str | None
-    encrypted_content: str | None
-
-
-ITEM_SHAPES: Final[Mapping[str, Any]] = {
-    "message": MessageItem,
-    "function_call": FunctionCallItem,
-    "function_call_output": FunctionOutputItem,
-    "custom_tool_call": CustomCallItem,
-    "custom_tool_call_output": TextOutputItem,
-    "shell_call": ActionCallItem,
-    "shell_call_output": ShellOutputItem,
-    "local_shell_call": ActionCallItem,
-    "local_shell_call_output": LocalShellOutputItem,
-    "apply_patch_call": PatchCallItem,
-    "apply_patch_call_output": PatchOutputItem,
-    "tool_search_call": ToolSearchItem,
-    "tool_search_output": ToolSearchItem,
-    "reasoning": ReasoningItem,
-    "additional_tools": AdditionalToolsItem,
-    "configuration_update": ConfigurationUpdateItem,
-    "program": ProgramItem,
-    "program_output": ProgramOutputItem,
-    "item_reference": ItemReference,
-    "compaction": CompactionItem,
+_ITEMS: Final[Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]] = {
+    "message": ({"role": Role, "content": _PARTS | None}, _OWN),
+    "function_call": ({**_CALLED, "name": str, "arguments": str}, _NAMED),
+    # Without a `call_id` the call is found by `name` and `namespace`.
+    "function_call_output": ({"output": _PARTS}, {**_NAMED, "call_id": _TEXT, "name": _TEXT}),
+    "custom_tool_call": ({**_CALLED, "name": str, "input": str}, _NAMED),
+    "custom_tool_call_output": ({**_CALLED, "output": _PARTS}, _STATE),
+    "shell_call": ({**_CALLED, "action": JsonObject}, _STATE),
+    "shell_call_output": ({**_CALLED, "output": _PARTS}, _STATE),
+    "local_shell_call": ({**_CALLED, "action": JsonObject}, _STATE),
+    "local_shell_call_output": ({"output": str}, {**_OWN, "call_id": _TEXT}),
+    "apply_patch_call": ({**_CALLED, "operation": JsonObject}, _STATE),
+    "apply_patch_call_output": (_CALLED, {**_STATE, "output": _TEXT}),
+    "tool_search_call": ({}, _SEARCH),
+    "tool_search_output": ({}, _SEARCH),
+    "reasoning": ({}, _THOUGHT),
+    "additional_tools": ({"tools": list[JsonObject]}, {}),
+    "configuration_update": ({}, _SETTINGS),
+    "program": ({**_CALLED, "code": str}, {**_STATE, "fingerprint": _TEXT}),
+    "program_output": ({**_CALLED, "result": str}, _STATE),
+    "item_reference": ({"id": str}, {}),
+    "compaction": ({}, _ENVELOPE),
 }
+ITEM_SHAPES: Final[Mapping[str, Any]] = {kind: _shape(kind, *fields) for kind, fields in _ITEMS.items()}
 """Item types we read, with the fields relied on. Any other type is kept and gets a planned fate."""
 
-
-_Async = TypedDict("_Async", {"async": bool | None}, total=False)
-"""Its output may come turns later. The word is Python's own, so only this form can spell it."""
-
-
-class NamedTool(_Async, total=False):
-    name: Required[str]
-    description: str | None
-    parameters: JsonObject | None
-    strict: bool | None
-    defer_loading: bool | None
-    allowed_callers: list[str] | None
-    output_schema: JsonObject | None
-
-
-class CustomTool(_Async, total=False):
-    name: Required[str]
-    description: str | None
-    format: JsonObject | None
-    defer_loading: bool | None
-    allowed_callers: list[str] | None
-
-
-class NamespaceTool(TypedDict, total=False):
-    name: Required[str]
-    description: str | None
-    tools: Required[list[JsonObject]]
-
+_TOOL: Final = {
+    "description": _TEXT,
+    "async": bool | None,  # its output may come turns later
+    "defer_loading": bool | None,
+    "allowed_callers": list[str] | None,
+}
+_OBJECT: Final = JsonObject | None
+_FUNCTION: Final = {**_TOOL, "parameters": _OBJECT, "strict": bool | None, "output_schema": _OBJECT}
 
 TOOL_SHAPES: Final[Mapping[str, Any]] = {
-    "function": NamedTool,
-    "custom": CustomTool,
-    "namespace": NamespaceTool,
+    "function": _shape("function", {"name": str}, _FUNCTION),
+    "custom": _shape("custom", {"name": str}, {**_TOOL, "format": _OBJECT}),
+    "namespace": _shape("namespace", {"name": str, "tools": list[JsonObject]}, {"description": _TEXT}),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
+from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
 from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
 from isthmus.bridge.sse import encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
@@ -36,7 +36,7 @@ class ChatApi:
         try:
             run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
         except RequestRefused as error:
-            raise in_chat_words(error, chat) from error
+            raise reword(error, chat.path) from error
         exchange_of(scope).run = run
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
@@ -56,15 +56,6 @@ class ChatApi:
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
         await accompany(run, JsonSink(receive, send, whole), SILENT)
-
-
-def in_chat_words(error: RequestRefused, chat: ChatRequest) -> RequestRefused:
-    """A planner's refusal, with the field as the caller wrote it."""
-    if error.param is None:
-        return error
-    param = chat.path(error.param)
-    message = error.message.replace(f"`{error.param}`", f"`{param}`")
-    return RequestRefused(message, code=error.code, param=param, metadata=error.metadata)
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

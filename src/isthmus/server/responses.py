@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
-from isthmus.bridge.types.client import CODEX
+from isthmus.bridge.types.plan import CODEX
 from isthmus.conduct.run import Run
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     LOCAL,

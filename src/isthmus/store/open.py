@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore

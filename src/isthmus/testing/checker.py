@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isthmus.bridge.jobs import Job, Result, admit_here, run_job
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 
 
 class InlineChecker:

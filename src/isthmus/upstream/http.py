@@ -200,7 +200,7 @@ class HttpBackend:
         while True:
             data = await self._read(response)
             events = parser.feed(data) if data else parser.end()
-            deltas = [delta for event in events for delta in chunk(event.data)]
+            deltas = [delta for event in events for delta in chunk(event)]
             if deltas:
                 yield named_deltas(deltas, provider)
             if decoder.done or not data:
@@ -278,7 +278,7 @@ class HttpBackend:
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
     if plan.target.capabilities.dialect == "responses":
         return ResponsesDecoder(plan.reply, scrubber)
-    return ChatDecoder(plan.reply, plan.leaks, scrubber.text)
+    return ChatDecoder(plan.reply, plan.leaks, scrubber)
 
 
 async def _let_end(response: aiohttp.ClientResponse) -> None:

@@ -78,7 +78,7 @@ class GatewayWire:
             while True:
                 data = await self._read(response)
                 found = parser.feed(data) if data else parser.end()
-                events = [self._clean(_decode(event.data)) for event in found if event.data != _DONE]
+                events = [self._clean(_decode(event)) for event in found if event != _DONE]
                 if events:
                     yield events
                 if not data or any(event["type"] in _FINAL for event in events):

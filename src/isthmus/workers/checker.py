@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Final
 
 from isthmus.bridge.jobs import Admission, Job, Result, admission_of, decode_result, encode_job, give_up, refuse
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import WorkNotDone
 from isthmus.ports import Workers
 

@@ -27,7 +27,8 @@ HALF = '{"input": "rm -rf ./build'
 def whole_reply(arguments: str, finish: str) -> list[Delta]:
     call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": arguments}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": finish}]})
+    body = {"choices": [{"message": message, "finish_reason": finish}]}
+    return ChatDecoder(ReplyRules()).reply(json.dumps(body).encode())
 
 
 def in_pieces(arguments: str, finish: str) -> list[Delta]:
@@ -118,7 +119,7 @@ def test_the_last_piece_of_a_call_is_looked_at_once_however_many_calls_are_open(
         asked.append(len(text))
         return really(text)
 
-    monkeypatch.setattr("isthmus.bridge.assemble.calls.is_json", count)
+    monkeypatch.setattr("isthmus.bridge.assemble.call.is_json", count)
     many = 400
     deltas: list[Delta] = []
     for slot in range(many):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
+
 from isthmus.bridge.assemble.frame import Frame, usage_object
 from isthmus.bridge.deltas import Usage
 from isthmus.testing.fold import plan_for
@@ -9,15 +13,16 @@ from wire.oracle import check_response
 
 
 def test_a_response_that_has_not_begun_is_a_whole_object() -> None:
-    response = Frame("resp_1", 1, "m", plan_for().echo).response(status="queued", output=())
+    response = Frame(plan_for(), "resp_1", 1).response("queued")
     check_response(dict(response))
     assert "isthmus" not in response
 
 
 def test_an_alias_is_told_only_where_there_is_one() -> None:
     for alias in (None, "fast"):
-        frame = Frame("resp_1", 1, "m", plan_for().echo, "p", alias)
-        finished = frame.finished(frame.response(status="in_progress", output=()), ())
+        plan = plan_for()
+        frame = Frame(msgspec.structs.replace(plan, target=replace(plan.target, alias=alias)), "resp_1", 1)
+        finished = frame.finished(frame.response("in_progress"), ())
         assert finished["isthmus"].get("alias") == alias
         assert ("alias" in finished["isthmus"]) is (alias is not None)
 

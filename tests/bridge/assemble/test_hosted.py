@@ -121,7 +121,7 @@ def test_a_hosted_call_that_failed_upstream_is_not_completed_here(live: bool) ->
         ]
         deltas = [delta for event in events for delta in decoder.chunk(json.dumps(event).encode())]
     else:
-        deltas = decoder.reply(final)
+        deltas = decoder.reply(json.dumps(final).encode())
     kinds, response = run(*deltas)
     assert response["output"][:2] == [FAILED, {**APPROVAL, "status": "completed"}]
     assert ("mcp_call.failed" in kinds) is live

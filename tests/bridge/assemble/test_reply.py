@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 
-from isthmus.bridge.assemble.assembler import Assembler
-from isthmus.bridge.assemble.frame import Frame
 from isthmus.bridge.capabilities import ResponseFormatSupport
 from isthmus.bridge.deltas import (
     Annotation,
@@ -111,11 +110,13 @@ def test_what_a_decoder_left_out_is_reported() -> None:
 
 
 def _sealed(*deltas: Delta) -> list[Any]:
-    frame = Frame("resp_1", 1, "m", plan_for().echo, "anthropic")
-    assembler = Assembler(frame, plan_for({"tools": [TOOL]}).tools, seal=lambda sealed: seal(sealed, KEY))
-    assembler.start()
-    assembler.feed(deltas)
-    response: Any = assembler.end(2).response
+    plan = msgspec.structs.replace(plan_for({"tools": [TOOL]}), seals_reasoning=True)
+    turn = Turn(plan, response_id="resp_1", now=1, seal=lambda sealed: seal(sealed, KEY))
+    turn.accepted()
+    turn.feed(deltas)
+    done = turn.end(2)
+    assert isinstance(done, Done)
+    response: Any = done.response
     check_response(response)
     found = []
     for item in response["output"]:

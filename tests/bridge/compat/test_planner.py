@@ -33,6 +33,10 @@ def rules(**parameters: ParameterRule) -> ProviderCapabilities:
     return ProviderCapabilities(parameters=parameters)
 
 
+def test_a_null_says_no_more_than_an_absent_field() -> None:
+    assert plan({"temperature": None}) == plan({})
+
+
 VALUES: dict[str, Any] = {
     "metadata": {"a": "b"},
     "conversation": "conv_1",

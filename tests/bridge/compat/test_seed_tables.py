@@ -16,7 +16,7 @@ from isthmus.bridge.capabilities import (
     ToolSupport,
 )
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.contract import plan_output_contract
+from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CODES, CompatibilityDecision, diagnose, refuse_rejected
 from isthmus.bridge.parse import parse_request
 from isthmus.errors import RequestRefused

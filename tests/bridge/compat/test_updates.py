@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isthmus.bridge.compat.updates import apply_updates
+from isthmus.bridge.compat.planner import apply_updates
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Plan, Target

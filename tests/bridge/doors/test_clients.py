@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isthmus.bridge.doors.clients import recognise_client
-from isthmus.bridge.types.client import ANY_CLIENT, CODEX, ClientProfile
+from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, ClientProfile
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import NO_OUTPUT, STILL_RUNNING, normalise_history
-from isthmus.bridge.history.parts import words_of
-from isthmus.bridge.types.history import Acted, History, Kept, Said
+from isthmus.bridge.types.history import Acted, History, Kept, Part, Said, Words
 from isthmus.errors import RequestRefused
 
 KEY = b"k" * 32
@@ -39,15 +39,19 @@ def thought(text: str) -> dict[str, Any]:
     return {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
 
 
+def words(parts: Sequence[Part]) -> list[str]:
+    return [part.text for part in parts if isinstance(part, Words)]
+
+
 def sketch(history: History) -> list[str]:
     """One line per turn: `user: hi` or `assistant: text | call=result`."""
     lines = []
     for turn in history.turns:
         if isinstance(turn, Said):
-            lines.append(f"{turn.role}: {' / '.join(words_of(turn.parts))}")
+            lines.append(f"{turn.role}: {' / '.join(words(turn.parts))}")
         else:
             pairs = zip(turn.calls, turn.results, strict=True)
-            calls = [f"{past.id}={' / '.join(words_of(result.parts))}" for past, result in pairs]
+            calls = [f"{past.id}={' / '.join(words(result.parts))}" for past, result in pairs]
             lines.append("assistant: " + " | ".join([t.text for t in turn.thoughts] + list(turn.texts) + calls))
     return lines
 
@@ -169,167 +173,6 @@ def test_each_repair_has_a_decision(items: list[dict[str, Any]], paths: list[str
     assert codes(normalise_history(items)) == [(path, "degraded", "bridge.history.repaired") for path in paths]
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ('{"a": 1}', '{"a": 1}'),
-        ('{ "b":2,\n"a":1 }', '{ "b":2,\n"a":1 }'),
-        ("", "{}"),
-        ("  ", "{}"),
-        ("null", "{}"),
-        ("[1]", '{"_raw":"[1]"}'),
-        ('"text"', '{"_raw":"\\"text\\""}'),
-        ('{"a": ', '{"_raw":"{\\"a\\": "}'),
-        ("{'a': 1}", '{"_raw":"{\'a\': 1}"}'),
-        ('{"a": "x\ny"}', '{"_raw":"{\\"a\\": \\"x\\ny\\"}"}'),
-        ("[" * 5000, '{"_raw":"' + "[" * 5000 + '"}'),
-    ],
-    ids=["kept", "spacing kept", "empty", "blank", "null", "list", "string", "cut", "python", "control", "deep"],
-)
-def test_arguments_are_always_a_json_object_with_the_same_id(given: str, kept: str) -> None:
-    turn = normalise_history([call("1", given), output("1")]).turns[0]
-    assert isinstance(turn, Acted)
-    assert (turn.calls[0].id, turn.calls[0].arguments) == ("1", kept)
-
-
-CALLS: dict[str, tuple[dict[str, Any], str, str | None, str]] = {
-    "function with namespace": (
-        {"type": "function_call", "call_id": "1", "name": "echo", "namespace": "mcp__demo", "arguments": '{"s": 1}'},
-        "echo",
-        "mcp__demo",
-        '{"s": 1}',
-    ),
-    "custom": (
-        {"type": "custom_tool_call", "call_id": "1", "name": "apply_patch", "input": "*** Begin\n"},
-        "apply_patch",
-        None,
-        '{"input":"*** Begin\\n"}',
-    ),
-    "shell": (
-        {"type": "shell_call", "call_id": "1", "action": {"commands": ["ls"], "timeout_ms": None}},
-        "shell",
-        None,
-        '{"commands":["ls"]}',
-    ),
-    "local shell": (
-        {
-            "type": "local_shell_call",
-            "call_id": "1",
-            "action": {"type": "exec", "command": ["ls"], "env": {}, "timeout_ms": 5, "user": None},
-        },
-        "local_shell",
-        None,
-        '{"command":["ls"],"timeout_ms":5}',
-    ),
-    "local shell with env": (
-        {"type": "local_shell_call", "call_id": "1", "action": {"type": "exec", "command": ["ls"], "env": {"A": "1"}}},
-        "local_shell",
-        None,
-        '{"command":["ls"],"env":{"A":"1"}}',
-    ),
-    "apply patch": (
-        {"type": "apply_patch_call", "call_id": "1", "operation": {"type": "delete_file", "path": "a"}},
-        "apply_patch",
-        None,
-        '{"operation":{"type":"delete_file","path":"a"}}',
-    ),
-    "tool search": (
-        {"type": "tool_search_call", "call_id": "1", "arguments": {"query": "x", "limit": 2}},
-        "tool_search",
-        None,
-        '{"query":"x","limit":2}',
-    ),
-    "tool search with text arguments": (
-        {"type": "tool_search_call", "call_id": "1", "arguments": '{"query":"x"}'},
-        "tool_search",
-        None,
-        '{"query":"x"}',
-    ),
-    "tool search without arguments": ({"type": "tool_search_call", "call_id": "1"}, "tool_search", None, "{}"),
-}
-
-
-@pytest.mark.parametrize(("item", "name", "namespace", "arguments"), CALLS.values(), ids=CALLS.keys())
-def test_each_call_type_goes_back_to_its_arguments(
-    item: dict[str, Any], name: str, namespace: str | None, arguments: str
-) -> None:
-    turn = normalise_history([item]).turns[0]
-    assert isinstance(turn, Acted)
-    made = turn.calls[0]
-    assert (made.name, made.namespace, made.arguments) == (name, namespace, arguments)
-
-
-OUTPUTS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "text": ("function_call", {"type": "function_call_output", "call_id": "1", "output": "ok"}, ["ok"]),
-    "empty text": ("function_call", {"type": "function_call_output", "call_id": "1", "output": ""}, []),
-    "text parts": (
-        "custom_tool_call",
-        {
-            "type": "custom_tool_call_output",
-            "call_id": "1",
-            "output": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}],
-        },
-        ["a", "b"],
-    ),
-    "shell chunks": (
-        "shell_call",
-        {
-            "type": "shell_call_output",
-            "call_id": "1",
-            "output": [
-                {"stdout": "hi\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
-                {"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": 2}},
-                {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}},
-            ],
-        },
-        ["[exit 0]\nstdout:\nhi\n[exit 2]\nstderr:\nno\n[timeout]"],
-    ),
-    "shell text": ("shell_call", {"type": "shell_call_output", "call_id": "1", "output": "raw"}, ["raw"]),
-    "local shell, known by its id": (
-        "local_shell_call",
-        {"type": "local_shell_call_output", "id": "1", "output": "raw"},
-        ["raw"],
-    ),
-    "patch": (
-        "apply_patch_call",
-        {"type": "apply_patch_call_output", "call_id": "1", "status": "failed", "output": "no such file"},
-        ["failed: no such file"],
-    ),
-    "patch without words": (
-        "apply_patch_call",
-        {"type": "apply_patch_call_output", "call_id": "1", "status": "completed"},
-        ["completed"],
-    ),
-    "output of a neighbouring type": (
-        "custom_tool_call",
-        {"type": "function_call_output", "call_id": "1", "output": "ok"},
-        ["ok"],
-    ),
-    "object from older clients": (
-        "function_call",
-        {"type": "function_call_output", "call_id": "1", "output": {"content": "ok", "success": True}},
-        ["ok"],
-    ),
-}
-
-
-@pytest.mark.parametrize(("kind", "item", "texts"), OUTPUTS.values(), ids=OUTPUTS.keys())
-def test_each_output_type_becomes_text(kind: str, item: dict[str, Any], texts: list[str]) -> None:
-    made = {
-        "type": kind,
-        "call_id": "1",
-        "name": "f",
-        "arguments": "{}",
-        "input": "",
-        "action": {"commands": []},
-        "operation": {},
-    }
-    turn = normalise_history([made, item]).turns[0]
-    assert isinstance(turn, Acted)
-    assert words_of(turn.results[0].parts) == texts
-    assert not turn.results[0].synthesised
-
-
 def test_calls_without_an_id_are_answered_by_outputs_of_their_family() -> None:
     found = {"type": "tool_search_output", "call_id": None, "tools": []}
     history = normalise_history([{"type": "tool_search_call", "call_id": None, "arguments": {}}, found])
@@ -349,24 +192,6 @@ def test_an_unresolved_reference_is_refused_by_its_id() -> None:
         normalise_history([user("a"), {"type": "item_reference", "id": "msg_7"}])
     assert caught.value.param == "input[1].id"
     assert caught.value.code == "bridge.request.unsupported_input_item"
-
-
-def test_reasoning_reads_content_before_envelope_before_summary() -> None:
-    sealed = seal(Sealed("p", "sealed text"), KEY)
-    summary = [{"type": "summary_text", "text": "short"}]
-    full = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "full"}], "summary": summary}
-    items = [
-        full,
-        {"type": "reasoning", "content": None, "summary": summary, "encrypted_content": sealed},
-        {"type": "reasoning", "summary": summary},
-    ]
-    turn = normalise_history([*items, assistant("a")], envelope_key=KEY, provider="p").turns[0]
-    assert isinstance(turn, Acted)
-    assert [(t.text, t.summarised) for t in turn.thoughts] == [
-        ("full", False),
-        ("sealed text", False),
-        ("short", True),
-    ]
 
 
 def test_our_envelope_gives_message_and_call_state_to_its_provider() -> None:
@@ -397,51 +222,24 @@ def test_a_foreign_envelope_is_left_out_with_a_decision(key: bytes | None) -> No
     assert sketch(history) == ["assistant:  | a"]
 
 
-@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
-def test_our_compaction_expands_to_a_user_note(kind: str) -> None:
-    ours = {"type": kind, "encrypted_content": seal(Sealed("p", "we did x"), KEY)}
-    history = normalise_history([ours], envelope_key=KEY, provider="q")
-    assert sketch(history) == ["user: [summary of the conversation so far]\nwe did x"]
-    assert history.decisions == ()
-
-
-@pytest.mark.parametrize("envelope", [None, "gAAAA"], ids=["empty", "foreign"])
-def test_a_compaction_that_cannot_be_read_is_ignored(envelope: str | None) -> None:
-    history = normalise_history([{"type": "compaction", "encrypted_content": envelope}], envelope_key=KEY)
-    assert history.turns == ()
-    assert codes(history)[-1] == ("input[0]", "ignored", "bridge.item.ignored")
-
-
-# Outputs that come without an id, or turns later
-
-
-def by_name(name: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"type": "function_call_output", "output": "done", "name": name, **more}
-
-
-@pytest.mark.parametrize("given", [by_name("g"), by_name("g", call_id=None)])
-def test_an_output_without_an_id_belongs_to_the_one_open_call_of_its_name(given: dict[str, Any]) -> None:
+def test_an_output_without_an_id_stands_with_the_call_that_it_names() -> None:
+    given = {"type": "function_call_output", "output": "done", "name": "g"}
     history = normalise_history([user("go"), call("a"), call("b", name="g"), output("a"), given])
     assert sketch(history) == ["user: go", "assistant: a=out a | b=done"]
     assert not history.decisions
 
 
-def test_a_call_that_has_its_output_is_no_longer_meant() -> None:
-    history = normalise_history([call("a"), output("a"), call("b"), by_name("f")])
-    assert sketch(history) == ["assistant: a=out a", "assistant: b=done"]
+def test_a_namespace_and_free_text_stay_with_the_call() -> None:
+    custom = {"type": "custom_tool_call", "call_id": "2", "name": "patch", "input": "*** Begin"}
+    (turn,) = normalise_history([{**call("1", name="echo"), "namespace": "mcp__demo"}, custom]).turns
+    assert isinstance(turn, Acted)
+    assert [(past.name, past.namespace, past.free_text) for past in turn.calls] == [
+        ("echo", "mcp__demo", None),
+        ("patch", None, "*** Begin"),
+    ]
 
 
-def test_the_namespace_tells_calls_of_one_name_apart() -> None:
-    calls = [{**call("a"), "namespace": "x"}, {**call("b"), "namespace": "y"}]
-    history = normalise_history([*calls, by_name("f", namespace="y"), output("a")])
-    assert sketch(history) == ["assistant: a=out a | b=done"]
-
-
-@pytest.mark.parametrize("before", [[call("a"), call("b")], [call("a", name="g")], []], ids=["two", "other", "none"])
-def test_an_output_that_could_belong_to_no_or_several_calls_is_refused(before: list[dict[str, Any]]) -> None:
-    with pytest.raises(RequestRefused, match=r"`input\[\d\]` has no `call_id`") as refused:
-        normalise_history([*before, by_name("f")])
-    assert refused.value.param == f"input[{len(before)}].call_id"
+# Outputs that come turns later
 
 
 PATIENT = frozenset({(None, "f")})

@@ -8,8 +8,7 @@ import pytest
 
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.notes import write_note
-from isthmus.bridge.history.parts import words_of
-from isthmus.bridge.types.history import Acted, Image, Said
+from isthmus.bridge.types.history import Acted, Image, Said, Words
 
 BASE64 = "QUJD" * 100
 
@@ -120,7 +119,7 @@ def test_each_item_type_has_a_planned_fate(item: dict[str, Any], action: str, ro
         case (Acted(texts=texts),):
             assert (role, note) == ("assistant", *texts)
         case (Said(role=said, parts=parts),):
-            assert (role, note) == (said, *words_of(parts))
+            assert (role, note) == (said, *[part.text for part in parts if isinstance(part, Words)])
 
 
 def test_a_screenshot_keeps_its_image() -> None:

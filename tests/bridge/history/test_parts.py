@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.history.parts import read_parts
-from isthmus.bridge.types.history import Audio, File, Image, Part, Words, join_texts
+from isthmus.bridge.history.parts import read_output, read_parts
+from isthmus.bridge.types.history import Audio, File, FoundTool, FoundTools, Image, Part, Words, join_texts
 
 SHAPES: dict[str, tuple[dict[str, Any], Part | None]] = {
     "input text": ({"type": "input_text", "text": "a"}, Words("a")),
@@ -76,3 +76,62 @@ def test_empty_content_has_no_parts(content: object) -> None:
 )
 def test_parts_of_one_message_are_kept_apart_by_one_line_break(texts: list[str], joined: str) -> None:
     assert join_texts(texts) == joined
+
+
+OUTPUTS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "text": ({"type": "function_call_output", "call_id": "1", "output": "ok"}, ["ok"]),
+    "empty text": ({"type": "function_call_output", "call_id": "1", "output": ""}, []),
+    "text parts": (
+        {
+            "type": "custom_tool_call_output",
+            "call_id": "1",
+            "output": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}],
+        },
+        ["a", "b"],
+    ),
+    "shell chunks": (
+        {
+            "type": "shell_call_output",
+            "call_id": "1",
+            "output": [
+                {"stdout": "hi\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+                {"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": 2}},
+                {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}},
+            ],
+        },
+        ["[exit 0]\nstdout:\nhi\n[exit 2]\nstderr:\nno\n[timeout]"],
+    ),
+    "shell text": ({"type": "shell_call_output", "call_id": "1", "output": "raw"}, ["raw"]),
+    "local shell, known by its id": (
+        {"type": "local_shell_call_output", "id": "1", "output": "raw"},
+        ["raw"],
+    ),
+    "patch": (
+        {"type": "apply_patch_call_output", "call_id": "1", "status": "failed", "output": "no such file"},
+        ["failed: no such file"],
+    ),
+    "patch without words": (
+        {"type": "apply_patch_call_output", "call_id": "1", "status": "completed"},
+        ["completed"],
+    ),
+    "output of a neighbouring type": (
+        {"type": "function_call_output", "call_id": "1", "output": "ok"},
+        ["ok"],
+    ),
+    "object from older clients": (
+        {"type": "function_call_output", "call_id": "1", "output": {"content": "ok", "success": True}},
+        ["ok"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("item", "texts"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_each_output_type_becomes_text(item: dict[str, Any], texts: list[str]) -> None:
+    assert read_output(item, "input[0]", []) == tuple(map(Words, texts))
+
+
+def test_a_tool_search_gives_what_it_found() -> None:
+    inner = {"type": "function", "name": "inner", "description": "d"}
+    tools = [{"type": "namespace", "name": "box", "tools": [inner]}, {"type": "mcp", "server_label": "docs"}]
+    found = read_output({"type": "tool_search_output", "tools": tools}, "input[0]", [])
+    assert found == (FoundTools((FoundTool("inner", "box", "d"), FoundTool("docs"))),)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema_rs
 import pytest
 
 from isthmus.bridge.capabilities import ToolSupport
-from isthmus.bridge.tools.builtin import expects_patch
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.declare import plan_tool_declaration, render_provider_tool_declarations
 from isthmus.bridge.tools.names import create_provider_name_allocator
@@ -19,7 +17,6 @@ from isthmus.providers.responses import responses_capabilities
 PLAIN = ToolSupport()
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"type": "function", "name": "weather", "description": "The weather.", "parameters": PARAMETERS}
-PATCH_GRAMMAR = 'start: "*** Begin Patch" LF /(.+)/ LF "*** End Patch" LF?\n%import common.LF'
 
 
 def plan(tool: dict[str, Any], support: ToolSupport = PLAIN) -> ToolDeclarationPlan:
@@ -153,130 +150,13 @@ def test_a_projected_schema_is_reported_and_the_original_kept() -> None:
     assert "minimum" not in planned.parameters["properties"]["n"]
 
 
-def test_the_words_of_a_namespace_reach_the_model() -> None:
-    space = {"type": "namespace", "name": "agents", "description": "Helpers.", "tools": [WEATHER]}
-    (entry,) = build_tool_catalog([space])
-    planned = plan_tool_declaration(entry, PLAIN, create_provider_name_allocator())
-    assert planned.description == "Part of `agents`: Helpers.\n\nThe weather."
-
-
-def test_custom_becomes_one_required_string() -> None:
-    shape = declare({"type": "custom", "name": "exec", "description": "Run a script."})["function"]
-    assert shape["parameters"]["required"] == ["input"]
-    assert shape["parameters"]["properties"]["input"]["type"] == "string"
-    assert list(shape["parameters"]["properties"]) == ["input"]
-    assert shape["description"].startswith("Run a script.")
-
-
-def test_a_grammar_is_told_in_the_description_with_a_worked_patch() -> None:
-    tool = {
-        "type": "custom",
-        "name": "edit",
-        "format": {"type": "grammar", "syntax": "lark", "definition": PATCH_GRAMMAR},
-    }
-    words = declare(tool)["function"]["description"]
-    assert PATCH_GRAMMAR in words
-    assert '{"input": "*** Begin Patch\\n*** Update File: ' in words
-
-
-def test_a_regex_is_told_in_the_description_without_a_patch() -> None:
-    tool = {"type": "custom", "name": "t", "format": {"type": "grammar", "syntax": "regex", "definition": "[0-9]+"}}
-    words = declare(tool)["function"]["description"]
-    assert "regular expression:\n[0-9]+" in words
-    assert "Begin Patch" not in words
-
-
-def test_tool_search_keeps_its_own_parameters() -> None:
-    tool = {"type": "tool_search", "execution": "client", "description": "Find.", "parameters": PARAMETERS}
-    assert declare(tool)["function"] == {"name": "tool_search", "description": "Find.", "parameters": PARAMETERS}
-
-
-@pytest.mark.parametrize(
-    ("tool", "good", "bad"),
-    [
-        pytest.param(
-            {"type": "local_shell"},
-            {"command": ["ls"], "env": {"A": "b"}, "timeout_ms": 5, "user": "u", "working_directory": "/"},
-            [{}, {"command": []}, {"command": "ls"}, {"command": ["ls"], "x": 1}, {"command": ["l"], "env": {"A": 1}}],
-            id="local_shell",
-        ),
-        pytest.param(
-            {"type": "shell"},
-            {"commands": ["ls", "pwd"], "timeout_ms": 5, "max_output_length": 9},
-            [{}, {"commands": []}, {"commands": ["ls"], "timeout_ms": 0}, {"commands": ["ls"], "x": 1}],
-            id="shell",
-        ),
-        pytest.param(
-            {"type": "apply_patch"},
-            {"operation": {"type": "update_file", "path": "a", "diff": "@@"}},
-            [
-                {},
-                {"operation": {"type": "update_file", "path": "a"}},
-                {"operation": {"type": "delete_file", "path": "a", "diff": "x"}},
-                {"operation": {"type": "move_file", "path": "a"}},
-                {"operation": {"type": "create_file", "path": "", "diff": "+"}},
-            ],
-            id="apply_patch",
-        ),
-    ],
-)
-def test_builtin_schemas_are_real(tool: dict[str, Any], good: dict[str, Any], bad: list[dict[str, Any]]) -> None:
-    shape = declare(tool)["function"]
-    assert shape["name"] == tool["type"]
-    assert shape["description"]
-    jsonschema_rs.meta.validate(shape["parameters"])
-    validator = jsonschema_rs.Draft202012Validator(shape["parameters"])
-    assert validator.is_valid(good)
-    assert not any(validator.is_valid(arguments) for arguments in bad)
-
-
 def test_taking_keywords_out_of_our_own_schema_is_no_loss_to_the_client() -> None:
     planned = plan({"type": "apply_patch"}, ToolSupport(drop_keywords=frozenset({"oneOf", "const", "minLength"})))
     assert planned.decision.code == "bridge.tool.compatibility"
     assert "dropped_keywords" not in planned.decision.metadata
 
 
-@pytest.mark.parametrize(
-    ("tool", "expected"),
-    [
-        pytest.param({"type": "custom", "name": "apply_patch"}, True, id="by-name"),
-        pytest.param({"type": "custom", "name": "exec"}, False, id="other-name"),
-        pytest.param(
-            {
-                "type": "custom",
-                "name": "apply_patch",
-                "format": {"type": "grammar", "syntax": "regex", "definition": ""},
-            },
-            False,
-            id="another-grammar-decides",
-        ),
-    ],
-)
-def test_which_tools_expect_a_patch(tool: dict[str, Any], expected: bool) -> None:
-    assert expects_patch(tool) is expected
-
-
 # -- tools that the provider runs itself ---------------------------------------------------------------------------
-
-ZHIPU_LIKE = {
-    "web_search": {
-        "web_search": {
-            "enable": True,
-            "search_engine": "search_std",
-            "content_size": {"{search_context_size}": {"high": "high", "*": "medium"}},
-            "search_domain_filter": "{allowed_domain}",
-            "user_location": "{user_location}",
-            "search_result": True,
-        }
-    }
-}
-XIAOMI_LIKE = {
-    "web_search": {
-        "max_keyword": 3,
-        "limit": {"{content_size}": {"high": 5, "*": 3}},
-        "user_location": "{user_location}",
-    }
-}
 
 
 def hosted(declarations: dict[str, Any]) -> ToolSupport:
@@ -287,62 +167,12 @@ def hosted(declarations: dict[str, Any]) -> ToolSupport:
     )
 
 
-def test_web_search_without_a_template_is_only_its_type() -> None:
-    assert declare({"type": "web_search"}, hosted({})) == {"type": "web_search"}
-
-
-def test_web_search_fills_the_providers_template() -> None:
-    place = {"type": "approximate", "country": "DE"}
-    tool = {
-        "type": "web_search",
-        "search_context_size": "high",
-        "filters": {"allowed_domains": ["example.com"]},
-        "user_location": place,
-    }
-    planned = plan(tool, hosted(ZHIPU_LIKE))
-    assert planned.decision.action == "supported"
-    assert planned.fields == {
-        "type": "web_search",
-        "web_search": {
-            "enable": True,
-            "search_engine": "search_std",
-            "content_size": "high",
-            "search_domain_filter": "example.com",
-            "user_location": place,
-            "search_result": True,
-        },
-    }
-
-
-def test_placeholders_without_a_value_leave_their_key_out() -> None:
-    assert declare({"type": "web_search"}, hosted(ZHIPU_LIKE))["web_search"] == {
-        "enable": True,
-        "search_engine": "search_std",
-        "content_size": "medium",
-        "search_result": True,
-    }
-
-
-@pytest.mark.parametrize(("size", "limit"), [("high", 5), ("low", 3), (None, 3)])
-def test_a_choice_in_a_template_picks_by_value(size: str | None, limit: int) -> None:
-    tool = {"type": "web_search", **({"search_context_size": size} if size else {})}
-    expected = {"type": "web_search", "max_keyword": 3, "limit": limit}
-    assert declare(tool, hosted(XIAOMI_LIKE)) == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "left_out"),
-    [
-        pytest.param({"filters": {"allowed_domains": ["a", "b"]}}, ["filters.allowed_domains"], id="only-the-first"),
-        pytest.param({"filters": {"blocked_domains": ["a"]}}, ["filters.blocked_domains"], id="no-room"),
-        pytest.param({"search_content_types": ["text"]}, ["search_content_types"], id="unknown-option"),
-        pytest.param({"external_web_access": True}, [], id="the-default-is-no-loss"),
-    ],
-)
-def test_options_that_find_no_place_are_reported(options: dict[str, Any], left_out: list[str]) -> None:
-    decision = plan({"type": "web_search", **options}, hosted(ZHIPU_LIKE)).decision
-    assert decision.metadata.get("left_out", []) == left_out
-    assert decision.action == ("degraded" if left_out else "supported")
+def test_options_that_find_no_place_are_reported() -> None:
+    template = {"web_search": {"web_search": {"search_domain_filter": "{allowed_domain}"}}}
+    lost = plan({"type": "web_search", "filters": {"allowed_domains": ["a", "b"]}}, hosted(template)).decision
+    assert (lost.action, lost.metadata["left_out"]) == ("degraded", ["filters.allowed_domains"])
+    kept = plan({"type": "web_search", "filters": {"allowed_domains": ["a"]}}, hosted(template)).decision
+    assert (kept.action, "left_out" in kept.metadata) == ("supported", False)
 
 
 def test_retrieval_takes_the_first_store_and_says_so_when_there_are_more() -> None:
@@ -363,11 +193,6 @@ def test_mcp_declaration_carries_the_servers_settings() -> None:
     assert planned.fields == {"type": "mcp", "mcp": {**settings, "transport_type": "streamable-http"}}
     assert planned.decision.action == "supported"
     assert "secret" not in str(planned.decision)
-
-
-def test_a_template_may_change_the_type() -> None:
-    template = {"web_search": {"type": "builtin_function", "function": {"name": "$web_search"}}}
-    assert declare({"type": "web_search"}, hosted(template)) == template["web_search"]
 
 
 @pytest.mark.parametrize("kind", ["web_search", "web_search_preview"])

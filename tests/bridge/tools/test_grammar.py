@@ -6,11 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from isthmus.bridge.tools.grammar import MAX_EARLEY, examine_input
-from isthmus.bridge.tools.repair import repair_input
+from patch_grammars import GOOD_PATCH, PATCH, lark, regex
 
 
 def check_grammar(format: Any, text: str) -> str | None:
@@ -19,23 +17,6 @@ def check_grammar(format: Any, text: str) -> str | None:
     return verdict.detail if verdict.state == "differs" else None
 
 
-PATCH = r"""
-start: begin hunk+ end
-begin: "*** Begin Patch" LF
-end: "*** End Patch" LF?
-hunk: add | delete | update
-add: "*** Add File: " name LF added+
-delete: "*** Delete File: " name LF
-update: "*** Update File: " name LF move? change?
-name: /(.+)/
-added: "+" /(.*)/ LF -> line
-move: "*** Move to: " name LF
-change: (context | line)+ tail?
-context: ("@@" | "@@ " /(.+)/) LF
-line: ("+" | "-" | " ") /(.*)/ LF
-tail: "*** End of File" LF
-%import common.LF
-"""
 SCRIPT = r"""
 start: with_pragma | plain
 with_pragma: PRAGMA BREAK SOURCE
@@ -50,17 +31,6 @@ value: "[" [value ("," value)*] "]" | ESCAPED_STRING | SIGNED_NUMBER
 %import common (ESCAPED_STRING, SIGNED_NUMBER, WS)
 %ignore WS
 """
-
-
-def lark(definition: str) -> dict[str, Any]:
-    return {"type": "grammar", "syntax": "lark", "definition": definition}
-
-
-def regex(definition: str) -> dict[str, Any]:
-    return {"type": "grammar", "syntax": "regex", "definition": definition}
-
-
-GOOD_PATCH = "*** Begin Patch\n*** Update File: a b.py\n@@ def f():\n x\n-y\n+\n*** Delete File: c\n*** End Patch"
 
 
 @pytest.mark.parametrize(
@@ -164,73 +134,3 @@ def test_a_large_patch_is_checked_in_milliseconds() -> None:
         assert check_grammar(lark(PATCH), text) is None
         took.append(time.thread_time() - started)
     assert min(took) < 0.02  # some 0.05 ms
-
-
-line = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
-hunk = st.one_of(
-    st.builds(lambda n, ls: f"*** Add File: f{n}\n" + "".join(f"+{x}\n" for x in ls), line, st.lists(line, min_size=1)),
-    st.builds(lambda n: f"*** Delete File: f{n}\n", line),
-    st.builds(
-        lambda n, marks: f"*** Update File: f{n}\n@@\n" + "".join(f"{m}{x}\n" for m, x in marks),
-        line,
-        st.lists(st.tuples(st.sampled_from("+- "), line), min_size=1),
-    ),
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(hunk, min_size=1, max_size=4), st.booleans(), st.booleans())
-def test_every_patch_of_the_grammar_matches_and_loses_no_envelope_for_good(
-    hunks: list[str], without_begin: bool, without_end: bool
-) -> None:
-    text = f"*** Begin Patch\n{''.join(hunks)}*** End Patch"
-    assert check_grammar(lark(PATCH), text) is None
-    damaged = text.removeprefix("*** Begin Patch\n") if without_begin else text
-    damaged = damaged.removesuffix("*** End Patch") if without_end else damaged
-    if damaged != text:
-        mended = repair_input({"type": "custom", "name": "p", "format": lark(PATCH)}, damaged)
-        assert mended is not None
-        assert check_grammar(lark(PATCH), mended[0]) is None
-
-
-# -- repairs -------------------------------------------------------------------------------------------------------
-
-EDIT = {"type": "custom", "name": "edit", "format": lark(PATCH)}
-BODY = GOOD_PATCH.removeprefix("*** Begin Patch\n").removesuffix("\n*** End Patch")
-
-
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        pytest.param(f"{BODY}\n*** End Patch", "added the line `*** Begin Patch`", id="no-beginning"),
-        pytest.param(f"*** Begin Patch\n{BODY}\n", "added the line `*** End Patch`", id="no-end"),
-        pytest.param(f"*** Begin Patch\n{BODY}", "added the line `*** End Patch`", id="no-end-and-no-newline"),
-        pytest.param(BODY, "Begin Patch`, added the line `*** End", id="no-envelope"),
-        pytest.param(f"apply_patch <<'EOF'\n{GOOD_PATCH}\nEOF", "shell command", id="heredoc"),
-        pytest.param(f"apply_patch << PATCH\n{GOOD_PATCH}\nPATCH\n", "shell command", id="heredoc-other-word"),
-        pytest.param(f"```diff\n{GOOD_PATCH}\n```", "code fence", id="fence"),
-        pytest.param(f"```sh\napply_patch <<EOF\n{BODY}\nEOF\n```", "code fence, removed the shell", id="all-at-once"),
-        pytest.param(f"\n\n{GOOD_PATCH}\n\n", "blank space", id="blank-space"),
-    ],
-)
-def test_certain_repairs(text: str, note: str) -> None:
-    assert check_grammar(EDIT["format"], text)
-    mended = repair_input(EDIT, text)
-    assert mended is not None
-    assert note in mended[1]
-    assert check_grammar(EDIT["format"], mended[0]) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "please edit a.py", "diff --git a/x b/x\n", "cd /tmp && apply_patch <<'EOF'\nx\nEOF", "*** Begin Patch\noops"],
-)
-def test_what_is_not_certain_is_left_alone(text: str) -> None:
-    assert repair_input(EDIT, text) is None
-
-
-def test_a_missing_last_newline_is_added_where_the_grammar_needs_it() -> None:
-    tool = {"type": "custom", "name": "lines", "format": regex(r"(\w+\n)+")}
-    assert repair_input(tool, "a\nb") == ("a\nb\n", "added the final newline")
-    assert repair_input(tool, "a b") is None
-    assert repair_input({"type": "custom", "name": "free"}, "a") is None

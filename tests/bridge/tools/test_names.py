@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
 from isthmus.bridge.tools.names import create_provider_name_allocator, default_tool_name_codec, name_past_call
-from isthmus.bridge.tools.plan import plan_tools
 from isthmus.bridge.tools.restore import find_identity
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UNLIMITED = ProviderCapabilities(tools=ToolSupport(max=None))

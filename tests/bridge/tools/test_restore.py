@@ -12,10 +12,9 @@ from openai.types.responses import ResponseOutputItem
 from pydantic import TypeAdapter
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
-from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader
-from isthmus.bridge.tools.plan import plan_tools
+from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.restore import find_identity, restore_tool_call
-from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentityMap
 
 PATCH = r"""
@@ -45,9 +44,9 @@ IDENTITIES = plan_tools(survey_tools(TOOLS, (), None, CAPABILITIES)).identities
 OUTPUT_ITEM: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
 
 
-def restore(name: str, arguments: Any, status: str = "completed") -> RestoredCall:
+def restore(name: str, arguments: Any) -> RestoredCall:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return restore_tool_call(ProviderCall("call_1", name, text), IDENTITIES, item_id="item_1", status=status)
+    return restore_tool_call(ProviderCall("call_1", name, text), find_identity(name, IDENTITIES))
 
 
 def codes(restored: RestoredCall) -> list[str]:
@@ -160,7 +159,7 @@ DELETE = {"type": "delete_file", "path": "a"}
 )
 def test_restoration_table(name: str, arguments: Any, expected: dict[str, Any]) -> None:
     restored = restore(name, arguments)
-    assert restored.item == {"id": "item_1", "call_id": "call_1", "status": "completed", **expected}
+    assert restored.item == {"id": "", "call_id": "call_1", "status": "completed", **expected}
     assert restored.diagnostics == ()
     OUTPUT_ITEM.validate_python(restored.item)
 
@@ -185,7 +184,7 @@ def test_what_does_not_fit_falls_back_to_a_function_call(name: str, arguments: s
     restored = restore(name, arguments)
     assert restored.item == {
         "type": "function_call",
-        "id": "item_1",
+        "id": "",
         "call_id": "call_1",
         "name": name,
         "arguments": arguments,
@@ -211,10 +210,6 @@ def test_a_hosted_tool_that_is_called_like_a_function_is_reported() -> None:
     restored = restore("web_search", '{"query": "q"}')
     assert (restored.item["type"], restored.item["name"]) == ("function_call", "web_search")
     assert codes(restored) == ["unknown_call"]
-
-
-def test_the_status_is_passed_on() -> None:
-    assert restore("files_read", "{", status="incomplete").item["status"] == "incomplete"
 
 
 @pytest.mark.parametrize(
@@ -287,13 +282,6 @@ def test_custom_input(name: str, arguments: Any, text: str, said: list[str]) -> 
     assert codes(restored) == said
 
 
-def test_a_call_that_broke_off_is_not_completed() -> None:
-    restored = restore("edit", '{"input": "*** Begin Patch\\n*** Delete File: a', status="incomplete")
-    assert restored.item["input"] == "*** Begin Patch\n*** Delete File: a"
-    assert restored.item["status"] == "incomplete"
-    assert "grammar_mismatch" not in codes(restored)
-
-
 @pytest.mark.parametrize("name", ["edit", "exec"])
 def test_json_that_breaks_off_is_no_custom_call_even_when_the_provider_calls_it_done(name: str) -> None:
     arguments = '{"input": "*** Begin Patch\\n*** Delete File: a'
@@ -343,10 +331,9 @@ custom_texts = st.one_of(patch_pieces, st.text(st.characters(exclude_categories=
     st.sampled_from(["{}", '{{"input": {}}}', '{{"input": {}', '{{"input":{},"input":"z"}}', '{{"patch": {}}}']),
     st.integers(min_value=1, max_value=9),
     st.integers(min_value=0, max_value=5),
-    st.sampled_from(["completed", "incomplete"]),
 )
 def test_the_restored_input_begins_with_everything_that_was_streamed(
-    name: str, text: str, frame: str, size: int, lost: int, status: str
+    name: str, text: str, frame: str, size: int, lost: int
 ) -> None:
     arguments = frame.format(json.dumps(text))
     arguments = arguments[: len(arguments) - lost]
@@ -354,9 +341,9 @@ def test_the_restored_input_begins_with_everything_that_was_streamed(
     assert identity is not None
     reader = CustomInputReader(identity.tool)
     told = "".join(reader.feed(arguments[start : start + size]) for start in range(0, len(arguments), size))
-    restored = restore(name, arguments, status)
+    restored = restore(name, arguments)
     if told and restored.item["type"] == "custom_tool_call":
         assert restored.item["input"].startswith(told)
     elif told:  # half a text is never passed on as a custom call
         assert restored.item["type"] == "function_call"
-        assert reader.finish(arguments) == CustomInput(told, "cut") or lost
+        assert read_custom_input(arguments) == CustomInput(told, "cut") or lost

@@ -13,12 +13,10 @@ from typing import Any, ParamSpec
 import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, ItemBegan, ItemEnded, Text
-from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
-from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, assign_names, build_dynamic_tools
-from isthmus.bridge.dialects.codex.wire import text_input
+from isthmus.bridge.dialects.codex.dynamic_tools import assign_names, build_dynamic_tools
+from isthmus.bridge.dialects.codex.wire import ApprovalPolicy, ThreadSpec, TurnSpec, text_input
 from isthmus.errors import ConfigError
 from isthmus.testing import Answer, ScriptedUpstream, Step, stream
-from isthmus.upstream.codex.methods import ThreadSpec, TurnSpec
 from isthmus.upstream.codex.options import ProcessOptions, find_binary
 from isthmus.upstream.codex.process import CodexProcess, start_process
 from isthmus.upstream.codex.session import CodexSessions
@@ -97,10 +95,9 @@ def process_options(folder: Path, base_url: str, **fields: Any) -> ProcessOption
 def spec(*tools: dict[str, Any], choice: Any = "auto", model: str = "scripted-model", **fields: Any) -> ThreadSpec:
     declared = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools]
     names = assign_names([tool["function"]["name"] for tool in declared])
-    offered = DynamicTools(
-        tuple(build_dynamic_tools(declared, choice, names)), {codex: own for own, codex in names.items()}
-    )
-    return ThreadSpec(model=model, tools=offered, base_instructions="BASE", **fields)
+    offered = tuple(build_dynamic_tools(declared, choice, names))
+    own_names = {codex: own for own, codex in names.items()}
+    return ThreadSpec(model=model, tools=offered, tool_names=own_names, base_instructions="BASE", **fields)
 
 
 def ask(text: str = "Hello?", **fields: Any) -> TurnSpec:

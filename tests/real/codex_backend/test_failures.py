@@ -12,10 +12,11 @@ import pytest
 
 from isthmus.bridge.deltas import Failed, Finished, Text
 from isthmus.bridge.dialects.codex.errors import LOGIN_MESSAGE
+from isthmus.bridge.dialects.codex.wire import TurnSpec
 from isthmus.errors import UpstreamFailed
 from isthmus.testing import HANG, error, stream
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
-from isthmus.upstream.codex.methods import ToolOutput, TurnSpec
+from isthmus.upstream.codex.methods import ToolOutput
 from real.codex_backend.rig import (
     WEATHER,
     ask,

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from isthmus.bridge.deltas import Failed, Finished, Text
-from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
+from isthmus.bridge.dialects.codex.wire import ThreadSpec
 from isthmus.testing import Gate, error, stream
 from isthmus.upstream.codex.failures import RpcRefused
-from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput
+from isthmus.upstream.codex.methods import ToolOutput
 from real.codex_backend.rig import (
     WEATHER,
     ask,
@@ -44,9 +44,9 @@ SOON = 60.0
 @in_loop
 async def test_defect_1_tools_are_accepted_and_an_early_refusal_kills_nothing(tmp_path: Path) -> None:
     async with rig(tmp_path, says("Alive")) as codex:
-        reserved = DynamicTools(({"name": "mcp__x", "inputSchema": {"type": "object"}},), {"mcp__x": "x"})
+        reserved = ({"name": "mcp__x", "inputSchema": {"type": "object"}},)
         with pytest.raises(RpcRefused, match="reserved"):
-            await codex.sessions.start(ThreadSpec("m", reserved))
+            await codex.sessions.start(ThreadSpec("m", reserved, {"mcp__x": "x"}))
         thread = await codex.sessions.start(spec(WEATHER))
         assert text_of(await collect(thread.run(ask()))) == "Alive"
         assert codex.sessions.health().restarts == 0

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from isthmus.bridge.deltas import Finished, Reasoning, Text, Usage, Used
-from isthmus.bridge.dialects.codex.wire import image_input
+from isthmus.bridge.dialects.codex.wire import TurnSpec, image_input
 from isthmus.errors import RequestRefused
 from isthmus.testing import Answer, Gate, RecordedRequest, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
-from isthmus.upstream.codex.methods import ToolOutput, TurnSpec
+from isthmus.upstream.codex.methods import ToolOutput
 from isthmus.upstream.codex.process import start_process
 from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.supervisor import Supervisor

@@ -34,7 +34,7 @@ def main() -> None:
             send({"id": identity, "result": {"userAgent": "older/0.92"}})
         elif method == "newConversation":
             send({"id": identity, "result": {"conversationId": "conv-1", "model": "m"}})
-        elif method == "sendUserTurn":
+        elif method in ("sendUserMessage", "sendUserTurn"):
             event("agent_message_delta", delta="Let me ")
             send({"id": identity, "result": {}})
             send({"id": "odd", "method": "made/up", "params": {"conversationId": "conv-1"}})

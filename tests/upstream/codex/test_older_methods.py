@@ -12,18 +12,24 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, ItemBegan, ItemEnded, Text, Used
-from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_dynamic_tools
-from isthmus.bridge.dialects.codex.wire import text_input
+from isthmus.bridge.dialects.codex import wire
+from isthmus.bridge.dialects.codex.dynamic_tools import build_dynamic_tools
+from isthmus.bridge.dialects.codex.wire import (
+    ThreadSpec,
+    TurnSpec,
+    build_send_user_message_params,
+    build_send_user_turn_params,
+    text_input,
+)
 from isthmus.errors import UpstreamFailed
-from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput, TurnSpec
+from isthmus.upstream.codex.methods import ToolOutput
 from isthmus.upstream.codex.options import ProcessOptions
 from isthmus.upstream.codex.process import start_process
 from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.supervisor import Supervisor
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-TOOLS = DynamicTools(tuple(build_dynamic_tools([LOOKUP])), {"lookup": "lookup"})
-SPEC = ThreadSpec(model="m", tools=TOOLS, cwd="/work")
+SPEC = ThreadSpec("m", tuple(build_dynamic_tools([LOOKUP])), {"lookup": "lookup"}, cwd="/work")
 
 
 @contextlib.asynccontextmanager
@@ -71,14 +77,47 @@ def test_an_older_binary_is_spoken_to_in_its_own_words(tmp_path: Path) -> None:
         "thread/start",
         "newConversation",
         "addConversationListener",
-        "sendUserTurn",
+        "sendUserMessage",
     ]
     by_method: dict[Any, Any] = {message.get("method"): message.get("params") for message in asked}
     assert [tool["name"] for tool in by_method["newConversation"]["dynamicTools"]] == ["lookup"]
-    assert not {"tools", "dynamicTools"} & set(by_method["sendUserTurn"])
+    assert by_method["sendUserMessage"] == build_send_user_message_params("conv-1", [text_input("hi")])
     replies = {message["id"]: message for message in asked if "method" not in message}
     assert replies[0]["result"] == {"output": "found", "success": True}
     assert replies["odd"]["error"]["code"] == -32601
+
+
+def test_a_turn_with_settings_of_its_own_takes_the_older_method_that_carries_them(tmp_path: Path) -> None:
+    turn = TurnSpec((text_input("hi"),), effort="low")
+
+    async def check() -> None:
+        async with _sessions(tmp_path) as sessions:
+            await _collect((await sessions.start(SPEC)).run(turn))
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+    by_method = {message.get("method"): message.get("params") for message in _asked(tmp_path)}
+    assert by_method["sendUserTurn"] == build_send_user_turn_params("conv-1", SPEC, turn)
+    assert "sendUserMessage" not in by_method
+
+
+def test_the_seeds_own_functions_make_what_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them is on the way of a real turn: a mark that it leaves arrives at the program."""
+
+    def mark(name: str) -> None:
+        build = getattr(wire, name)
+        monkeypatch.setattr(wire, name, lambda *given: {**build(*given), "mark": name})
+
+    mark("build_new_conversation_params")
+    mark("build_send_user_message_params")
+
+    async def check() -> None:
+        async with _sessions(tmp_path) as sessions:
+            await _collect((await sessions.start(SPEC)).run(TurnSpec((text_input("hi"),))))
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+    by_method: dict[Any, Any] = {message.get("method"): message.get("params") for message in _asked(tmp_path)}
+    assert by_method["newConversation"]["mark"] == "build_new_conversation_params"
+    assert by_method["sendUserMessage"]["mark"] == "build_send_user_message_params"
 
 
 def test_the_older_words_are_remembered(tmp_path: Path) -> None:

@@ -21,26 +21,24 @@ from dataclasses import dataclass
 from isthmus.bridge.deltas import Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.bridge.finish import Outcome
+from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.items import OutputItem
-from isthmus.protocol.response import Echo, Extension, FinishedResponse, Response, ResponseStatus, ResponseUsage
+from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What a response says about itself besides its output."""
 
+    plan: Plan
     response_id: str
     created_at: int
-    model: str
-    echo: Echo
-    provider: str = ""
-    alias: str | None = None
 
     def response(
         self,
-        *,
         status: ResponseStatus,
-        output: Sequence[OutputItem],
+        output: Sequence[OutputItem] = (),
+        *,
         usage: Usage | None = None,
         completed_at: int | None = None,
         outcome: Outcome | None = None,
@@ -55,26 +53,27 @@ class Frame:
             "status": status,
             "error": {"code": failed.error_code, "message": failed.error_message} if failed is not None else None,
             "incomplete_details": {"reason": reason} if reason is not None else None,
-            "model": self.model,
+            "model": self.plan.target.model,
             "output": list(output),
             "usage": usage_object(usage) if usage is not None else None,
-            **self.echo,
+            **self.plan.echo,
         }
 
-    def finished(self, response: Response, diagnostics: Sequence[CompatibilityDiagnostic]) -> FinishedResponse:
+    def finished(self, response: Response, notices: Sequence[CompatibilityDiagnostic]) -> FinishedResponse:
         """The response once it has ended: what it came to, and what was changed on the way."""
-        return {
+        target = self.plan.target
+        finished: FinishedResponse = {
             **response,
             "output_text": output_text(response["output"]),
-            "isthmus": self._extension(diagnostics),
+            "isthmus": {
+                "provider": target.provider,
+                "model": target.model,
+                "diagnostics": [diagnostic.to_json() for diagnostic in (*self.plan.diagnostics, *notices)],
+            },
         }
-
-    def _extension(self, diagnostics: Sequence[CompatibilityDiagnostic]) -> Extension:
-        extension: Extension = {"provider": self.provider, "model": self.model, "diagnostics": []}
-        if self.alias is not None:
-            extension["alias"] = self.alias
-        extension["diagnostics"] = [diagnostic.to_json() for diagnostic in diagnostics]
-        return extension
+        if target.alias is not None:
+            finished["isthmus"]["alias"] = target.alias
+        return finished
 
 
 def usage_object(usage: Usage) -> ResponseUsage:

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import HostedCall, HostedOpened, HostedProgress
-from isthmus.protocol.events import HostedStep, HostedStepType
-from isthmus.protocol.items import HostedItem, HostedStatus
+from isthmus.protocol.items import HostedStatus
 
 _PREFIXES: Final = {
     "web_search_call": "ws",
@@ -24,14 +23,6 @@ _PREFIXES: Final = {
     "mcp_approval_request": "mcpr",
 }
 _UNFINISHED: Final = frozenset({"in_progress", "searching", "interpreting", "generating", "calling"})
-_STEPS: Final[dict[str, tuple[HostedStepType, ...]]] = {
-    "web_search_call": (
-        "response.web_search_call.in_progress",
-        "response.web_search_call.searching",
-        "response.web_search_call.completed",
-    )
-}
-"""What is said of a search that the provider told as one piece: clients show a search by its steps."""
 
 
 @dataclass(slots=True)
@@ -63,41 +54,32 @@ class Hosted:
     def end(self, delta: HostedCall) -> None:
         """The end of one that was opened, or the whole of one that was not."""
         known = self._open.pop(delta.slot, None) if delta.slot is not None else None
-        known = known or self._begin(delta.item)
         given = delta.item.get("status")
         over = isinstance(given, str) and given not in _UNFINISHED
-        self._finish(known, delta.item, given if over else "completed")
+        self._finish(known or self._begin(delta.item), delta.item, given if over else "completed")
 
     def close_all(self) -> None:
-        if self._open:
-            for known in self._open.values():
-                self._finish(known, known.item, "failed")
-            self._open = {}
+        for known in self._open.values():
+            self._finish(known, known.item, "failed")
+        self._open = {}
 
     def _begin(self, item: Any) -> _Open:
         self.told = True
         wanted = item.get("id")
         id, index = self._output.place(_PREFIXES.get(item["type"], "item"), wanted if isinstance(wanted, str) else "")
-        self._output.added(index, _shape(item, id, "in_progress"))
+        begun: Any = {**item, "id": id, "status": "in_progress"}
+        self._output.added(index, begun)
         return _Open(id, index, item)
 
     def _finish(self, known: _Open, item: Any, status: HostedStatus) -> None:
-        steps = _STEPS.get(item["type"], ()) if not known.stepped else ()
-        for step in steps if status == "completed" else steps[:-1]:
-            self._tell(known, step, {})
-        self._output.done(known.index, _shape(item, known.id, status))
+        if item["type"] == "web_search_call" and not known.stepped:
+            # Told as one piece: clients show a search by its steps.
+            for step in ("in_progress", "searching", *(("completed",) if status == "completed" else ())):
+                self._tell(known, f"response.web_search_call.{step}", {})
+        ended: Any = {**item, "id": known.id, "status": status}
+        self._output.done(known.index, ended)
 
-    def _tell(self, known: _Open, type: HostedStepType, fields: dict[str, Any]) -> None:
-        step: HostedStep = {
-            "type": type,
-            "sequence_number": self._output.number(),
-            "item_id": known.id,
-            "output_index": known.index,
-        }
-        told: Any = {**step, **fields}
-        self._output.events.append(told)
-
-
-def _shape(item: Any, id: str, status: HostedStatus) -> HostedItem:
-    shaped: Any = {**item, "id": id, "status": status}
-    return shaped  # type: ignore[no-any-return]  # the vendor's own fields
+    def _tell(self, known: _Open, type: str, fields: dict[str, Any]) -> None:
+        number, at = self._output.number(), {"item_id": known.id, "output_index": known.index}
+        step: Any = {"type": type, "sequence_number": number, **at, **fields}  # the vendor's own fields
+        self._output.events.append(step)

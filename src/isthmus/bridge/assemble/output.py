@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from isthmus.protocol.events import Event, SnapshotType
 from isthmus.protocol.items import OutputItem
 from isthmus.protocol.response import Response, ResponseStatus
+
+# None of them says cancelled: a stream that is cancelled ends as failed.
+_ENDS: Final[dict[ResponseStatus, SnapshotType]] = {
+    "completed": "response.completed",
+    "incomplete": "response.incomplete",
+}
 
 
 class Output:
@@ -57,14 +64,9 @@ class Output:
         """The response as it stands."""
         self.events.append({"type": type, "sequence_number": self.number(), "response": response})
 
-    def end(self, outcome: ResponseStatus, response: Response) -> None:
-        """The terminal event. None of them says cancelled: a stream that is cancelled ends as failed."""
-        if outcome == "completed":
-            self.tell("response.completed", response)
-        elif outcome == "incomplete":
-            self.tell("response.incomplete", response)
-        else:
-            self.tell("response.failed", response)
+    def end(self, status: ResponseStatus, response: Response) -> None:
+        """The terminal event."""
+        self.tell(_ENDS.get(status, "response.failed"), response)
 
     def added(self, index: int, item: OutputItem) -> None:
         number = self.number()

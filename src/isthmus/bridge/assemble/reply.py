@@ -12,30 +12,18 @@ message or a reasoning item), while any number of calls may be open. What speaks
 
 `PartBegan` closes the part that is open, and opens the next one of the same item.
 `ItemEnded` closes what speaks at once, unless it is `incomplete`: then the end of the reply says how it ended.
-The rest of its state, and what changes it:
-
-    state         set by                               used by
-    ───────────   ──────────────────────────────────   ──────────────────────────────────────────────────────────
-    open_text     a text part opens; reset by close    `Text`, the hot path: appended without asking anything
-    held          message deltas, if `hold`            `end`: told, or replaced by what the contract made of them
-    annotations   `Annotation` before its text         the next text part that opens; at the end they are reported
-    vendor        `VendorExtra`                        the reasoning item that closes next, or one of its own
-    usage         `Used`, the last one counts          the response, summed over attempts
-    finish        `Finished`, the last one counts      the response's status
-    failure       `Failed`, the first one counts       the response's status
-    refused       `Refusal`                            the contract: a refusal is no answer
-    waiting       deltas behind a pending check        the next `take`
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from contextlib import suppress
+from typing import Final
 
 from isthmus.bridge.assemble.calls import Calls, Paused
 from isthmus.bridge.assemble.hosted import Hosted
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Message, RefusalWords, TextPart, Thought, ThoughtSummary, ThoughtText
+from isthmus.bridge.assemble.speech import Part, Speech, TextPart
 from isthmus.bridge.assemble.vendor import VendorState
 from isthmus.bridge.deltas import (
     Annotation,
@@ -49,8 +37,10 @@ from isthmus.bridge.deltas import (
     HostedProgress,
     ItemBegan,
     ItemEnded,
+    ItemKind,
     Markup,
     PartBegan,
+    PartKind,
     Reasoning,
     Refusal,
     Text,
@@ -64,34 +54,13 @@ from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.items import Annotation as Citation
 from isthmus.protocol.items import Phase, Status
 
-_BROKEN: Outcome = map_provider_finish_reason("length")
+_BROKEN: Final = map_provider_finish_reason("length")
 """A call that was half shown and never ended: whatever the provider says, its answer was cut off."""
 
-_Spoken = Text | Annotation | ItemBegan | PartBegan | ItemEnded
+_THOUGHTS: Final = ("reasoning_text", "summary_text")
 
 
 class Reply:
-    __slots__ = (
-        "_annotations",
-        "_held",
-        "_holding",
-        "_hosted",
-        "_notices",
-        "_open_text",
-        "_output",
-        "_said",
-        "_speech",
-        "_summarises",
-        "_vendor",
-        "_waiting",
-        "calls",
-        "failure",
-        "finish",
-        "holds",
-        "refused",
-        "usage",
-    )
-
     def __init__(
         self,
         output: Output,
@@ -100,30 +69,38 @@ class Reply:
         notices: list[CompatibilityDiagnostic],
         taken_call_ids: set[str],
         *,
-        hold: bool = False,
-        reasoning_as: Literal["text", "summary"] = "text",
+        hold: bool,
+        summarises: bool,
     ) -> None:
-        """`hold`: answer text is not shown before the end, because a contract may still replace it."""
         self._output = output
         self._vendor = vendor
+        """Given to the reasoning item that closes next, or to one of its own at the end."""
         self._notices = notices
-        self._summarises = reasoning_as == "summary"
+        self._summarises = summarises
+        """Whether all thinking is told as a summary."""
         self._hosted = Hosted(output)
-        self._speech: Message | Thought | None = None
+        self._speech: Speech | None = None
         self._open_text: TextPart | None = None
-        self._said: list[Message] = []
-        """Those that are closed."""
-        self._held: list[_Spoken] = []
+        """The hot path: `Text` is appended without asking anything."""
+        self._messages: list[Speech] = []
+        """Those that were told, the open one included."""
+        self._held: list[Delta] = []
+        """The deltas of messages while it `holds`: told at the end, or replaced by what the contract made of them."""
         self._holding = False
         """Whether the item that speaks is a message that is held."""
         self._annotations: list[Citation] = []
+        """Those that came before their text: they wait for the next text part; at the end they are reported."""
         self._waiting: list[Delta] = []
+        """Behind a pending check."""
         self.holds = hold
+        """Whether answer text is not shown before the end, because a contract may still replace it."""
         self.calls = Calls(tools, output, taken_call_ids, notices)
         self.usage: Usage | None = None
+        """The last one counts; of failures, the first one."""
         self.finish: str | None = None
         self.failure: Failed | None = None
         self.refused = False
+        """A refusal is no answer: no contract applies to it."""
 
     # ── what is known of it ────────────────────────────────────────────────────────────────────────
 
@@ -132,14 +109,17 @@ class Reply:
         """How it ended, by its finish reason."""
         if self.failure is not None:
             return Outcome("failed", None, self.failure.code, self.failure.message)
-        outcome = map_provider_finish_reason(self.finish)
+        return self._unless_broken(map_provider_finish_reason(self.finish))
+
+    def _unless_broken(self, outcome: Outcome) -> Outcome:
         return _BROKEN if self.calls.broken and outcome.status == "completed" else outcome
 
     @property
     def text(self) -> str:
         """The answer, shown or held: all messages but those that the model itself calls commentary."""
-        shown = [*self._said, self._speech] if isinstance(self._speech, Message) else self._said
-        said = [*((message.phase, message.text) for message in shown), *_read_held(self._held)]
+        said = [(message.phase, message.text) for message in self._messages]
+        for phase, deltas in _messages(self._held):
+            said.append((phase, "".join(delta.text for delta in deltas if isinstance(delta, Text))))
         answer = [text for phase, text in said if phase != "commentary"]
         return "".join(answer or [text for _, text in said])
 
@@ -157,11 +137,8 @@ class Reply:
         try:
             for delta in coming:
                 kind = type(delta)
-                if kind is Text:
-                    if self._open_text is not None:
-                        self._open_text.append(delta.text, delta.logprobs)  # type: ignore[union-attr]
-                    else:
-                        self._text(delta)  # type: ignore[arg-type]  # `kind is Text` is the cheap isinstance
+                if kind is Text and self._open_text is not None:
+                    self._open_text.append(delta.text, delta.logprobs)  # type: ignore[union-attr]  # a cheap isinstance
                 elif kind is CallArguments:
                     self.calls.append(delta)  # type: ignore[arg-type]
                 else:
@@ -175,106 +152,81 @@ class Reply:
         if self.calls.pending is None and self._waiting:
             self.take(())
         if self.calls.pending is None and self.calls:
-            try:
-                stopped = self.outcome.status != "completed"
-                self.calls.examine_all(stopped=stopped, spoken_since=self._speech is not None)
-            except Paused:
-                pass
-
-    def _text(self, delta: Text) -> None:
-        if self.holds:
-            self._hold(delta)
-        else:
-            self._text_part().append(delta.text, delta.logprobs)
+            with suppress(Paused):
+                self.calls.examine_all(self.outcome, spoken_since=self._speech is not None)
 
     def _other(self, delta: Delta) -> None:
+        if self.holds and self._keeps(delta):
+            self._held.append(delta)
+            return
         match delta:
             case Reasoning(text, kind):
-                self._holding = False
-                self._thought_part(kind == "summary" or self._summarises).append(text)
-            case CallOpened():
-                self._make_room()
-                # A reply that calls is no final answer: no contract is going to change what it said before.
-                self.failure = self.failure or self.calls.open(delta, before=self._release)
+                self._part("summary_text" if kind == "summary" or self._summarises else "reasoning_text").append(text)
+            case Text(text, logprobs):
+                self._part("output_text").append(text, logprobs)
             case Used(usage):
                 self.usage = usage
             case Finished(reason):
                 self.finish = reason
-            case Refusal(text):
-                self._release()  # likewise
-                self._refusal_part().append(text)
-                self.refused = True
-            case ItemBegan() | PartBegan() | ItemEnded():
-                self._bound(delta)
-            case Annotation(citation):
-                self._annotate(delta, citation)
-            case VendorExtra():
-                self._vendor.take(delta, self.calls.call_id(delta.slot) if delta.slot is not None else None)
-            case HostedOpened() | HostedProgress() | HostedCall():
-                self._run_hosted(delta)
+            case CallOpened():
+                self._make_room()
+                # A reply that calls is no final answer: no contract is going to change what it said before.
+                self.failure = self.failure or self.calls.open(delta, before=self._release)
+            case VendorExtra(slot=slot):
+                self._vendor.take(delta, self.calls.call_id(slot) if slot is not None else None)
             case Failed():
                 self.failure = self.failure or delta
             case Markup(what, code):
                 self._notices.append(notice(code, "output", what))
             case _:
-                raise AssertionError(f"no room for {delta!r}")
+                self._rarer(delta)
 
-    def _annotate(self, delta: Annotation, citation: Citation) -> None:
-        if self.holds:
-            self._hold(delta)
-        elif self._open_text is not None:
-            self._open_text.annotate(citation)
-        else:
-            self._annotations.append(citation)
-
-    def _run_hosted(self, delta: HostedOpened | HostedProgress | HostedCall) -> None:
-        if isinstance(delta, HostedProgress):
-            self._hosted.step(delta)
-            return
-        if isinstance(delta, HostedOpened):
-            self._make_room()
-            self._hosted.open(delta)
-        else:
-            if delta.slot is None:
-                self._make_room()
-            self._hosted.end(delta)
-
-    def _bound(self, delta: ItemBegan | PartBegan | ItemEnded) -> None:
+    def _rarer(self, delta: Delta) -> None:
         match delta:
-            case ItemBegan("message", phase):
-                if self.holds:
-                    self._hold(delta)
+            case Refusal(text):
+                self._release()  # likewise
+                self._part("refusal").append(text)
+                self.refused = True
+            case Annotation(citation):
+                if self._open_text is not None:
+                    self._open_text.annotate(citation)
                 else:
-                    self._open_message(phase)
-            case ItemBegan():
-                self._holding = False
-                self._open_thought()
-            case PartBegan("output_text"):
-                if self.holds:
-                    self._hold(delta)
-                else:
-                    self._begin_text()
-            case PartBegan("refusal"):
-                self._release()
-                self._message().begin_refusal()
-                self._open_text = None
-            case PartBegan(kind):
-                self._holding = False
-                thought = self._thought()
-                _ = thought.begin_summary() if kind == "summary_text" or self._summarises else thought.begin_text()
+                    self._annotations.append(citation)
+            case ItemBegan(item, phase):
+                self._open(item, phase)
+            case PartBegan(part):
+                if part == "refusal":
+                    self._release()
+                self._begin("summary_text" if part == "reasoning_text" and self._summarises else part)
             case ItemEnded(status, phase):
-                if self._holding:
-                    self._hold(delta)
-                    self._holding = False
-                    return
-                if isinstance(self._speech, Message) and phase is not None:
+                if self._speech is not None and phase is not None:
                     self._speech.phase = phase
                 if status == "completed":
                     self._close_speech("completed")
+            case HostedOpened():
+                self._make_room()
+                self._hosted.open(delta)
+            case HostedProgress():
+                self._hosted.step(delta)
+            case HostedCall(_, slot):
+                if slot is None:
+                    self._make_room()
+                self._hosted.end(delta)
+            case _:
+                raise AssertionError(f"no room for {delta!r}")
 
-    def _hold(self, delta: _Spoken) -> None:
-        self._held.append(delta)
-        self._holding = True
+    def _keeps(self, delta: Delta) -> bool:
+        """Whether this belongs to a message, while messages are held."""
+        match delta:
+            case Text() | Annotation() | ItemBegan("message") | PartBegan("output_text"):
+                self._holding = True
+                return True
+            case ItemEnded():
+                held, self._holding = self._holding, False
+                return held
+            case Reasoning() | ItemBegan() | PartBegan():
+                self._holding = False
+        return False
 
     def _release(self) -> None:
         """What was held is told after all."""
@@ -285,45 +237,30 @@ class Reply:
 
     # ── what speaks ────────────────────────────────────────────────────────────────────────────────
 
-    def _text_part(self) -> TextPart:
-        return self._open_text or self._begin_text()
+    def _part(self, kind: PartKind) -> Part:
+        """The part that is open, or a new one."""
+        part = self._speech.part if self._speech is not None else None
+        return part if part is not None and part.kind == kind else self._begin(kind)
 
-    def _begin_text(self) -> TextPart:
-        self._open_text = part = self._message().begin_text()
-        for citation in self._annotations:  # those that came before their text
-            part.annotate(citation)
-        self._annotations = []
+    def _begin(self, kind: PartKind) -> Part:
+        item: ItemKind = "reasoning" if kind in _THOUGHTS else "message"
+        speech = self._speech
+        if speech is None or speech.kind != item:
+            speech = self._open(item)
+        part = speech.begin(kind)
+        self._open_text = part if isinstance(part, TextPart) else None
+        if self._open_text is not None:
+            for citation in self._annotations:
+                self._open_text.annotate(citation)
+            self._annotations = []
         return part
 
-    def _refusal_part(self) -> RefusalWords:
-        message = self._message()
-        if isinstance(message.part, RefusalWords):
-            return message.part
-        self._open_text = None
-        return message.begin_refusal()
-
-    def _thought_part(self, summary: bool) -> ThoughtText | ThoughtSummary:
-        thought = self._thought()
-        part = thought.part
-        if part is not None and isinstance(part, ThoughtSummary) is summary:
-            return part
-        return thought.begin_summary() if summary else thought.begin_text()
-
-    def _message(self) -> Message:
-        return self._speech if isinstance(self._speech, Message) else self._open_message(None)
-
-    def _thought(self) -> Thought:
-        return self._speech if isinstance(self._speech, Thought) else self._open_thought()
-
-    def _open_message(self, phase: Phase | None) -> Message:
+    def _open(self, item: ItemKind, phase: Phase | None = None) -> Speech:
         self._make_room()
-        self._speech = message = Message(self._output, phase)
-        return message
-
-    def _open_thought(self) -> Thought:
-        self._make_room()
-        self._speech = thought = Thought(self._output)
-        return thought
+        self._speech = speech = Speech(item, self._output, phase=phase, seal=self._vendor.seal_reasoning)
+        if item == "message":
+            self._messages.append(speech)
+        return speech
 
     def _make_room(self) -> None:
         """Something new opens: what spoke is done, and so is every call that is whole."""
@@ -331,36 +268,35 @@ class Reply:
         self._close_speech("completed")
 
     def _close_speech(self, status: Status) -> None:
-        speech, self._speech = self._speech, None
-        self._open_text = None
-        if isinstance(speech, Message):
+        speech, self._speech, self._open_text = self._speech, None, None
+        if speech is not None:
             speech.close(status)
-            self._said.append(speech)
-        elif speech is not None:
-            speech.close(status, self._vendor.seal_reasoning)
 
     # ── the end ────────────────────────────────────────────────────────────────────────────────────
 
     def replace_text(self, text: str) -> None:
         """What the contract made of the answer: instead of what is held, but for the model's commentary."""
-        kept, answered = _split_commentary(self._held)
-        phase = next((delta.phase for delta in reversed(answered) if isinstance(delta, ItemBegan)), None)
-        citations = [delta for delta in answered if isinstance(delta, Annotation)]
-        self._held = [*kept, ItemBegan("message", phase), Text(text), *citations]
+        held = _messages(self._held)
+        kept = [message for message in held if message[0] == "commentary"]
+        answered = [message for message in held if message[0] != "commentary"]
+        if not answered:
+            kept, answered = [], held
+        phase = answered[-1][0] if answered else None
+        citations = [delta for _, deltas in answered for delta in deltas if isinstance(delta, Annotation)]
+        commentary = [delta for _, deltas in kept for delta in deltas]
+        self._held = [*commentary, ItemBegan("message", phase), Text(text), *citations]
 
     def close(self, outcome: Outcome) -> Outcome:
         """Everything closes; gives how it ended, which a call that broke off can still change."""
         self.calls.waive()
         if self._waiting:
             self.take(())
-        stopped, failed = outcome.status != "completed", outcome.status == "failed"
-        self.calls.close_all(stopped=stopped, failed=failed, spoken_since=self._speech is not None)
-        if self.calls.broken and outcome.status == "completed":
-            outcome = _BROKEN
+        self.calls.close_all(outcome, spoken_since=self._speech is not None)
+        outcome = self._unless_broken(outcome)
         self._hosted.close_all()
         self._release()
-        if not (self.calls or self._hosted.told or failed or self._said or isinstance(self._speech, Message)):
-            self._begin_text()  # an answer without a word is an empty message
+        if not (self.calls or self._hosted.told or self._messages or outcome.status == "failed"):
+            self._begin("output_text")  # an answer without a word is an empty message
         self._close_speech("completed" if outcome.status == "completed" else "incomplete")
         for citation in self._annotations:
             words = "an annotation came without a text to belong to"
@@ -374,29 +310,13 @@ class Reply:
         self._hosted.close_all()
 
 
-def _read_held(held: Iterable[_Spoken]) -> list[tuple[Phase | None, str]]:
-    """The messages that are held, each with its phase."""
-    messages: list[tuple[Phase | None, list[str]]] = []
-    for delta in held:
-        if isinstance(delta, ItemBegan) or not messages:
-            messages.append((delta.phase if isinstance(delta, ItemBegan) else None, []))
-        if isinstance(delta, ItemEnded) and delta.phase is not None:
-            messages[-1] = (delta.phase, messages[-1][1])
-        if isinstance(delta, Text):
-            messages[-1][1].append(delta.text)
-    return [(phase, "".join(texts)) for phase, texts in messages]
-
-
-def _split_commentary(held: list[_Spoken]) -> tuple[list[_Spoken], list[_Spoken]]:
-    """The deltas of commentary, if there is an answer beside it, and those of the answer."""
-    messages: list[list[_Spoken]] = []
+def _messages(held: Iterable[Delta]) -> list[tuple[Phase | None, list[Delta]]]:
+    """What is held, message by message, each with its phase."""
+    messages: list[list[Delta]] = []
     for delta in held:
         if isinstance(delta, ItemBegan) or not messages:
             messages.append([])
         messages[-1].append(delta)
-    phases = [_read_held(message)[0][0] for message in messages]
-    if all(phase == "commentary" for phase in phases):
-        return [], held
-    pairs = list(zip(phases, messages, strict=True))
-    kept = [delta for phase, message in pairs if phase == "commentary" for delta in message]
-    return kept, [delta for phase, message in pairs if phase != "commentary" for delta in message]
+    bounds = ([delta for delta in message if isinstance(delta, ItemBegan | ItemEnded)] for message in messages)
+    phases = (next((bound.phase for bound in reversed(each) if bound.phase is not None), None) for each in bounds)
+    return list(zip(phases, messages, strict=True))

@@ -7,44 +7,91 @@ a time; the next one closes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Final, NamedTuple
 
 from isthmus.bridge.assemble.output import Output
-from isthmus.protocol.events import ContentPlace, SummaryPlace
-from isthmus.protocol.items import (
-    Annotation,
-    ContentPart,
-    Logprob,
-    MessageItem,
-    MessagePart,
-    OutputText,
-    Phase,
-    ReasoningItem,
-    ReasoningText,
-    RefusalPart,
-    Status,
-    SummaryText,
-)
+from isthmus.bridge.deltas import ItemKind, PartKind
+from isthmus.protocol.items import Annotation, Logprob, MessageItem, Phase, ReasoningItem, Status
 
 
-class TextPart:
-    """An open part of answer text. `append` is the hottest code of the assembler."""
+class _Spelling(NamedTuple):
+    """How a kind of part is told: the field of its words, the name of its place, its events from first to last."""
 
-    __slots__ = ("_annotations", "_at", "_index", "_item_id", "_logprobs", "_output", "_output_index", "_pieces")
+    text: str
+    place: str
+    added: str
+    delta: str
+    last: str
+    done: str
 
-    def __init__(self, at: ContentPlace, output: Output) -> None:
-        self._at = at
-        self._item_id, self._output_index, self._index = at["item_id"], at["output_index"], at["content_index"]
-        self._output = output
+
+def _spell(text: str, place: str, part: str, words: str) -> _Spelling:
+    return _Spelling(text, place, f"{part}.added", f"{words}.delta", f"{words}.done", f"{part}.done")
+
+
+_PART: Final = "response.content_part"
+_SPELLINGS: Final[dict[PartKind, _Spelling]] = {
+    "output_text": _spell("text", "content_index", _PART, "response.output_text"),
+    "refusal": _spell("refusal", "content_index", _PART, "response.refusal"),
+    "reasoning_text": _spell("text", "content_index", _PART, "response.reasoning_text"),
+    "summary_text": _spell(
+        "text", "summary_index", "response.reasoning_summary_part", "response.reasoning_summary_text"
+    ),
+}
+
+
+class Part:
+    """An open part. Its `append`, and that of `TextPart`, are the hottest code of the assembler."""
+
+    __slots__ = ("_at", "_delta", "_output", "_pieces", "_spelling", "kind")
+
+    def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
+        self.kind: PartKind = kind
+        self._at, self._output, self._spelling = at, output, _SPELLINGS[kind]
+        self._delta = self._spelling.delta
         self._pieces: list[str] = []
-        self._annotations: list[Annotation] = []
-        self._logprobs: list[Logprob] = []
-        # Lists of its own: those of the part grow while this event waits to be read.
-        _part_added(output, at, {"type": "output_text", "text": "", "annotations": [], "logprobs": []})
+        self._tell(self._spelling.added, {"part": self._shape()})
 
     @property
     def text(self) -> str:
         return "".join(self._pieces)
+
+    def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
+        self._pieces.append(text)
+        output = self._output
+        event: Any = {"type": self._delta, "sequence_number": output.sequence, **self._at, "delta": text}
+        output.events.append(event)
+        output.sequence += 1
+
+    def close(self) -> Any:
+        part = self._shape()
+        self._tell(self._spelling.last, self._last_words(part))
+        self._tell(self._spelling.done, {"part": part})
+        return part
+
+    def _shape(self) -> dict[str, Any]:
+        return {"type": self.kind, self._spelling.text: self.text}
+
+    def _last_words(self, part: dict[str, Any]) -> dict[str, Any]:
+        return {self._spelling.text: part[self._spelling.text]}
+
+    def _tell(self, type: str, fields: dict[str, Any]) -> None:
+        output = self._output
+        event: Any = {"type": type, "sequence_number": output.sequence, **self._at, **fields}
+        output.events.append(event)
+        output.sequence += 1
+
+
+class TextPart(Part):
+    """Answer text, with what is said about it."""
+
+    __slots__ = ("_annotations", "_index", "_item_id", "_logprobs", "_output_index")
+
+    def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
+        self._item_id, self._output_index, self._index = at["item_id"], at["output_index"], at["content_index"]
+        self._annotations: list[Annotation] = []
+        self._logprobs: list[Logprob] = []
+        super().__init__(kind, at, output)
 
     def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
         self._pieces.append(text)
@@ -65,222 +112,77 @@ class TextPart:
             self._logprobs += logprobs
 
     def annotate(self, annotation: Annotation) -> None:
-        self._output.events.append(
-            {
-                "type": "response.output_text.annotation.added",
-                "sequence_number": self._output.number(),
-                **self._at,
-                "annotation_index": len(self._annotations),
-                "annotation": annotation,
-            }
-        )
+        at = {"annotation_index": len(self._annotations), "annotation": annotation}
+        self._tell("response.output_text.annotation.added", at)
         self._annotations.append(annotation)
 
-    def close(self) -> OutputText:
-        output, text, logprobs = self._output, "".join(self._pieces), self._logprobs
-        part: OutputText = {
-            "type": "output_text",
-            "text": text,
-            "annotations": self._annotations,
-            "logprobs": logprobs,
-        }
-        number = output.number()
-        output.events.append(
-            {
-                "type": "response.output_text.done",
-                "sequence_number": number,
-                **self._at,
-                "text": text,
-                "logprobs": logprobs,
-            }
-        )
-        _part_done(output, self._at, part)
-        return part
+    def _shape(self) -> dict[str, Any]:
+        # Copies: the part's own lists grow while an event waits to be read.
+        said = {"annotations": [*self._annotations], "logprobs": [*self._logprobs]}
+        return {"type": self.kind, "text": "".join(self._pieces), **said}
+
+    def _last_words(self, part: dict[str, Any]) -> dict[str, Any]:
+        return {"text": part["text"], "logprobs": part["logprobs"]}
 
 
-class RefusalWords:
-    """An open part of refusing words."""
+class Speech:
+    """An open message or reasoning item; `seal` makes the envelope of what was thought, if it needs one."""
 
-    __slots__ = ("_at", "_output", "_pieces")
+    __slots__ = ("_id", "_index", "_output", "_parts", "_seal", "kind", "part", "phase")
 
-    def __init__(self, at: ContentPlace, output: Output) -> None:
-        self._at, self._output = at, output
-        self._pieces: list[str] = []
-        _part_added(output, at, {"type": "refusal", "refusal": ""})
-
-    def append(self, text: str) -> None:
-        self._pieces.append(text)
-        out, at = self._output, self._at
-        out.events.append({"type": "response.refusal.delta", "sequence_number": out.number(), **at, "delta": text})
-
-    def close(self) -> RefusalPart:
-        out, at, text = self._output, self._at, "".join(self._pieces)
-        out.events.append({"type": "response.refusal.done", "sequence_number": out.number(), **at, "refusal": text})
-        part: RefusalPart = {"type": "refusal", "refusal": text}
-        _part_done(out, at, part)
-        return part
-
-
-class ThoughtText:
-    """An open part of raw reasoning."""
-
-    __slots__ = ("_at", "_output", "_pieces")
-
-    def __init__(self, at: ContentPlace, output: Output) -> None:
-        self._at, self._output = at, output
-        self._pieces: list[str] = []
-        _part_added(output, at, {"type": "reasoning_text", "text": ""})
-
-    def append(self, text: str) -> None:
-        self._pieces.append(text)
-        out, at = self._output, self._at
-        number = out.sequence
-        out.sequence = number + 1
-        out.events.append({"type": "response.reasoning_text.delta", "sequence_number": number, **at, "delta": text})
-
-    def close(self) -> ReasoningText:
-        out, at, text = self._output, self._at, "".join(self._pieces)
-        out.events.append({"type": "response.reasoning_text.done", "sequence_number": out.number(), **at, "text": text})
-        part: ReasoningText = {"type": "reasoning_text", "text": text}
-        _part_done(out, at, part)
-        return part
-
-
-class ThoughtSummary:
-    """An open part of a summary."""
-
-    __slots__ = ("_at", "_output", "_pieces")
-
-    def __init__(self, at: SummaryPlace, output: Output) -> None:
-        self._at, self._output = at, output
-        self._pieces: list[str] = []
-        self._tell("response.reasoning_summary_part.added", {"type": "summary_text", "text": ""})
-
-    def append(self, text: str) -> None:
-        self._pieces.append(text)
-        out, at, number = self._output, self._at, self._output.number()
-        out.events.append(
-            {"type": "response.reasoning_summary_text.delta", "sequence_number": number, **at, "delta": text}
-        )
-
-    def close(self) -> SummaryText:
-        out, at, text, number = self._output, self._at, "".join(self._pieces), self._output.number()
-        out.events.append(
-            {"type": "response.reasoning_summary_text.done", "sequence_number": number, **at, "text": text}
-        )
-        part: SummaryText = {"type": "summary_text", "text": text}
-        self._tell("response.reasoning_summary_part.done", part)
-        return part
-
-    def _tell(
+    def __init__(
         self,
-        type: Literal["response.reasoning_summary_part.added", "response.reasoning_summary_part.done"],
-        part: SummaryText,
+        kind: ItemKind,
+        output: Output,
+        *,
+        phase: Phase | None = None,
+        seal: Callable[[str], str | None] | None = None,
+        wanted: str = "",
     ) -> None:
-        number = self._output.number()
-        self._output.events.append({"type": type, "sequence_number": number, **self._at, "part": part})
-
-
-def _part_added(out: Output, at: ContentPlace, part: ContentPart) -> None:
-    out.events.append({"type": "response.content_part.added", "sequence_number": out.number(), **at, "part": part})
-
-
-def _part_done(out: Output, at: ContentPlace, part: ContentPart) -> None:
-    out.events.append({"type": "response.content_part.done", "sequence_number": out.number(), **at, "part": part})
-
-
-class Message:
-    """An open message."""
-
-    __slots__ = ("_content", "_id", "_index", "_output", "part", "phase")
-
-    def __init__(self, output: Output, phase: Phase | None = None, *, wanted: str = "") -> None:
-        self._output = output
-        self._id, self._index = output.place("msg", wanted)
-        self._content: list[MessagePart] = []
-        self.phase = phase
-        self.part: TextPart | RefusalWords | None = None
+        self.kind, self._output, self.phase, self._seal = kind, output, phase, seal
+        self._id, self._index = output.place("msg" if kind == "message" else "rs", wanted)
+        self._parts: dict[str, list[Any]] = {"content_index": [], "summary_index": []}
+        self.part: Part | None = None
         output.added(self._index, self._item("in_progress"))
 
     @property
     def text(self) -> str:
         """The answer text so far; refusals are none."""
-        done = "".join(part["text"] for part in self._content if part["type"] == "output_text")
+        done = "".join(part["text"] for part in self._parts["content_index"] if part["type"] == "output_text")
         return done + self.part.text if isinstance(self.part, TextPart) else done
 
-    def begin_text(self) -> TextPart:
-        self.part = part = TextPart(self._next(), self._output)
-        return part
-
-    def begin_refusal(self) -> RefusalWords:
-        self.part = part = RefusalWords(self._next(), self._output)
+    def begin(self, kind: PartKind) -> Part:
+        """The next part, which closes the one before it."""
+        self._end_part()
+        place = _SPELLINGS[kind].place
+        at = {"item_id": self._id, "output_index": self._index, place: len(self._parts[place])}
+        self.part = part = (TextPart if kind == "output_text" else Part)(kind, at, self._output)
         return part
 
     def close(self, status: Status) -> None:
         self._end_part()
-        self._output.done(self._index, self._item(status))
-
-    def _next(self) -> ContentPlace:
-        self._end_part()
-        return {"item_id": self._id, "output_index": self._index, "content_index": len(self._content)}
-
-    def _end_part(self) -> None:
-        part, self.part = self.part, None
-        if part is not None:
-            self._content.append(part.close())
-
-    def _item(self, status: Status) -> MessageItem:
-        content = list(self._content)
-        item: MessageItem
-        item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
-        if self.phase is not None:
-            item["phase"] = self.phase
-        return item
-
-
-class Thought:
-    """An open reasoning item."""
-
-    __slots__ = ("_content", "_id", "_index", "_output", "_summary", "part")
-
-    def __init__(self, output: Output, *, wanted: str = "") -> None:
-        self._output = output
-        self._id, self._index = output.place("rs", wanted)
-        self._content: list[ReasoningText] = []
-        self._summary: list[SummaryText] = []
-        self.part: ThoughtText | ThoughtSummary | None = None
-        output.added(self._index, self._item("in_progress"))
-
-    def begin_text(self) -> ThoughtText:
-        self._end_part()
-        at: ContentPlace = {"item_id": self._id, "output_index": self._index, "content_index": len(self._content)}
-        self.part = part = ThoughtText(at, self._output)
-        return part
-
-    def begin_summary(self) -> ThoughtSummary:
-        self._end_part()
-        at: SummaryPlace = {"item_id": self._id, "output_index": self._index, "summary_index": len(self._summary)}
-        self.part = part = ThoughtSummary(at, self._output)
-        return part
-
-    def close(self, status: Status, seal: Callable[[str], str | None]) -> None:
-        """`seal` makes the envelope of what was thought, if it needs one."""
-        self._end_part()
         item = self._item(status)
-        sealed = seal("\n\n".join(part["text"] for part in (*self._content, *self._summary)))
-        if sealed is not None:
-            item["encrypted_content"] = sealed
+        if item["type"] == "reasoning" and self._seal is not None:
+            thoughts = (*item.get("content", ()), *item["summary"])
+            sealed = self._seal("\n\n".join(part["text"] for part in thoughts))
+            if sealed is not None:
+                item["encrypted_content"] = sealed
         self._output.done(self._index, item)
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
-        if isinstance(part, ThoughtText):
-            self._content.append(part.close())
-        elif part is not None:
-            self._summary.append(part.close())
+        if part is not None:
+            self._parts[_SPELLINGS[part.kind].place].append(part.close())
 
-    def _item(self, status: Status) -> ReasoningItem:
-        item: ReasoningItem = {"type": "reasoning", "id": self._id, "status": status, "summary": list(self._summary)}
-        if self._content:
-            item["content"] = list(self._content)
+    def _item(self, status: Status) -> MessageItem | ReasoningItem:
+        content, summary = list(self._parts["content_index"]), list(self._parts["summary_index"])
+        item: MessageItem | ReasoningItem
+        if self.kind == "message":
+            item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
+            if self.phase is not None:
+                item["phase"] = self.phase
+        else:
+            item = {"type": "reasoning", "id": self._id, "status": status, "summary": summary}
+            if content:
+                item["content"] = content
         return item

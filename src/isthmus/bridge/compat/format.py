@@ -24,11 +24,7 @@ _LADDER: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def plan_format(
-    asked: Mapping[str, Any],
-    formats: ResponseFormatSupport,
-    *,
-    sends_tools: bool = False,
-    says_json: bool = True,
+    asked: Mapping[str, Any], formats: ResponseFormatSupport, *, sends_tools: bool = False, says_json: bool = True
 ) -> CompatibilityDecision:
     """Decide on `text.format`; `says_json` whether the conversation's opening speaks of JSON."""
     kind = asked["type"]
@@ -44,10 +40,20 @@ def plan_format(
     if kind == "json_schema" and formats.strict_only and not (asked.get("strict") or _is_closed(asked.get("schema"))):
         return _degraded(kind, "prompt", "the provider takes strict schemas only, and this one leaves things open")
     if kind == "json_object" and formats.needs_word and not says_json:
-        why = "the provider wants the word JSON in the messages of a request for plain JSON"
-        reason = f"{why}; an instruction that says so was added"
+        wanted = "the provider wants the word JSON in the messages of a request for plain JSON"
+        reason = f"{wanted}; an instruction that says so was added"
         return CompatibilityDecision(_PATH, "degraded", reason, kind, metadata={"requested": kind})
-    return _as_asked(asked, kind, formats)
+    schema = asked.get("schema")
+    moved: tuple[str, ...] = ()
+    if kind == "json_schema" and formats.drop_keywords and isinstance(schema, dict):
+        _, moved = project_schema(schema, formats.drop_keywords)
+    if not moved:
+        return supported(_PATH, effective_value=kind)
+    reason = (
+        f"the provider refuses {', '.join(f'`{name}`' for name in moved)} in schemas; they move into the descriptions"
+    )
+    facts = {"requested": kind, "moved_keywords": list(moved)}
+    return CompatibilityDecision(_PATH, "degraded", reason, kind, metadata=facts)
 
 
 def mentions_json(instructions: str | None, items: Sequence[JsonObject]) -> bool:
@@ -85,19 +91,3 @@ def _is_closed(schema: Any) -> bool:
                 return False
         return all(map(_is_closed, schema.values()))
     return all(map(_is_closed, schema)) if isinstance(schema, list) else True
-
-
-def _as_asked(asked: Mapping[str, Any], kind: str, formats: ResponseFormatSupport) -> CompatibilityDecision:
-    schema = asked.get("schema")
-    if kind == "json_schema" and formats.drop_keywords and isinstance(schema, dict):
-        _, moved = project_schema(schema, formats.drop_keywords)
-        if moved:
-            names = ", ".join(f"`{name}`" for name in moved)
-            return CompatibilityDecision(
-                _PATH,
-                "degraded",
-                f"the provider refuses {names} in schemas; they move into the descriptions",
-                kind,
-                metadata={"requested": kind, "moved_keywords": list(moved)},
-            )
-    return supported(_PATH, effective_value=kind)

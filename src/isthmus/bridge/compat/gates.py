@@ -6,9 +6,10 @@ In: decisions (or body fields). Out: the same, with what may not pass turned int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.protocol.json import JsonObject
@@ -40,24 +41,30 @@ def apply_allow_list(
     The decisions' paths are `upstream.<field>`: they speak of the outgoing body, not of the request, whose
     fields have their own decisions already.
     """
-    if allow is None:
+    stopped = _stopped(body_fields, allow)
+    if not stopped:
         return dict(body_fields), ()
-    kept = {name: value for name, value in body_fields.items() if _may_leave(name, allow)}
-    decisions = tuple(
-        CompatibilityDecision(f"upstream.{name}", "ignored", "the provider's list of accepted fields does not name it")
-        for name in body_fields
-        if name not in kept
-    )
-    return kept, decisions
+    reason = "the provider's list of accepted fields does not name it"
+    decisions = tuple(CompatibilityDecision(f"upstream.{name}", "ignored", reason) for name in stopped)
+    return {name: value for name, value in body_fields.items() if name not in stopped}, decisions
 
 
-def hold_back(
-    decisions: Iterable[CompatibilityDecision], allow: frozenset[str] | None
-) -> tuple[CompatibilityDecision, ...]:
-    """The same gate for planned decisions, so that a plan never promises what the list will stop."""
-    if allow is None:
-        return tuple(decisions)
-    return tuple(_hold_back(decision, allow) for decision in decisions)
+def hold_back(decision: CompatibilityDecision, allow: frozenset[str] | None) -> CompatibilityDecision:
+    """The same gate for a planned decision, so that a plan never promises what the list will stop."""
+    stopped = _stopped(decision.sends, allow) if decision.sends else None
+    if not stopped:
+        return decision
+    kept = {name: value for name, value in decision.sends.items() if name not in stopped}
+    reason = f"the provider's list of accepted fields does not name {', '.join(f'`{name}`' for name in stopped)}"
+    if decision.reason:
+        reason = f"{decision.reason}; {reason}"
+    if kept:
+        return replace(decision, action="degraded", reason=reason, sends=kept)
+    return replace(decision, action="ignored", reason=reason, sends={}, effective_value=None)
+
+
+def _stopped(fields: Mapping[str, Any], allow: frozenset[str] | None) -> list[str]:
+    return [] if allow is None else [name for name in fields if name not in allow and name not in ESSENTIAL]
 
 
 def _reject(decision: CompatibilityDecision) -> CompatibilityDecision:
@@ -71,21 +78,3 @@ def _reject(decision: CompatibilityDecision) -> CompatibilityDecision:
         code=_REJECTED_CODES.get(decision.code, decision.code),
         metadata={**decision.metadata, "strict": True, "otherwise": decision.action},
     )
-
-
-def _hold_back(decision: CompatibilityDecision, allow: frozenset[str]) -> CompatibilityDecision:
-    stopped = [name for name in decision.sends if not _may_leave(name, allow)]
-    if not stopped:
-        return decision
-    kept = {name: value for name, value in decision.sends.items() if name not in stopped}
-    names = ", ".join(f"`{name}`" for name in stopped)
-    reason = f"the provider's list of accepted fields does not name {names}"
-    if decision.reason:
-        reason = f"{decision.reason}; {reason}"
-    if kept:
-        return replace(decision, action="degraded", reason=reason, sends=kept)
-    return replace(decision, action="ignored", reason=reason, sends={}, effective_value=None)
-
-
-def _may_leave(name: str, allow: frozenset[str]) -> bool:
-    return name in allow or name in ESSENTIAL

@@ -10,24 +10,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.compat.format import mentions_json, plan_format
 from isthmus.bridge.compat.gates import hold_back
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
-from isthmus.bridge.compat.services import SERVICES
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.host import LIBRARY, Host
-from isthmus.bridge.merge import deep_merge, nest
+from isthmus.bridge.merge import nest
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
 from isthmus.protocol.json import JsonObject, without_nulls
 from isthmus.protocol.responses import CreateResponse
+
+UPDATE: Final = "configuration_update"
+_SETTINGS: Final = (("reasoning", "effort"), ("text", "format"))
+_TOOL_FIELDS: Final = frozenset({"tools", "tool_choice"})
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_LOGPROBS: Final = "message.output_text.logprobs"
+
+
+def apply_updates(request: Request, items: Sequence[JsonObject]) -> Request:
+    """The request as `configuration_update` items leave it; the same request where there are none.
+
+    Each setting holds until a later item replaces it, and only the last one matters: one answer is asked for. The
+    items themselves never reach the model.
+    """
+    changed: dict[str, Any] = {}
+    for item in items:
+        if item["type"] == UPDATE:
+            given = [(group, name, (item.get(group) or {}).get(name)) for group, name in _SETTINGS]
+            changed |= {group: {name: value} for group, name, value in given if value is not None}
+    if not changed:
+        return request
+    body: Mapping[str, Any] = request.body
+    merged = {group: {**(body.get(group) or {}), **options} for group, options in changed.items()}
+    return replace(request, body=cast(CreateResponse, {**body, **merged}))
 
 
 def plan_bridge_compatibility(
@@ -44,111 +67,88 @@ def plan_bridge_compatibility(
     `survey` is that of the request's tools (made here where the caller has none); `history` are the items of earlier,
     stored turns; `replays_reasoning` when earlier reasoning goes back to the model.
     """
+    body = request.body
     if survey is None:
-        body = request.body
         survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
-    options: Mapping[str, Any] = request.body.get("reasoning") or {}
     reasoning = plan_reasoning(
-        options.get("effort"),
+        (body.get("reasoning") or {}).get("effort"),
         capabilities.reasoning,
         replays_reasoning=replays_reasoning,
         gives_way=why_thinking_gives_way(survey, capabilities.reasoning),
     )
-    planner = _Planner(request, capabilities, host, reasoning, survey, history)
-    return CompatibilityPlan(hold_back(planner.decide(), capabilities.allow), thinking=reasoning.thinking)
+    planner = _Planner(request, body, capabilities, host, reasoning, survey, history)
+    allow = capabilities.allow
+    return CompatibilityPlan(tuple([hold_back(one, allow) for one in planner.decide()]), reasoning.thinking)
 
 
-_TOOL_FIELDS: Final = frozenset({"tools", "tool_choice"})
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_LOGPROBS: Final = "message.output_text.logprobs"
-
-
-@dataclass(frozen=True, slots=True)
-class _Planner:
+class _Planner(NamedTuple):
     """One request on its way through the fields; each method decides on one kind of field."""
 
     request: Request
+    body: CreateResponse
     capabilities: ProviderCapabilities
     host: Host
     reasoning: ReasoningPlan
     survey: ToolSurvey
     history: Sequence[JsonObject]
 
-    @property
-    def body(self) -> CreateResponse:
-        return self.request.body
-
     def decide(self) -> Iterator[CompatibilityDecision]:
-        sent = self.request.sent
         body: Mapping[str, Any] = self.body
-        for name in sent:
-            if name in _TOOL_FIELDS:
-                continue
-            if name == "reasoning":
-                yield from self._reasoning(body[name])
-            elif name == "text":
-                yield from self._text(body[name])
+        for name, value in body.items():
+            if value is None or name in _TOOL_FIELDS:
+                continue  # a `null` says no more than an absent field
+            if name in ("reasoning", "text"):
+                yield from self._options(name, value)
             else:
-                yield _FIELDS.get(name, _Planner._other)(self, _join("", name), body[name])
-        if "reasoning" not in sent and self.reasoning.decision is not None:
+                yield self._field(_join("", name), value)
+        if body.get("reasoning") is None and self.reasoning.decision is not None:
             yield self.reasoning.decision
-        if "max_output_tokens" not in sent:
-            yield from self._default_limit()
+        if body.get("max_output_tokens") is None and (limit := self._default_limit()) is not None:
+            yield limit
 
-    # Nested options
-
-    def _reasoning(self, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
-        rest = [(name, value) for name, value in options.items() if name != "effort" and value is not None]
-        if self.reasoning.decision is not None:
-            yield self.reasoning.decision
+    def _options(self, group: str, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
+        """Nested options, one by one; the effort was decided on before all else."""
+        effort = self.reasoning.decision if group == "reasoning" else None
+        rest = [(_join(group, name), value) for name, value in options.items() if value is not None]
+        if group == "reasoning":
+            rest = [(path, value) for path, value in rest if path != "reasoning.effort"]
+        if effort is not None:
+            yield effort
         elif not rest:
-            yield supported("reasoning", "asks for nothing; nothing to send")
-        for name, value in rest:
-            if name in ("summary", "generate_summary"):
-                yield self._summary(f"reasoning.{name}", value)
-            elif name == "context":
-                yield self._context("reasoning.context", value)
-            else:
-                yield self._other(_join("reasoning", name), value)
+            yield supported(group, "asks for nothing; nothing to send")
+        for path, value in rest:
+            yield self._field(path, value)
+
+    def _field(self, path: str, value: Any) -> CompatibilityDecision:
+        return _FIELDS.get(path, _Planner._other)(self, path, value)
 
     def _summary(self, path: str, value: Any) -> CompatibilityDecision:
         """`generate_summary` is the old name of `summary`; the new one wins where both are there."""
         options = self.body.get("reasoning") or {}
         if path == "reasoning.generate_summary" and options.get("summary") is not None:
             return ignored(path, "`reasoning.summary` says the same, and is the newer name")
-        if self.capabilities.reasoning.summary and path not in self.capabilities.parameters:
+        if self._rule(path) is None and self.capabilities.reasoning.summary:
             return supported(path, effective_value=value, sends=nest("reasoning.summary", value))
-        if self.capabilities.dialect == "chat" and path not in self.capabilities.parameters and value != "none":
+        if self._rule(path) is None and self.capabilities.dialect == "chat" and value != "none":
             reason = "the provider makes no summaries; where it shows its thinking, that comes in their place"
             return CompatibilityDecision(path, "degraded", reason, effective_value=value)
         return self._other(path, value)
 
     def _context(self, path: str, value: Any) -> CompatibilityDecision:
         """Which earlier reasoning goes back: carried out by the history, unless the provider does it itself."""
-        if self._rule(path) is None and (value == "current_turn" or (value == "all_turns" and self._takes_thoughts())):
+        rules = self.capabilities.messages
+        takes_thoughts = rules.replay != "never" or rules.replay_extras or rules.replay_details
+        if self._rule(path) is None and (value == "current_turn" or (value == "all_turns" and takes_thoughts)):
             return supported(path, effective_value=value)
         return self._other(path, value)
 
-    def _takes_thoughts(self) -> bool:
-        rules = self.capabilities.messages
-        return rules.replay != "never" or bool(rules.replay_extras or rules.replay_details)
-
-    def _text(self, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
-        sent = [(name, value) for name, value in options.items() if value is not None]
-        if not sent:
-            yield supported("text", "asks for nothing; nothing to send")
-        for name, value in sent:
-            if name == "format":
-                yield plan_format(
-                    value,
-                    self.capabilities.response_formats,
-                    sends_tools=self.survey.sends,
-                    says_json=mentions_json(self.body.get("instructions"), (*self.history, *self.request.items)),
-                )
-            else:
-                yield self._other(_join("text", name), value)
-
-    # Top-level fields
+    def _format(self, path: str, value: Any) -> CompatibilityDecision:
+        return plan_format(
+            value,
+            self.capabilities.response_formats,
+            sends_tools=self.survey.sends,
+            says_json=mentions_json(self.body.get("instructions"), (*self.history, *self.request.items)),
+        )
 
     def _model(self, path: str, value: Any) -> CompatibilityDecision:
         used = self.capabilities.model or value
@@ -163,38 +163,34 @@ class _Planner:
             return supported(path, "answered in one piece")
         rule = self._rule(path) or ParameterRule()
         if rule.values is not None and True not in rule.values:
-            return CompatibilityDecision(
-                path, "degraded", "the provider answers in one piece; its answer is streamed once it is there", False
-            )
+            reason = "the provider answers in one piece; its answer is streamed once it is there"
+            return CompatibilityDecision(path, "degraded", reason, False)
         sends = nest(rule.to or path, True)
         if self.capabilities.streaming_usage:
-            sends = deep_merge(sends, {"stream_options": {"include_usage": True}})
+            sends["stream_options"] = {"include_usage": True}
         return supported(path, effective_value=True, sends=sends)
 
     def _limit(self, path: str, value: Any) -> CompatibilityDecision:
         if value < 1:
             return rejected(path, "must be at least 1", metadata={"error_code": "invalid_value"})
-        rule, most = self._rule(path), self.capabilities.limits.output
-        used = value if most is None else min(value, most)
-        if rule is None or used == value:
+        most = self.capabilities.limits.output
+        if most is None or value <= most or self._rule(path) is None:
             return self._other(path, value)
-        decision = apply_rule(path, used, rule, thinking=self.reasoning.thinking)
-        if decision.action == "ignored":
+        decision = self._other(path, most)
+        if decision.action == "ignored" or path in self.host.honours:
             return decision
-        reason = f"the model writes at most {most} tokens; {value} is sent as {decision.effective_value}"
-        return CompatibilityDecision(path, "degraded", reason, decision.effective_value, decision.sends)
+        used = decision.effective_value
+        reason = f"the model writes at most {most} tokens; {value} is sent as {used}"
+        return CompatibilityDecision(path, "degraded", reason, used, decision.sends)
 
-    def _default_limit(self) -> Iterator[CompatibilityDecision]:
-        limits, rule = self.capabilities.limits, self._rule("max_output_tokens")
+    def _default_limit(self) -> CompatibilityDecision | None:
+        path, limits = "max_output_tokens", self.capabilities.limits
+        rule = self._rule(path)
         if not limits.send_default or limits.output is None or rule is None:
-            return
+            return None
         used = clamp(limits.output, rule.low, rule.high)
-        yield supported(
-            "max_output_tokens",
-            "the model's maximum, because the provider's default truncates",
-            effective_value=used,
-            sends=nest(rule.to or "max_output_tokens", used),
-        )
+        reason = "the model's maximum, because the provider's default truncates"
+        return supported(path, reason, effective_value=used, sends=nest(rule.to or path, used))
 
     def _count(self, path: str, value: Any) -> CompatibilityDecision:
         if value == 1:
@@ -216,9 +212,7 @@ class _Planner:
         decision = self._other(path, value)
         if not decision.sends or self.capabilities.dialect != "chat":
             return decision
-        return CompatibilityDecision(
-            path, decision.action, decision.reason, decision.effective_value, {"logprobs": True, **decision.sends}
-        )
+        return replace(decision, sends={"logprobs": True, **decision.sends})
 
     def _include(self, path: str, value: list[str]) -> CompatibilityDecision:
         """One decision that lists which of the asked-for extras the answer will have."""
@@ -234,10 +228,9 @@ class _Planner:
         if not lost:
             return supported(path, effective_value=had, sends=sends)
         reason = f"the answer will not have {', '.join(f'`{name}`' for name in lost)}: the provider does not report it"
-        facts = {"ignored": lost}
         if not had:
-            return ignored(path, reason, metadata=facts)
-        return CompatibilityDecision(path, "degraded", reason, had, sends, metadata=facts)
+            return ignored(path, reason, metadata={"ignored": lost})
+        return CompatibilityDecision(path, "degraded", reason, had, sends, metadata={"ignored": lost})
 
     def _has_extra(self, name: str) -> bool:
         if name == "reasoning.encrypted_content":
@@ -254,10 +247,9 @@ class _Planner:
         if isinstance(value, dict):
             value = without_nulls(value)
         rule = self._rule(path)
-        if rule is not None:
-            return apply_rule(path, value, rule, thinking=self.reasoning.thinking)
-        service = SERVICES.get(path)
-        return without_rule(path, value) if service is None else service(path, value)
+        if rule is None:
+            return without_rule(path, value)
+        return apply_rule(path, value, rule, thinking=self.reasoning.thinking)
 
     def _rule(self, path: str) -> ParameterRule | None:
         return self.capabilities.parameters.get(path)
@@ -280,4 +272,8 @@ _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision
     "user": _Planner._user,
     "top_logprobs": _Planner._top_logprobs,
     "include": _Planner._include,
+    "reasoning.summary": _Planner._summary,
+    "reasoning.generate_summary": _Planner._summary,
+    "reasoning.context": _Planner._context,
+    "text.format": _Planner._format,
 }

@@ -15,40 +15,48 @@ In: `reasoning.effort` (or its absence) and `ReasoningSupport`. Out: one decisio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import EFFORTS, ReasoningSupport
-from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.compat.rules import ignored, rejected, supported
+from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.merge import contains, deep_merge, nest
 from isthmus.bridge.tools.survey import ToolSurvey
 from isthmus.protocol.json import JsonObject
 
 _ENABLED: Final[JsonObject] = {"thinking": {"type": "enabled"}}
 _DISABLED: Final[JsonObject] = {"thinking": {"type": "disabled"}}
+_PATH: Final = "reasoning.effort"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningPlan:
+class ReasoningPlan(NamedTuple):
     """`decision` is `None` when the client asked for nothing and nothing needs to be sent."""
 
     decision: CompatibilityDecision | None
     thinking: bool
 
 
+_Fate = tuple[CompatibilityDecision, bool]
+"""What is said of the effort, and whether the model will think."""
+
+
 def plan_reasoning(
     effort: str | None, support: ReasoningSupport, *, replays_reasoning: bool = False, gives_way: str = ""
 ) -> ReasoningPlan:
     """Decide on `reasoning.effort`; `gives_way` says why thinking must be off here, if it must."""
-    fate = _unset(support) if effort is None else _asked(effort, support)
-    if fate.action == "rejected":
-        return ReasoningPlan(_decision("reasoning.effort", fate), False)
-    fate = _with_fragments(fate, support, replays_reasoning, explicit=effort is not None)
-    if gives_way and fate.thinking:
-        fate = _give_way(fate, support, gives_way)
-    path = "reasoning" if effort is None else "reasoning.effort"
-    said = effort is not None or fate.sends or fate.action != "supported"
-    return ReasoningPlan(_decision(path, fate) if said else None, fate.thinking)
+    decision, thinking = _unset(support) if effort is None else _asked(effort, support)
+    if decision.action == "rejected":
+        return ReasoningPlan(decision, False)
+    if support.always or replays_reasoning:
+        decision, thinking = _add_fragments(decision, thinking, support, replays_reasoning, effort is not None)
+    if gives_way and thinking and (off := _off(support)) is not None:
+        # Tools and thinking exclude each other here: the tools win, if thinking can be switched off.
+        reason, sends = f"{gives_way}; thinking is off for this request", deep_merge(support.always, off)
+        decision, thinking = CompatibilityDecision(decision.path, "degraded", reason, "none", sends), False
+    said = effort is not None or decision.sends or decision.action != "supported"
+    return ReasoningPlan(decision if said else None, thinking)
 
 
 def why_thinking_gives_way(survey: ToolSurvey, support: ReasoningSupport) -> str:
@@ -61,113 +69,77 @@ def why_thinking_gives_way(survey: ToolSurvey, support: ReasoningSupport) -> str
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    action: Action
-    thinking: bool
-    sends: Mapping[str, Any]
-    effective: Any = None
-    reason: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _decision(path: str, fate: _Fate) -> CompatibilityDecision:
-    return CompatibilityDecision(
-        path, fate.action, fate.reason, fate.effective, fate.sends, metadata=fate.metadata or {}
-    )
-
-
 def _unset(support: ReasoningSupport) -> _Fate:
     """The client names no effort: the vendor's default, unless its file prefers one side."""
-    off = _off(support)
-    if support.unset == "off" and off is not None:
-        return _Fate("supported", False, off, "none", "no effort asked for: thinking is left off")
-    on = _on(support)
-    if support.unset == "on" and on:
-        return _Fate("supported", True, on, None, "no effort asked for: thinking is left on")
-    return _Fate("supported", support.default_on, {}, None, "no effort asked for: the model's own default holds")
+    if support.unset == "off" and (off := _off(support)) is not None:
+        reason = "no effort asked for: thinking is left off"
+        return supported("reasoning", reason, effective_value="none", sends=off), False
+    if support.unset == "on" and (on := _on(support)):
+        return supported("reasoning", "no effort asked for: thinking is left on", sends=on), True
+    return supported("reasoning", "no effort asked for: the model's own default holds"), support.default_on
 
 
 def _asked(effort: str, support: ReasoningSupport) -> _Fate:
-    known = effort in EFFORTS or effort == "ultra" or effort in support.scale or effort in support.map
-    if not known:
+    if not (effort in EFFORTS or effort == "ultra" or effort in support.scale or effort in support.map):
         allowed = ", ".join(f"`{one}`" for one in EFFORTS)
-        return _Fate(
-            "rejected",
-            False,
-            {},
-            reason=f"`{effort}` is not an effort; send one of {allowed}",
-            metadata={"error_code": "invalid_value", "allowed": list(EFFORTS)},
-        )
+        facts = {"error_code": "invalid_value", "allowed": list(EFFORTS)}
+        return rejected(_PATH, f"`{effort}` is not an effort; send one of {allowed}", metadata=facts), False
     match support.effort:
-        case "none":
-            return _mode_none(effort, support)
-        case "boolean":
-            return _mode_boolean(effort, support)
         case "native":
-            return _mode_native(effort, support)
-
-
-def _mode_none(effort: str, support: ReasoningSupport) -> _Fate:
+            return _native(effort, support)
+        case "boolean":
+            off = _off(support)
+            if effort == "none" and off is not None:
+                return supported(_PATH, effective_value="disabled", sends=off), False
+            reason = f"the provider can only switch thinking on or off; `{effort}` switches it on"
+            if effort == "none":
+                reason = "the model can not be kept from thinking"
+            return CompatibilityDecision(_PATH, "degraded", reason, "enabled", _on(support)), True
     if effort == "none" and not support.default_on:
-        return _Fate("supported", False, {}, "none", "the model does not think unless told to; nothing to send")
-    return _Fate("ignored", support.default_on, {}, reason="the provider has no setting for reasoning effort")
+        reason = "the model does not think unless told to; nothing to send"
+        return supported(_PATH, reason, effective_value="none"), False
+    return ignored(_PATH, "the provider has no setting for reasoning effort"), support.default_on
 
 
-def _mode_boolean(effort: str, support: ReasoningSupport) -> _Fate:
-    on = _on(support)
-    if effort != "none":
-        reason = f"the provider can only switch thinking on or off; `{effort}` switches it on"
-        return _Fate("degraded", True, on, "enabled", reason)
-    off = _off(support)
-    if off is None:
-        return _Fate("degraded", True, on, "enabled", "the model can not be kept from thinking")
-    return _Fate("supported", False, off, "disabled")
-
-
-def _mode_native(effort: str, support: ReasoningSupport) -> _Fate:
+def _native(effort: str, support: ReasoningSupport) -> _Fate:
     used = _on_scale(effort, support)
     if used is None:
-        return _Fate("ignored", support.default_on, {}, reason=f"nothing on the provider's scale stands for `{effort}`")
-    if used == "none":
-        sends, thinking = _off(support) or nest(support.to, "none"), False
+        return ignored(_PATH, f"nothing on the provider's scale stands for `{effort}`"), support.default_on
+    thinking = used != "none"
+    if thinking:
+        sends: Mapping[str, Any] = deep_merge(support.on, nest(support.to, used))
     else:
-        sends, thinking = deep_merge(support.on, nest(support.to, used)), True
+        sends = _off(support) or nest(support.to, "none")
     # `ultra` is another name for `max`; to say so is not to change anything.
     if used == effort or (effort, used) == ("ultra", "max"):
-        return _Fate("supported", thinking, sends, used)
+        return supported(_PATH, effective_value=used, sends=sends), thinking
+    scale = ", ".join(f"`{one}`" for one in support.scale) or "a scale of its own"
+    reason = f"the provider takes {scale}; `{effort}` is sent as `{used}`"
     if effort == "none":
         reason = f"the model can not be kept from thinking; `{used}` is the least it does"
-    else:
-        scale = ", ".join(f"`{one}`" for one in support.scale) or "a scale of its own"
-        reason = f"the provider takes {scale}; `{effort}` is sent as `{used}`"
-    return _Fate("degraded", thinking, sends, used, reason)
+    return CompatibilityDecision(_PATH, "degraded", reason, used, sends), thinking
 
 
 def _on_scale(effort: str, support: ReasoningSupport) -> str | None:
     """The vendor's word for an effort; `None` where nothing on its scale can stand for it."""
-    for spelling in (effort, "max") if effort == "ultra" else (effort,):
+    wanted = "max" if effort == "ultra" else effort
+    for spelling in (effort, wanted):
         if spelling in support.map:
             return support.map[spelling]
         if spelling in support.scale:
             return spelling
-    wanted = "max" if effort == "ultra" else effort
     if not support.scale or (wanted == "none" and support.off):
         return wanted
-    if wanted not in EFFORTS:
+    ranks = [EFFORTS.index(one) for one in support.scale if one in EFFORTS and one != "none"]
+    if not ranks or wanted not in EFFORTS:
         return None
     rank = EFFORTS.index(wanted)
-    ranks = [EFFORTS.index(one) for one in support.scale if one in EFFORTS and one != "none"]
-    if not ranks:
-        return None
     return EFFORTS[min(ranks, key=lambda one: (abs(one - rank), -one))]
 
 
 def _on(support: ReasoningSupport) -> Mapping[str, Any]:
     """What switches thinking on; a boolean mode without words of its own speaks the common ones."""
-    if support.effort == "boolean" and not support.on and not support.off:
-        return _ENABLED
-    return support.on
+    return support.on if support.effort != "boolean" or support.on or support.off else _ENABLED
 
 
 def _off(support: ReasoningSupport) -> Mapping[str, Any] | None:
@@ -180,29 +152,19 @@ def _off(support: ReasoningSupport) -> Mapping[str, Any] | None:
     return support.off or None
 
 
-def _with_fragments(fate: _Fate, support: ReasoningSupport, replays: bool, *, explicit: bool) -> _Fate:
+def _add_fragments(
+    decision: CompatibilityDecision, thinking: bool, support: ReasoningSupport, replays: bool, explicit: bool
+) -> _Fate:
     """Add what every request carries, and what replayed reasoning needs (unless the client said not to think).
 
     Where the client said nothing, the replay's own switch wins over the default, and decides on thinking.
     """
-    history = support.with_history if replays and (fate.thinking or not explicit) else {}
-    if not support.always and not history:
-        return fate
+    history = support.with_history if replays and (thinking or not explicit) else {}
     if explicit:
-        return replace(fate, sends=deep_merge(support.always, history, fate.sends))
-    sends = deep_merge(support.always, fate.sends, history)
+        return replace(decision, sends=deep_merge(support.always, history, decision.sends)), thinking
+    sends = deep_merge(support.always, decision.sends, history)
     on = _on(support)
-    if fate.thinking or not history or not on or not contains(sends, on):
-        return replace(fate, sends=sends)
-    return replace(
-        fate, sends=sends, thinking=True, effective=None, reason="earlier reasoning goes back: thinking stays on"
-    )
-
-
-def _give_way(fate: _Fate, support: ReasoningSupport, why: str) -> _Fate:
-    """Tools and thinking exclude each other here: the tools win, if thinking can be switched off."""
-    off = _off(support)
-    if off is None:
-        return fate
-    reason = f"{why}; thinking is off for this request"
-    return _Fate("degraded", False, deep_merge(support.always, off), "none", reason)
+    if thinking or not history or not on or not contains(sends, on):
+        return replace(decision, sends=sends), thinking
+    reason = "earlier reasoning goes back: thinking stays on"
+    return replace(decision, sends=sends, effective_value=None, reason=reason), True

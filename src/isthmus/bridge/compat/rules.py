@@ -6,11 +6,11 @@ says the same thing in another word: supported); with `values` it is a substitut
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import ParameterRule
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.merge import nest
 from isthmus.bridge.resolve import nearest_name
 from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
@@ -20,33 +20,35 @@ def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) ->
     """Carry a parameter over: renamed, mapped, clamped, or left out where the rule says so."""
     if thinking and not rule.while_thinking:
         return ignored(path, "the provider does not take it while the model thinks")
-    to = rule.to or path
-    key = _map_key(value) if rule.map else None
-    if rule.values is not None and not _among(value, rule.values):
-        accepted = ", ".join(f"`{_word(one)}`" for one in rule.values)
-        if key is None or key not in rule.map:
-            return ignored(path, f"the provider takes only {accepted}")
-        used = rule.map[key]
-        reason = f"the provider takes only {accepted}; sent as `{_word(used)}`"
-        return CompatibilityDecision(path, "degraded", reason, used, nest(to, used))
-    if rule.values is None and key is not None and key in rule.map:
-        used = rule.map[key]
-        return CompatibilityDecision(path, "supported", _renamed(path, to), used, nest(to, used))
-    used = clamp(value, rule.low, rule.high)
-    if used != value:
-        reason = f"the provider takes {_range(rule.low, rule.high)}; {value} is sent as {used}"
-        return CompatibilityDecision(path, "degraded", reason, used, nest(to, used))
-    return CompatibilityDecision(path, "supported", _renamed(path, to), value, nest(to, value))
+    to, key = rule.to or path, _map_key(value) if rule.map else None
+    mapped = rule.map.get(key, value) if key is not None else value
+    action: Action = "supported"
+    reason = "" if to == path else f"sent as `{to}`"
+    if rule.values is not None and not any(_same(value, one) for one in rule.values):
+        accepted = f"the provider takes only {', '.join(f'`{_word(one)}`' for one in rule.values)}"
+        if key not in rule.map:
+            return ignored(path, accepted)
+        used, action, reason = mapped, "degraded", f"{accepted}; sent as `{_word(mapped)}`"
+    elif rule.values is None and key in rule.map:
+        used = mapped
+    elif (used := clamp(value, rule.low, rule.high)) != value:
+        action, reason = "degraded", f"the provider takes {_range(rule.low, rule.high)}; {value} is sent as {used}"
+    return CompatibilityDecision(path, action, reason, used, nest(to, used))
 
 
 def without_rule(path: str, value: Any) -> CompatibilityDecision:
     """The fate of a parameter the provider has no counterpart for."""
     if asks_nothing(path, value):
-        return supported(path, "asks for what happens anyway; nothing to send")
+        return supported(path, _ANYWAY)
+    if path in _SERVICES:
+        return _SERVICES[path](path, value)
     if path in _INDISPENSABLE:
         return rejected(path, _INDISPENSABLE[path])
     reason = _REASONS.get(path) or _suggest(path)
     return ignored(path, reason or "the provider has no counterpart for it")
+
+
+_ANYWAY: Final = "asks for what happens anyway; nothing to send"
 
 
 def _suggest(path: str) -> str:
@@ -84,12 +86,9 @@ def clamp(value: Any, low: float | None, high: float | None) -> Any:
     """A number moved into the range, kept whole where it was whole; anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    bound: float | None = None
-    if low is not None and value < low:
-        bound = low
-    if high is not None and value > high:
-        bound = high
-    if bound is None:
+    bound = low if low is not None and value < low else value
+    bound = high if high is not None and value > high else bound
+    if bound == value:
         return value
     return int(bound) if isinstance(value, int) and float(bound).is_integer() else bound
 
@@ -107,10 +106,6 @@ def _map_key(value: Any) -> str | None:
             return None
 
 
-def _among(value: Any, values: list[Any]) -> bool:
-    return any(_same(value, one) for one in values)
-
-
 def _same(one: Any, other: Any) -> bool:
     """Equality as JSON has it: `true` is not `1`."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
@@ -120,18 +115,58 @@ def _word(value: Any) -> str:
     return _map_key(value) or str(value)
 
 
-def _renamed(path: str, to: str) -> str:
-    return "" if to == path else f"sent as `{to}`"
-
-
 def _range(low: float | None, high: float | None) -> str:
-    match low, high:
-        case None, _:
-            return f"at most {high:g}"
-        case _, None:
-            return f"at least {low:g}"
-        case _:
-            return f"{low:g} to {high:g}"
+    if low is None:
+        return f"at most {high:g}"
+    return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+
+
+# Services around the model for which the provider has no rule: what guards somebody (a filter that must block, a
+# programme that must be granted) is refused rather than dropped; what only reports is left out.
+
+
+def _moderation(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    policy = value.get("policy") or {}
+    blocks = [side for side in ("input", "output") if (policy.get(side) or {}).get("mode") not in (None, "score")]
+    if blocks:
+        names = " and ".join(f"`moderation.policy.{side}.mode`" for side in blocks)
+        return rejected(path, f"nothing here can block by moderation, as {names} asks; moderate before and after it")
+    return ignored(path, "nothing here moderates; the response's `moderation` holds errors in place of scores")
+
+
+def _access_programs(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    other = sorted(name for name, one in value.items() if one not in (None, "standard"))
+    if not other:
+        return supported(path, _ANYWAY)
+    names = ", ".join(f"`access_programs.{name}`" for name in other)
+    return rejected(path, f"the provider grants no access programs; send `standard` for {names}, or leave it out")
+
+
+def _image(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if value.get("context_compression") != "enabled":
+        return supported(path, "images are sent as they are")
+    return rejected(path, "nothing here compresses images; send `auto` or `disabled` as `image.context_compression`")
+
+
+def _multi_agent(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if not value.get("enabled"):
+        return supported(path, _ANYWAY)
+    return rejected(path, "no agents run beside the model here; leave `multi_agent` out")
+
+
+def _prompt_cache(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
+    if value.get("mode") in (None, "implicit") and not (set(value) - {"mode"}):
+        return supported(path, _ANYWAY)
+    return ignored(path, "the provider decides by itself what it caches, and for how long")
+
+
+_SERVICES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], CompatibilityDecision]]] = {
+    "moderation": _moderation,
+    "access_programs": _access_programs,
+    "image": _image,
+    "multi_agent": _multi_agent,
+    "prompt_cache_options": _prompt_cache,
+}
 
 
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {

@@ -1,22 +1,25 @@
 """`validate_output_contract`: does the answer keep the contract, and if not, what to tell whom.
 
-In: a contract and the answer's text. Out: a `ContractCheck`. The candidates found in the text are checked against the
-client's real schema; the longest that fits in the likeliest place is the answer, with what surrounded it removed.
+In: a contract and the answer's text. Out: a `ContractCheck`. Models wrap their JSON in other text: candidates are the
+whole answer, what stands in code fences, and values amid prose, each with its exact text (numbers and spacing as the
+model wrote them). They are checked against the client's real schema; the longest that fits in the likeliest place is
+the answer, with what surrounded it removed. The work is bounded by the length of the text, whatever the text is:
+failed attempts are paid for out of a budget.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from isthmus.bridge.contract.extract import Candidate, find_json
 from isthmus.bridge.contract.validators import compile_schema, read_schema
-from isthmus.bridge.types.contract import OutputContract
+from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import OutputInvalid, OutputUnchecked
 
 if TYPE_CHECKING:
@@ -48,54 +51,39 @@ def validate_output_contract(contract: OutputContract, text: str) -> ContractChe
     """Check an answer. The result is the same for the same text, however it arrived."""
     if contract.mode == "none":
         return ContractCheck(True, text)
-    if contract.schema is None:
-        return check_answer(None, contract.max_regex, text)
-    return check_answer(contract.canonical or read_schema(contract.schema), contract.max_regex, text)
+    canonical = contract.canonical or (None if contract.schema is None else read_schema(contract.schema))
+    return check_answer(canonical, contract.max_regex, text)
 
 
 def check_answer(canonical: bytes | None, max_regex: int, text: str) -> ContractCheck:
     """Check a text against a schema in canonical form; without one it must be a JSON object."""
-    check = _checker(canonical, max_regex)
+    validator = None if canonical is None else compile_schema(canonical, max_regex)
     nearest: Candidate | None = None
     for index, group in enumerate(find_json(text)):
         group.sort(key=lambda candidate: -len(candidate.text))
         for candidate in group:
-            if not any(check(candidate)):
+            if not any(_faults(candidate, validator)):
                 whole = index == 0 and candidate.text == text.strip(" \t\r\n")
                 return ContractCheck(True, text if whole else candidate.text, cleaned=not whole)
         nearest = nearest or group[0]
     if nearest is None:
         what = "the answer is empty" if not text.strip() else "the answer holds no JSON value that can be read"
         return ContractCheck(False, text, errors=(what,))
-    return ContractCheck(False, text, errors=tuple(islice(check(nearest), _MOST_ERRORS)))
+    return ContractCheck(False, text, errors=tuple(islice(_faults(nearest, validator), _MOST_ERRORS)))
 
 
 def contract_failure(
     contract: OutputContract, check: ContractCheck, *, provider: str, model: str, response_id: str
-) -> OutputInvalid:
-    """The error that ends a response whose answer breaks a binding contract."""
+) -> OutputInvalid | OutputUnchecked:
+    """The error that ends a response whose answer breaks a binding contract, or could not be held against it."""
+    facts = {"provider": provider, "model": model, "response_id": response_id}
+    if check.unchecked:
+        asked = f"the requested {contract.requested} format"
+        words = f"the answer of `{model}` could not be checked against {asked}: {check.unchecked}"
+        return OutputUnchecked(words, metadata=facts)
     of = f" `{contract.name}`" if contract.name else ""
-    return OutputInvalid(
-        f"the answer of `{model}` does not match the requested {contract.requested} format{of}: "
-        f"{'; '.join(check.errors)}",
-        metadata={
-            "provider": provider,
-            "model": model,
-            "response_id": response_id,
-            "errors": list(check.errors),
-        },
-    )
-
-
-def unchecked_failure(
-    contract: OutputContract, check: ContractCheck, *, provider: str, model: str, response_id: str
-) -> OutputUnchecked:
-    """The error that ends a response whose answer could not be held against a binding contract."""
-    return OutputUnchecked(
-        f"the answer of `{model}` could not be checked against the requested {contract.requested} format: "
-        f"{check.unchecked}",
-        metadata={"provider": provider, "model": model, "response_id": response_id},
-    )
+    words = f"the answer of `{model}` does not match the requested {contract.requested} format{of}"
+    return OutputInvalid(f"{words}: {'; '.join(check.errors)}", metadata={**facts, "errors": list(check.errors)})
 
 
 def repair_request(contract: OutputContract, check: ContractCheck) -> str:
@@ -108,30 +96,19 @@ def repair_request(contract: OutputContract, check: ContractCheck) -> str:
     )
 
 
-def _checker(canonical: bytes | None, max_regex: int) -> Callable[[Candidate], Iterator[str]]:
-    """What finds the faults of a candidate, one by one; none when it fits."""
-    faults = _object_faults if canonical is None else partial(_schema_faults, compile_schema(canonical, max_regex))
-
-    def check(candidate: Candidate) -> Iterator[str]:
-        if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
-            yield "a string holds half of a surrogate pair, which no reader can count on"
-        else:
-            yield from faults(candidate.value)
-
-    return check
-
-
-def _object_faults(value: Any) -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield "the answer must be a JSON object"
-
-
-def _schema_faults(validator: Validator, value: Any) -> Iterator[str]:
-    try:
-        for error in validator.iter_errors(value):
-            yield _place(error.instance_path) + _cut(error.message)
-    except ValueError:  # Python's own bound on reading digits, met inside the validator
-        yield "a number has more digits than can be checked"
+def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
+    """What is wrong with a candidate, one by one; nothing when it fits."""
+    if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
+        yield "a string holds half of a surrogate pair, which no reader can count on"
+    elif validator is None:
+        if not isinstance(candidate.value, dict):
+            yield "the answer must be a JSON object"
+    else:
+        try:
+            for error in validator.iter_errors(candidate.value):
+                yield _place(error.instance_path) + _cut(error.message)
+        except ValueError:  # Python's own bound on reading digits, met inside the validator
+            yield "a number has more digits than can be checked"
 
 
 def _is_text(value: Any) -> bool:
@@ -155,3 +132,95 @@ def _cut(words: str) -> str:
     if len(words) <= _LONGEST_ERROR:
         return words
     return f"{words[: _LONGEST_ERROR // 2]} … {words[-_LONGEST_ERROR // 2 :]}"
+
+
+_SPACE: Final = " \t\r\n"
+_START: Final = re.compile(r'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[\]{"\-0-9tfn]')
+_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*$", re.MULTILINE)
+_MOST_CANDIDATES: Final = 64
+_MOST_FENCES: Final = 2 * _MOST_CANDIDATES
+_LEAST_COST: Final = 64
+"""What an attempt costs at least, in characters: an exception is dearer than reading a few of them."""
+_LONGEST_INT: Final = 4000
+"""Python refuses to read longer digit strings as `int`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    text: str
+    value: Any
+
+
+def find_json(text: str) -> Iterator[list[Candidate]]:
+    """Candidates in groups: the whole text; what stands in fences; what stands in prose. Empty groups are left out."""
+    whole = parse_json(text)
+    if whole is not None:
+        yield [whole]
+        inner = parse_json(whole.value) if isinstance(whole.value, str) else None
+        if inner is not None:  # JSON that was encoded twice
+            yield [inner]
+        return
+    fenced = _in_fences(text)
+    if fenced:
+        yield fenced
+    scattered = _in_prose(text)
+    if scattered:
+        yield scattered
+
+
+def parse_json(text: str) -> Candidate | None:
+    """The text as one JSON value, if it is one (and nothing else)."""
+    inner = text.strip(_SPACE)
+    try:
+        value, end = _DECODER.raw_decode(inner)
+    except (ValueError, RecursionError):
+        return None
+    return Candidate(inner, value) if end == len(inner) else None
+
+
+def _in_fences(text: str) -> list[Candidate]:
+    marks = list(islice(_FENCE.finditer(text), _MOST_FENCES))
+    found: list[Candidate] = []
+    for opened, closed in zip(marks[::2], [*marks[1::2], None], strict=False):
+        candidate = parse_json(text[opened.end() : closed.start() if closed else len(text)])
+        if candidate is not None:
+            found.append(candidate)
+    return found
+
+
+def _in_prose(text: str) -> list[Candidate]:
+    """Outermost objects and arrays, from left to right."""
+    found: list[Candidate] = []
+    budget = 4 * len(text) + 64 * 1024
+    start = _START.search(text)
+    while start is not None and budget > 0 and len(found) < _MOST_CANDIDATES:
+        at = start.start()
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            # The exception counts the lines up to its place: cheap per character, but from the very beginning.
+            budget -= max(error.pos - at, _LEAST_COST) + error.pos // 32
+            end = at + 1
+        except (ValueError, RecursionError):
+            budget -= max(len(text) - at, _LEAST_COST)
+            end = at + 1
+        else:
+            found.append(Candidate(text[at:end], value))
+        start = _START.search(text, end)
+    return found
+
+
+def _read_int(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= _LONGEST_INT else Decimal(digits)
+
+
+def _read_float(digits: str) -> float | Decimal:
+    value = float(digits)
+    return value if math.isfinite(value) else Decimal(digits)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=_read_int, parse_float=_read_float, parse_constant=_refuse_constant)

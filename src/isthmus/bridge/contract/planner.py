@@ -29,7 +29,7 @@ from isthmus.bridge.contract.validators import PARAM, read_schema
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request
 from isthmus.bridge.projection import project_schema
-from isthmus.bridge.types.contract import NO_CONTRACT, Mode, OutputContract
+from isthmus.bridge.types.plan import NO_CONTRACT, Mode, OutputContract
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
@@ -72,21 +72,19 @@ def _schema_contract(
         )
     canonical = read_schema(schema, bounds)
     strict = bool(asked.get("strict"))
-    send: JsonObject | None = None
-    if mode == "native":
-        send = _native_format(asked, schema, formats)
-    elif mode == "json_object":
-        send = {"type": "json_object"}
+    native = mode == "native"
+    words = _instruction(asked, schema, strict) if not native or assumed else ""
+    other: JsonObject | None = {"type": "json_object"} if mode == "json_object" else None
     return OutputContract(
         requested="json_schema",
         mode=mode,
-        send=send,
-        instruction="" if mode == "native" else _instruction(asked, schema, strict),
+        send=_native_format(asked, schema, formats) if native else other,
+        instruction="" if native else words,
         schema=schema,
         strict=strict,
         requires_valid_json=strict,
-        held=strict and (mode != "native" or assumed),
-        reminder=_instruction(asked, schema, strict) if strict and mode == "native" and assumed else "",
+        held=strict and (not native or assumed),
+        reminder=words if strict and native else "",
         name=asked.get("name") or "",
         canonical=canonical,
         max_regex=bounds.max_regex,
@@ -98,13 +96,9 @@ def _native_format(asked: Mapping[str, Any], schema: JsonObject | bool, formats:
         shown: JsonObject = {} if schema else {"not": {}}
     else:
         shown = project_schema(schema, formats.drop_keywords)[0] if formats.drop_keywords else schema
-    send: JsonObject = {"type": "json_schema", "name": asked.get("name") or "response"}
-    if asked.get("description"):
-        send["description"] = asked["description"]
-    send["schema"] = shown
-    if asked.get("strict") is not None:
-        send["strict"] = asked["strict"]
-    return send
+    described = {"description": asked["description"]} if asked.get("description") else {}
+    binding = {"strict": asked["strict"]} if asked.get("strict") is not None else {}
+    return {"type": "json_schema", "name": asked.get("name") or "response", **described, "schema": shown, **binding}
 
 
 JSON_INSTRUCTION: Final = (

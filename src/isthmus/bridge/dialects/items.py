@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history import replay
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.parts import BREAKPOINT
-from isthmus.bridge.history.replay import (
-    UNWANTED,
-    is_unfinished,
-    leave_out,
-    leave_out_unfinished,
-    tell_summarised,
-    wants_reasoning,
-)
 from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.types.history import (
     Acted,
@@ -50,6 +43,7 @@ class ItemWriter:
         self.fitter = Fitter(plan.rules, self.name_of, self.decisions)
         self._rules = plan.rules
         self._identities = plan.tools.identities
+        self._custom = {one.provider_name for one in plan.tools.identities if one.provider_type == "custom"}
 
     def write(self, turns: Sequence[PastTurn]) -> None:
         for turn in turns:
@@ -63,10 +57,8 @@ class ItemWriter:
 
     def say(self, said: Said) -> None:
         if said.name:
-            reason = "messages carry no `name` here"
-            self.decisions.append(
-                CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
-            )
+            path, reason = f"{said.path}.name", "messages carry no `name` here"
+            self.decisions.append(CompatibilityDecision(path, "ignored", reason, code="bridge.item.ignored"))
         apart = said.role == "user" or self._marked(said.parts)
         parts = self.fitter.fit(said.parts) if apart else [Words(self.fitter.text(said.parts))]
         self.items.append(message(self.role(said.role), [self._mark(part) for part in parts]))
@@ -98,9 +90,13 @@ class ItemWriter:
             return {"type": "refusal", "refusal": words.text}
         return {"type": "output_text", "text": words.text, "annotations": [dict(each) for each in words.annotations]}
 
-    def call(self, call: PastCall) -> JsonObject:
+    def _call(self, call: PastCall) -> JsonObject:
         name = self.name_of(call.name, call.namespace)
-        return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+        if name not in self._custom:
+            return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
+        # Calls of native custom tools get their free text back.
+        free_text = call.arguments if call.free_text is None else call.free_text
+        return {"type": "custom_tool_call", "call_id": call.id, "name": name, "input": free_text}
 
     # Breakpoints of the prompt cache, for endpoints that know them
 
@@ -114,14 +110,14 @@ class ItemWriter:
     # Assistant turns
 
     def _act(self, turn: Acted) -> None:
-        if is_unfinished(turn):
-            leave_out_unfinished(turn, self._rules, self.decisions)
+        if replay.is_unfinished(turn):
+            replay.leave_out_unfinished(turn, self._rules, self.decisions)
             return
         answered: list[JsonObject] = []
         for step in _in_order(turn.steps):
             match step:
                 case Thought():
-                    self._think(step, wants_reasoning(turn, self._rules))
+                    self._think(step, replay.wants_reasoning(turn, self._rules))
                 case Spoken():
                     parts = step.parts or (Words(step.text),)
                     item = message("assistant", [self.spoken(words) for words in parts])
@@ -129,7 +125,7 @@ class ItemWriter:
                 case Kept():
                     self.items.append(dict(step.item))
                 case PastCall():
-                    answered.append(self.call(step))
+                    answered.append(self._call(step))
                     self.items.append(answered[-1])
         self._results(turn, answered)
 
@@ -138,11 +134,11 @@ class ItemWriter:
         if sealed:
             self.items += sealed if isinstance(sealed, list) else [sealed]
         elif wanted and thought.text:
-            tell_summarised([thought], self.decisions)
+            replay.tell_summarised([thought], self.decisions)
             content = [{"type": "reasoning_text", "text": thought.text}]
             self.items.append({"type": "reasoning", "summary": [], "content": content})
         else:
-            leave_out([thought], UNWANTED, self.decisions)
+            replay.leave_out([thought], replay.UNWANTED, self.decisions)
 
     def _results(self, turn: Acted, answered: Sequence[JsonObject]) -> None:
         following: list[Fitted] = []

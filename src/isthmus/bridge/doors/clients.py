@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.bridge.types.client import ANY_CLIENT, CODEX, ClientProfile
+from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, ClientProfile
 
 
 def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:

@@ -11,15 +11,17 @@ import binascii
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.types.history import Audio, File, FoundTools, Image, Part, Words, join_texts
+from msgspec.structs import replace
+
+from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
+from isthmus.bridge.types.history import Audio, File, FoundTools, Image, Media, Part, Words, join_texts
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
 
 NameOf = Callable[[str, str | None], str]
 """A tool's own name and namespace → the name it has upstream."""
-Fitted = Words | Image | File | Audio
+Fitted = Words | Media
 """A part that can be sent: a `File` with `video` set is a video, an `Image` has an address and a known detail."""
 
 _VIDEO_ENDINGS: Final = frozenset({"mp4", "avi", "mov", "mkv", "webm"})
@@ -48,29 +50,22 @@ class Fitter:
         """For a system message: text only."""
         return join_texts(
             self._omit(part, "a system message carries text only").text
-            if isinstance(part, Image | File | Audio)
+            if isinstance(part, Media)
             else self._words(part).text
             for part in parts
         )
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
         """For a tool's result: what it carries itself, and the media that must follow in a user message."""
-        if len(parts) == 1 and type(parts[0]) is Words:
-            return [parts[0]], []
         fitted = self.fit(parts)
-        if self._rules.tool_media or all(isinstance(part, Words) for part in fitted):
-            return fitted, []
-        inside: list[Fitted] = []
-        media: list[Fitted] = []
-        for part in fitted:
-            if isinstance(part, Words):
-                inside.append(part)
-            else:
-                media.append(part)
-                inside.append(Words(f"[{_kind(part)}: see the user message that follows]"))
-                reason = "a tool message carries text only; it was moved into the user message that follows"
-                self._decide(part.path, reason)
-        return inside, media
+        media: list[Fitted] = [] if self._rules.tool_media else [part for part in fitted if type(part) is not Words]
+        return ([self._pointer(part) for part in fitted] if media else fitted), media
+
+    def _pointer(self, part: Fitted) -> Words:
+        if isinstance(part, Words):
+            return part
+        self._decide(part.path, "a tool message carries text only; it was moved into the user message that follows")
+        return Words(f"[{_kind(part)}: see the user message that follows]")
 
     def _fit(self, part: Part) -> Fitted:
         match part:
@@ -101,41 +96,35 @@ class Fitter:
             return self._omit(image, "this provider takes images as data URLs only")
         if image.detail in ("", "low", "high", "auto"):
             return image
-        if image.detail == "original":
-            self._decide(f"{image.path}.detail", "`original` is not known upstream; `high` is the nearest")
-            return Image(image.path, image.url, "high", breakpoint=image.breakpoint)
-        self._decide(f"{image.path}.detail", f"`{image.detail}` is not known upstream; left to the provider")
-        return Image(image.path, image.url, breakpoint=image.breakpoint)
+        nearest = "high" if image.detail == "original" else ""
+        used = "`high` is the nearest" if nearest else "left to the provider"
+        self._decide(f"{image.path}.detail", f"`{image.detail}` is not known upstream; {used}")
+        return replace(image, detail=nearest)
 
     def _file(self, file: File) -> Fitted:
-        media, ending = _media_type(file.data), _ending(file.url)
+        media, ending, taken = _media_type(file.data), _ending(file.url), self._rules.input
         if media.startswith("image/") or ending in _IMAGE_ENDINGS:
             return self._image(Image(file.path, file.data or file.url, file.detail, file.file_id))
         if media.startswith("audio/"):
             return self._audio(Audio(file.path, file.data.partition(",")[2], media.rpartition("/")[2]))
-        if file.video or media.startswith("video/") or self._is_video_address(ending):
+        # An address without an ending can only be a video where the model takes videos and no other files.
+        unclear = ending == _NO_ENDING and "video" in taken and "file" not in taken
+        if file.video or media.startswith("video/") or ending in _VIDEO_ENDINGS or unclear:
             return self._video(file)
-        if "file" in self._rules.input and file.data:
+        if "file" in taken and file.data:
             return file
         if (text := _decoded_text(file.data, media)) is not None:
             self._decide(file.path, "this model reads no files; the text of the file was put in its place")
             return Words(f"[file {_label(file) or 'without a name'}]\n{text}")
-        if "file" in self._rules.input:
-            return self._omit(file, "only files given by `file_data` can be sent")
-        return self._omit(file, "this model reads no files")
-
-    def _is_video_address(self, ending: str) -> bool:
-        """An address without an ending can only be a video where the model takes videos and no other files."""
-        if ending in _VIDEO_ENDINGS:
-            return True
-        return ending == _NO_ENDING and "video" in self._rules.input and "file" not in self._rules.input
+        unfit = "only files given by `file_data` can be sent" if "file" in taken else "this model reads no files"
+        return self._omit(file, unfit)
 
     def _video(self, file: File) -> Fitted:
         if "video" not in self._rules.input:
             return self._omit(file, "this model watches no videos")
         if not (file.data or file.url):
             return self._omit(file, "only videos given by address or data can be sent")
-        return File(file.path, file.name, file.data, file.url, detail=file.detail, video=True)
+        return replace(file, file_id="", video=True, breakpoint=None)
 
     def _audio(self, audio: Audio) -> Fitted:
         if "audio" not in self._rules.input:
@@ -144,13 +133,13 @@ class Fitter:
             return self._omit(audio, "only audio given as data can be sent")
         return Audio(audio.path, audio.data, _AUDIO_FORMATS.get(audio.format, audio.format))
 
-    def _omit(self, part: Image | File | Audio, why: str) -> Words:
+    def _omit(self, part: Media, why: str) -> Words:
         self._decide(part.path, f"{why}; a note was put in its place")
         label = _label(part)
-        return Words(f"[{_kind(part)} omitted: {label}; {why}]" if label else f"[{_kind(part)} omitted: {why}]")
+        return Words(f"[{_kind(part)} omitted: {f'{label}; ' if label else ''}{why}]")
 
     def _decide(self, path: str, reason: str) -> None:
-        self._decisions.append(CompatibilityDecision(path, "degraded", reason, code="bridge.item.degraded"))
+        self._decisions.append(decide_item(path, "degraded", reason))
 
 
 def _kind(part: Part) -> str:
@@ -159,7 +148,7 @@ def _kind(part: Part) -> str:
     return type(part).__name__.lower()
 
 
-def _label(part: Image | File | Audio) -> str:
+def _label(part: Media) -> str:
     """What a note may call the thing: its name, web address or id, never its data."""
     name = part.name if isinstance(part, File) else ""
     url = part.url if part.url.startswith(("http://", "https://")) else ""
@@ -174,25 +163,19 @@ def _about(description: str) -> str:
 
 
 def _media_type(data: str) -> str:
-    if not data.startswith("data:"):
-        return ""
-    return data[5:256].partition(",")[0].partition(";")[0].lower()
+    return data[5:256].partition(",")[0].partition(";")[0].lower() if data.startswith("data:") else ""
 
 
 def _ending(url: str) -> str:
     """`mp4` of an address that ends so; empty where there is no address at all."""
-    if not url:
-        return ""
     last = url.partition("?")[0].partition("#")[0].rpartition("/")[2]
-    return last.rpartition(".")[2].lower() if "." in last else _NO_ENDING
+    return last.rpartition(".")[2].lower() if "." in last else _NO_ENDING if url else ""
 
 
 def _decoded_text(data: str, media: str) -> str | None:
     """The text inside a data URL of a text type."""
-    if not (media.startswith("text/") or media in _TEXT_TYPES):
-        return None
     head, _, payload = data.partition(",")
-    if not head.endswith(";base64"):
+    if not (media.startswith("text/") or media in _TEXT_TYPES) or not head.endswith(";base64"):
         return None
     try:
         return base64.b64decode(payload, validate=True).decode()

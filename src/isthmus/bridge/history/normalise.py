@@ -10,35 +10,24 @@ output begins its next turn. Results always stand with their call, wherever they
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
-from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item, repair_history
+from isthmus.bridge.history.items import read_call, read_compaction, read_thought
 from isthmus.bridge.history.notes import write_note
-from isthmus.bridge.history.outputs import read_output
-from isthmus.bridge.history.pairing import (
-    CALLS,
-    OUTPUTS,
-    call_id_of,
-    find_calls_by_name,
-    find_late_outputs,
-    is_unnamed,
-    pair_outputs,
-)
-from isthmus.bridge.history.parts import read_parts
-from isthmus.bridge.history.past_calls import read_call
-from isthmus.bridge.history.thoughts import read_compaction, read_thought
+from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, find_late_outputs, is_unnamed, pair_outputs
+from isthmus.bridge.history.parts import read_output, read_parts
 from isthmus.bridge.types.history import (
     Acted,
-    Audio,
-    File,
     History,
-    Image,
     Kept,
+    Media,
     Part,
     PastCall,
     PastResult,
     PastTurn,
     Said,
+    Speaker,
     Spoken,
     Step,
     Thought,
@@ -51,15 +40,10 @@ from isthmus.protocol.json import JsonObject
 
 NO_OUTPUT: Final = "[no output recorded]"
 STILL_RUNNING: Final = "[still running; the output will come in a later message]"
-ANSWERS: Final = frozenset({"computer_call_output", "mcp_approval_response"})
+_ANSWERS: Final = frozenset({"computer_call_output", "mcp_approval_response"})
 """Items of hosted tools that come from the user's side."""
-
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-_SPEAKERS: Final[Mapping[str, Literal["user", "system", "developer"]]] = {
-    "user": "user",
-    "system": "system",
-    "developer": "developer",
-}
+_SPEAKERS: Final[Mapping[object, Speaker]] = {role: role for role in get_args(Speaker)}
 
 
 def normalise_history(
@@ -76,10 +60,9 @@ def normalise_history(
     Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools
     (namespace, name) whose outputs may come turns later.
     """
-    items = find_calls_by_name(items, stored)
-    walk = _Walk(items, stored, envelope_key, provider, keeps, patient)
+    walk = _Walk(items, stored, envelope_key, provider, patient)
     for index, item in enumerate(items):
-        walk.take(index, item)
+        walk.take(index, item, keeps)
     walk.close()
     return History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
 
@@ -93,18 +76,15 @@ class _Walk:
         stored: int,
         envelope_key: bytes | None,
         provider: str,
-        keeps: Set[str],
         patient: Set[tuple[str | None, str]],
     ) -> None:
         self.turns: list[PastTurn] = []
         self.phased = ""
         self.decisions: list[CompatibilityDecision] = []
         self._items = items
-        self._stored = stored
-        self._envelope_key, self._provider = envelope_key, provider
-        self._keeps = keeps
-        self._patient = patient
-        self._answers = pair_outputs(items)
+        self._paths = [item_path(index, stored) for index in range(len(items))]
+        self._envelope_key, self._provider, self._patient = envelope_key, provider, patient
+        self._answers = pair_outputs(items, stored)
         self._late = find_late_outputs(items, self._answers, patient)
         for call in self._late.values():
             del self._answers[call]
@@ -113,32 +93,35 @@ class _Walk:
         self._copies: dict[str, int] = {}
         self._open_turn()
 
-    def take(self, index: int, item: JsonObject) -> None:
+    def take(self, index: int, item: JsonObject, keeps: Set[str]) -> None:
         """Each item goes to exactly one of these."""
-        kind = item["type"]
+        kind, where = item["type"], self._paths[index]
         if kind == "message":
-            self._take_message(index, item)
-        elif kind in self._keeps:
-            self._keep(index, item)
+            self._take_message(where, item)
+        elif kind in keeps:
+            self._keep(where, item)
         elif kind in CALLS:
             self._take_call(index, item)
         elif kind in OUTPUTS:
             self._take_output(index, item)
         elif kind == "reasoning":
-            self._begin(index)
-            thought, extras = read_thought(item, self._where(index), self._envelope_key, self._provider, self.decisions)
+            self._begin(where)
+            thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions)
             self._steps.append(thought)
             self._thoughts.append(thought)
-            if extras:
-                self._call_extras.update(extras)
+            self._call_extras.update(extras)
         elif kind in _COMPACTIONS:
-            said = read_compaction(item, self._where(index), self._envelope_key, self.decisions)
+            said = read_compaction(item, where, self._envelope_key, self.decisions)
             if said is not None:
                 self._say(said)
         elif kind == "item_reference":
-            self._refuse_reference(index, item)
+            raise RequestRefused(
+                f"`{where}.id` refers to item `{item.get('id')}`, which is not stored here; send the item itself",
+                code=BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM,
+                param=f"{where}.id",
+            )
         else:
-            self._take_other(index, item)
+            self._take_other(where, item)
 
     def close(self) -> None:
         """End the open assistant turn; what was held back comes after it."""
@@ -149,13 +132,12 @@ class _Walk:
             if len(self._steps) != len(calls):
                 made = iter(calls)
                 steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
-            thoughts, texts = tuple(self._thoughts), tuple(self._texts)
-            self.turns.append(Acted(self._where(self._first), steps, thoughts, texts, calls, results))
+            self.turns.append(Acted(self._first, steps, tuple(self._thoughts), tuple(self._texts), calls, results))
         self.turns.extend(self._held)
         self._open_turn()
 
     def _open_turn(self) -> None:
-        self._first = -1
+        self._first = ""
         self._steps: list[Step | int] = []
         self._thoughts: list[Thought] = []
         self._texts: list[str] = []
@@ -166,140 +148,121 @@ class _Walk:
         """Calls of the open turn whose output stands further on."""
         self._answered = False
 
-    def _begin(self, index: int, *, call: bool = False) -> None:
+    def _begin(self, where: str, *, call: bool = False) -> None:
         """The assistant acts: in the open turn, or in a new one."""
         if self._answered or (self._held and not (call and self._outstanding)):
             self.close()
-        if self._first < 0:
-            self._first = index
+        self._first = self._first or where
 
-    def _take_message(self, index: int, item: JsonObject) -> None:
-        where, role = self._where(index), item.get("role")
+    def _take_message(self, where: str, item: JsonObject) -> None:
         parts = read_parts(item.get("content"), f"{where}.content", self.decisions)
+        role, phase, name = item.get("role"), item.get("phase"), item.get("name")
         if not parts:
-            self._decide(where, "supported", "the message is empty; there is nothing to send", "")
-            return
-        if role == "assistant":
-            words = self._assistant_words(parts)
+            self.decisions.append(decide_item(where, "supported", "the message is empty; there is nothing to send"))
+        elif role == "assistant":
+            words = tuple([part if isinstance(part, Words) else self._omitted(part) for part in parts])
             text = join_texts([part.text for part in words])
             if text:
-                self._begin(index)
-                phase = item.get("phase")
-                self._steps.append(Spoken(where, text, words, phase if isinstance(phase, str) else ""))
-                self._texts.append(text)
+                self._speak(Spoken(where, text, words, phase if isinstance(phase, str) else ""))
                 if phase and not self.phased:
                     self.phased = f"{where}.phase"
-            return
-        speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
-        if speaker is None:
-            reason = f"role `{role}` is not known; read as `user`"
-            self._decide(f"{where}.role", "degraded", reason, "bridge.item.degraded")
-            speaker = "user"
-        name = item.get("name")
-        self._say(Said(speaker, parts, where, name if isinstance(name, str) else ""))
+        else:
+            if role not in _SPEAKERS:
+                self.decisions.append(
+                    decide_item(f"{where}.role", "degraded", f"role `{role}` is not known; read as `user`")
+                )
+            self._say(Said(_SPEAKERS.get(role, "user"), parts, where, name if isinstance(name, str) else ""))
 
-    def _assistant_words(self, parts: tuple[Part, ...]) -> tuple[Words, ...]:
+    def _omitted(self, part: Media) -> Words:
         """What an assistant said is text; media that stand in its name cannot be sent back."""
-        words: list[Words] = []
-        for part in parts:
-            match part:
-                case Words():
-                    words.append(part)
-                case Image() | File() | Audio():
-                    what = type(part).__name__.lower()
-                    words.append(Words(f"[{what} omitted]"))
-                    reason = f"an assistant message carries text only; its {what} became a note"
-                    self._decide(part.path, "degraded", reason, "bridge.item.degraded")
-        return tuple(words)
+        what = type(part).__name__.lower()
+        reason = f"an assistant message carries text only; its {what} became a note"
+        self.decisions.append(decide_item(part.path, "degraded", reason))
+        return Words(f"[{what} omitted]")
+
+    def _speak(self, spoken: Spoken) -> None:
+        self._begin(spoken.path)
+        self._steps.append(spoken)
+        self._texts.append(spoken.text)
 
     def _take_call(self, index: int, item: JsonObject) -> None:
         if is_unnamed(item):
-            self._repaired(index, "the call has no name, so no provider would accept it; it was left out", "name")
+            self._repaired(index, "the call has no name, so no provider would accept it; it was left out", ".name")
             return
-        self._begin(index, call=True)
+        self._begin(self._paths[index], call=True)
         self._calls.append(index)
         self._steps.append(index)
         if self._answers.get(index, -1) > index:
             self._outstanding += 1
 
     def _take_output(self, index: int, item: JsonObject) -> None:
-        call = self._call_of.get(index)
-        if index in self._late:
-            self._take_late_output(index, item)
+        call, late = self._call_of.get(index), self._late.get(index)
+        if late is not None:
+            made = self._items[late]
+            parts = self._read_output(index)
+            reason = "the output came after others had gone on; the call was told as still running, this is a user note"
+            self.decisions.append(decide_item(self._paths[index], "degraded", reason))
+            self._note(index, f"[output of the call {call_id_of(made)} of `{made['name']}`]", parts)
         elif call is None:
-            where = self._where(index)
-            parts = read_output(item, where, self.decisions)
+            parts = self._read_output(index)
             self._repaired(index, "no call in the history belongs to this output; it became a user note")
-            head = f"[output of a tool call that is not in the history: {call_id_of(item) or 'no id'}]"
-            self._say(Said("user", (Words(head), *parts), where))
+            self._note(
+                index, f"[output of a tool call that is not in the history: {call_id_of(item) or 'no id'}]", parts
+            )
         elif call > index:
             self._repaired(index, "the output stands before its call; it was moved behind it")
         elif self._calls and call >= self._calls[0]:
             self._outstanding -= 1
             self._answered = True
 
-    def _take_late_output(self, index: int, item: JsonObject) -> None:
-        where = self._where(index)
-        parts = read_output(item, where, self.decisions)
-        reason = "the output came after others had gone on; the call was told as still running, this is a user note"
-        self._decide(where, "degraded", reason, "bridge.item.degraded")
-        head = f"[output of the call {call_id_of(item)} of `{self._items[self._late[index]]['name']}`]"
-        self._say(Said("user", (Words(head), *parts), where))
+    def _read_output(self, index: int) -> tuple[Part, ...]:
+        return read_output(self._items[index], self._paths[index], self.decisions)
 
-    def _take_other(self, index: int, item: JsonObject) -> None:
-        where = self._where(index)
+    def _note(self, index: int, head: str, parts: tuple[Part, ...]) -> None:
+        self._say(Said("user", (Words(head), *parts), self._paths[index]))
+
+    def _take_other(self, where: str, item: JsonObject) -> None:
         note = write_note(item, where)
-        code = f"bridge.item.{note.action}" if note.action != "supported" else ""
-        self._decide(where, note.action, note.reason, code)
+        self.decisions.append(decide_item(where, note.action, note.reason))
         if note.role == "assistant":
-            self._begin(index)
-            self._steps.append(Spoken(where, note.text))
-            self._texts.append(note.text)
+            self._speak(Spoken(where, note.text))
         elif note.role == "user":
             self._say(Said("user", (Words(note.text), *((note.image,) if note.image else ())), where))
 
-    def _keep(self, index: int, item: JsonObject) -> None:
+    def _keep(self, where: str, item: JsonObject) -> None:
         """The provider's own item: in the assistant's turn, or what the user answered to one."""
-        where = self._where(index)
-        self._decide(where, "supported", "the provider's own item; it goes back as it came", "")
+        self.decisions.append(decide_item(where, "supported", "the provider's own item; it goes back as it came"))
         kept = Kept(where, item)
-        if item["type"] in ANSWERS:
+        if item["type"] in _ANSWERS:
             self._say(kept)
-        elif self._outstanding:
-            self._steps.append(kept)
-        else:
-            self._begin(index)
-            self._steps.append(kept)
+            return
+        if not self._outstanding:
+            self._begin(where)
+        self._steps.append(kept)
 
     def _say(self, said: Said | Kept) -> None:
         if self._outstanding:
             reason = "the message stands between a call and its output; it was moved behind the output"
-            self._decide(said.path, "degraded", reason, "bridge.history.repaired")
+            self.decisions.append(repair_history(said.path, reason))
             self._held.append(said)
             return
-        if (
-            isinstance(said, Said)
-            and said.role != "user"
-            and self._thoughts
-            and len(self._thoughts) == len(self._steps)
-        ):
+        only_thought = self._thoughts and len(self._thoughts) == len(self._steps)
+        if not (only_thought and isinstance(said, Said) and said.role != "user"):
             # A thought belongs to what the model did next, not to an instruction that slipped in between.
-            self.turns.append(said)
-            return
-        self.close()
+            self.close()
         self.turns.append(said)
 
     def _past_call(self, index: int) -> PastCall:
         item = self._items[index]
         name, arguments, problem = read_call(item)
         if problem:
-            self._repaired(index, f"{problem}; a valid object was put in their place", "arguments")
+            self._repaired(index, f"{problem}; a valid object was put in their place", ".arguments")
         namespace, given, free_text = item.get("namespace"), call_id_of(item), item.get("input")
         return PastCall(
             self._unique_id(index, given),
             name,
             arguments,
-            self._where(index),
+            self._paths[index],
             namespace if isinstance(namespace, str) and namespace else None,
             self._call_extras.get(given),
             free_text if item["type"] == "custom_tool_call" and isinstance(free_text, str) else None,
@@ -315,38 +278,22 @@ class _Walk:
             number += 1
         if given:
             self._copies[given] = number
-            self._repaired(index, f"call id `{given}` was used before; this one became `{made}`", "call_id")
+            self._repaired(index, f"call id `{given}` was used before; this one became `{made}`", ".call_id")
         self._used_ids.add(made)
         return made
 
     def _result(self, index: int) -> PastResult:
         output = self._answers.get(index)
+        if output is not None:
+            return PastResult(self._read_output(output), self._paths[output])
         item = self._items[index]
-        if output is None and (item.get("namespace"), item.get("name")) in self._patient:
-            if index not in self._late.values():
-                reason = f"the output of the call is still to come; `{STILL_RUNNING}` stands in its place"
-                self._decide(self._where(index), "degraded", reason, "bridge.item.degraded")
-            return PastResult((Words(STILL_RUNNING),), self._where(index), synthesised=True)
-        if output is None:
+        if (item.get("namespace"), item.get("name")) not in self._patient:
             self._repaired(index, f"the call has no output; `{NO_OUTPUT}` was put in its place")
-            return PastResult((Words(NO_OUTPUT),), self._where(index), synthesised=True)
-        where = self._where(output)
-        return PastResult(read_output(self._items[output], where, self.decisions), where)
-
-    def _refuse_reference(self, index: int, item: JsonObject) -> None:
-        param = f"{self._where(index)}.id"
-        raise RequestRefused(
-            f"`{param}` refers to item `{item.get('id')}`, which is not stored here; send the item itself",
-            code=BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM,
-            param=param,
-        )
-
-    def _where(self, index: int) -> str:
-        return item_path(index, self._stored)
+            return PastResult((Words(NO_OUTPUT),), self._paths[index])
+        if index not in self._late.values():
+            reason = f"the output of the call is still to come; `{STILL_RUNNING}` stands in its place"
+            self.decisions.append(decide_item(self._paths[index], "degraded", reason))
+        return PastResult((Words(STILL_RUNNING),), self._paths[index])
 
     def _repaired(self, index: int, reason: str, field: str = "") -> None:
-        where = f"{self._where(index)}.{field}" if field else self._where(index)
-        self._decide(where, "degraded", reason, "bridge.history.repaired")
-
-    def _decide(self, path: str, action: Action, reason: str, code: str) -> None:
-        self.decisions.append(CompatibilityDecision(path, action, reason, code=code))
+        self.decisions.append(repair_history(f"{self._paths[index]}{field}", reason))

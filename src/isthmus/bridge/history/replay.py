@@ -6,13 +6,13 @@ way, but all of them ask here, and so does the planner: only reasoning that real
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.types.history import Acted, History, Kept, PastTurn, Said, Thought
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 DETAILS: Final = "reasoning_details"
 EMPTY: Final = "it holds no reasoning to replay"
 UNWANTED: Final = "the model does not want past reasoning back here"
-SUMMARISED: Final = "only the summary of this reasoning came back; it was sent in its place"
 
 
 def remember(past: History, rules: MessageRules, context: str | None) -> tuple[History, MessageRules]:
@@ -30,38 +29,29 @@ def remember(past: History, rules: MessageRules, context: str | None) -> tuple[H
         return past, msgspec.structs.replace(rules, replay="always")
     if context != "current_turn":
         return past, rules
-    begin = _last_question(past.turns)
-    forgotten = [thought for turn in past.turns[:begin] if isinstance(turn, Acted) for thought in turn.thoughts]
+    asked = [index for index, turn in enumerate(past.turns) if isinstance(turn, Said) and turn.role == "user"]
+    begin = asked[-1] if asked else 0
     decisions = [*past.decisions]
-    leave_out(forgotten, "`reasoning.context` is `current_turn`, and this is of an earlier one", decisions)
-    kept = (*(_without_thoughts(turn) for turn in past.turns[:begin]), *past.turns[begin:])
-    turns = tuple(turn for turn in kept if not isinstance(turn, Acted) or turn.steps)
-    return replace(past, turns=turns, decisions=tuple(decisions)), rules
-
-
-def _last_question(turns: Sequence[PastTurn]) -> int:
-    asked = (index for index in reversed(range(len(turns))) if _asks(turns[index]))
-    return next(asked, 0)
-
-
-def _asks(turn: PastTurn) -> bool:
-    return isinstance(turn, Said) and turn.role == "user"
-
-
-def _without_thoughts(turn: PastTurn) -> PastTurn:
-    if not isinstance(turn, Acted) or not turn.thoughts:
-        return turn
-    said = tuple(step for step in turn.steps if not isinstance(step, Thought))
-    return msgspec.structs.replace(turn, steps=said, thoughts=())
+    turns: list[PastTurn] = []
+    for turn in past.turns[:begin]:
+        if isinstance(turn, Acted) and turn.thoughts:
+            reason = "`reasoning.context` is `current_turn`, and this is of an earlier one"
+            leave_out(turn.thoughts, reason, decisions)
+            said = tuple(step for step in turn.steps if not isinstance(step, Thought))
+            turn = msgspec.structs.replace(turn, steps=said, thoughts=())
+        if not isinstance(turn, Acted) or turn.steps:
+            turns.append(turn)
+    return replace(past, turns=(*turns, *past.turns[begin:]), decisions=tuple(decisions)), rules
 
 
 def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
     """Whether any real reasoning of this history will go back to the model."""
-    if rules.replay == "never":
-        return False
-    thinking = (turn for turn in turns if type(turn) is Acted and turn.thoughts)
-    wanted = (turn for turn in thinking if wants_reasoning(turn, rules) and not is_unfinished(turn))
-    return any(_has_reasoning(thought, rules) for turn in wanted for thought in turn.thoughts)
+    return rules.replay != "never" and any(
+        thought.text or (rules.replay_details and thought.extras.get(DETAILS))
+        for turn in turns
+        if type(turn) is Acted and turn.thoughts and wants_reasoning(turn, rules) and not is_unfinished(turn)
+        for thought in turn.thoughts
+    )
 
 
 def wants_reasoning(turn: Acted, rules: MessageRules) -> bool:
@@ -77,24 +67,17 @@ def is_unfinished(turn: Acted) -> bool:
 def leave_out_unfinished(turn: Acted, rules: MessageRules, decisions: list[CompatibilityDecision]) -> None:
     reason = "the model neither said nor called anything after this reasoning"
     for thought in turn.thoughts:
-        if thought.text and rules.replay != "never":
-            decisions.append(CompatibilityDecision(thought.path, "ignored", reason, code="bridge.item.ignored"))
-        else:
-            decisions.append(CompatibilityDecision(thought.path, "supported", reason))
+        lost = thought.text and rules.replay != "never"
+        decisions.append(decide_item(thought.path, "ignored" if lost else "supported", reason))
 
 
 def leave_out(thoughts: Iterable[Thought], reason: str, decisions: list[CompatibilityDecision]) -> None:
     """Reasoning whose absence is no loss."""
-    decisions.extend(CompatibilityDecision(thought.path, "supported", reason) for thought in thoughts)
+    decisions.extend(decide_item(thought.path, "supported", reason) for thought in thoughts)
 
 
 def tell_summarised(thoughts: Iterable[Thought], decisions: list[CompatibilityDecision]) -> None:
+    reason = "only the summary of this reasoning came back; it was sent in its place"
     decisions.extend(
-        CompatibilityDecision(thought.path, "degraded", SUMMARISED, code="bridge.item.degraded")
-        for thought in thoughts
-        if thought.text and thought.summarised
+        decide_item(thought.path, "degraded", reason) for thought in thoughts if thought.text and thought.summarised
     )
-
-
-def _has_reasoning(thought: Thought, rules: MessageRules) -> bool:
-    return bool(thought.text) or (rules.replay_details and bool(thought.extras.get(DETAILS)))

@@ -7,7 +7,7 @@ passes the schema can be restored. Custom tools become one string, `input`, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from isthmus.bridge.types.tools import CatalogTool
@@ -19,8 +19,19 @@ PATCH_END: Final = "*** End Patch"
 
 def describe_as_function(tool: CatalogTool) -> tuple[str, Any]:
     """Description and parameters of the function that stands in for `tool`."""
-    describe = _DESCRIBERS.get(tool.type, _describe_other)
-    return describe(tool)
+    own, parameters = _own_words(tool), tool.tool.get("parameters")
+    match tool.type:
+        case "function":
+            return own, parameters
+        case "custom":
+            return _describe_custom(tool, own), _CUSTOM
+        case "mcp":
+            return _describe_mcp(tool)
+        case "tool_search":
+            words = "Find further tools by what they do. Those that are found can be called afterwards."
+            return own or words, parameters or _TOOL_SEARCH
+    words, schema = _STAND_INS.get(tool.type) or (f"The tool `{tool.name}`.", parameters)
+    return own or words, schema
 
 
 def expects_patch(tool: Mapping[str, Any]) -> bool:
@@ -31,35 +42,26 @@ def expects_patch(tool: Mapping[str, Any]) -> bool:
     return tool.get("type") == "custom" and tool.get("name") == "apply_patch"
 
 
-def _describe_function(tool: CatalogTool) -> tuple[str, Any]:
-    return _own_words(tool), tool.tool.get("parameters")
-
-
-def _describe_custom(tool: CatalogTool) -> tuple[str, JsonObject]:
+def _describe_custom(tool: CatalogTool, own: str) -> str:
     parts = [
-        _own_words(tool) or f"The free-text tool `{tool.name}`.",
+        own or f"The free-text tool `{tool.name}`.",
         "Call it as a function with one argument, `input`: the complete text for the tool, exactly as the tool "
         "should receive it. Whatever is said above about not using JSON is about the text inside `input`; "
         "put no code fence, quotes or shell command around it.",
-        *_format_words(tool.tool.get("format")),
+        _format_words(tool.tool.get("format")),
     ]
     if expects_patch(tool.tool):
         parts.append(_PATCH_EXAMPLE)
-    parameters = {
-        "type": "object",
-        "properties": {"input": {"type": "string", "description": "The complete input text for the tool."}},
-        "required": ["input"],
-    }
-    return "\n\n".join(parts), parameters
+    return "\n\n".join(parts)
 
 
-def _format_words(given: Any) -> list[str]:
+def _format_words(given: Any) -> str:
     if not isinstance(given, dict) or given.get("type") != "grammar":
-        return ["Any text is accepted as `input`."]
+        return "Any text is accepted as `input`."
     definition = str(given.get("definition", "")).strip()
     if given.get("syntax") == "regex":
-        return [f"The whole `input` must match this regular expression:\n{definition}"]
-    return [f"`input` must follow this {given.get('syntax') or ''} grammar, whose first rule is `start`:\n{definition}"]
+        return f"The whole `input` must match this regular expression:\n{definition}"
+    return f"`input` must follow this {given.get('syntax') or ''} grammar, whose first rule is `start`:\n{definition}"
 
 
 _PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds another:
@@ -67,57 +69,15 @@ _PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds anoth
 Unchanged lines inside a hunk begin with one space, removed ones with `-`, added ones with `+`."""  # noqa: E501
 
 
-def _describe_tool_search(tool: CatalogTool) -> tuple[str, Any]:
-    words = _own_words(tool) or "Find further tools by what they do. Those that are found can be called afterwards."
-    return words, tool.tool.get("parameters") or _TOOL_SEARCH
-
-
-def _describe_local_shell(tool: CatalogTool) -> tuple[str, JsonObject]:
-    return (
-        _own_words(tool)
-        or "Run one program on the user's machine and get its output. `command` is the argument list, without a "
-        'shell in between; for pipes or globbing call a shell: ["bash", "-lc", "ls *.py | wc -l"].',
-        _LOCAL_SHELL,
-    )
-
-
-def _describe_shell(tool: CatalogTool) -> tuple[str, JsonObject]:
-    return (
-        _own_words(tool)
-        or "Run shell commands and get the output of each. Every entry of `commands` is one complete command line; "
-        "they may run at the same time, so join steps that depend on each other with `&&`.",
-        _SHELL,
-    )
-
-
-def _describe_apply_patch(tool: CatalogTool) -> tuple[str, JsonObject]:
-    return (
-        _own_words(tool)
-        or "Create, change or delete one file. Diffs are in the V4A manner: no line numbers; a hunk opens with `@@` "
-        "and, where it helps, the enclosing function or class; then unchanged lines with a leading space, removed "
-        "ones with `-`, added ones with `+`. For a new file every line begins with `+`.",
-        _APPLY_PATCH,
-    )
-
-
-def _describe_web_search(tool: CatalogTool) -> tuple[str, JsonObject]:
-    return _own_words(tool) or "Search the web and get the best results with their addresses.", _WEB_SEARCH
-
-
 def _describe_mcp(tool: CatalogTool) -> tuple[str, JsonObject]:
     about = tool.tool.get("server_description")
     words = f"Call a tool of the MCP server `{tool.name}`." + (f" {about}" if about else "")
     allowed = tool.tool.get("allowed_tools")
     names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
-    name: JsonObject = {"type": "string", "description": "The tool's name on that server."}
+    name = _field("string", "The tool's name on that server.")
     if isinstance(names, list) and names:
         name["enum"] = names
-    arguments = {"type": "object", "description": "The arguments for that tool."}
-    return words, _closed({"name": name, "arguments": arguments}, ["name", "arguments"])
-
-
-def _describe_other(tool: CatalogTool) -> tuple[str, Any]:
-    return _own_words(tool) or f"The tool `{tool.name}`.", tool.tool.get("parameters")
+    return words, _closed({"name": name, "arguments": _field("object", "The arguments for that tool.")}, "arguments")
 
 
 def _own_words(tool: CatalogTool) -> str:
@@ -128,89 +88,85 @@ def _own_words(tool: CatalogTool) -> str:
     return f"{about}\n\n{own}" if own else about
 
 
-def _closed(properties: JsonObject, required: list[str]) -> JsonObject:
+def _closed(properties: JsonObject, *also_required: str) -> JsonObject:
+    """An object of these properties and no others; the first is always required."""
+    required = [next(iter(properties)), *also_required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _strings(description: str) -> JsonObject:
-    return {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": description}
+def _field(kind: str, description: str, **limits: Any) -> JsonObject:
+    return {"type": kind, **limits, "description": description}
 
 
-def _number(description: str) -> JsonObject:
-    return {"type": "number", "minimum": 1, "description": description}
+def _strings(description: str, **limits: Any) -> JsonObject:
+    return _field("array", description, items={"type": "string"}, **limits)
 
 
-def _text(description: str) -> JsonObject:
-    return {"type": "string", "minLength": 1, "description": description}
+def _operation(kind: str, **diff: str) -> JsonObject:
+    texts = {
+        name: _field("string", words, minLength=1) for name, words in {"path": "Path of the file.", **diff}.items()
+    }
+    return _closed({"type": {"type": "string", "const": kind}, **texts}, *texts)
 
 
-_LOCAL_SHELL: Final = _closed(
-    {
-        "command": _strings("The program and its arguments, one entry each."),
-        "env": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "Environment variables to set.",
-        },
-        "timeout_ms": _number("Stop the program after this many milliseconds."),
-        "user": {"type": "string", "description": "The user to run it as."},
-        "working_directory": {"type": "string", "description": "The directory to run it in."},
-    },
-    ["command"],
-)
-
-_SHELL: Final = _closed(
-    {
-        "commands": _strings("The command lines to run."),
-        "timeout_ms": _number("Stop the commands after this many milliseconds."),
-        "max_output_length": _number("Return at most this many characters of output per command."),
-    },
-    ["commands"],
-)
-
-
-def _operation(kind: str, diff: str | None) -> JsonObject:
-    properties: JsonObject = {"type": {"type": "string", "const": kind}, "path": _text("Path of the file.")}
-    if diff is not None:
-        properties["diff"] = _text(diff)
-    return _closed(properties, list(properties))
-
-
-_APPLY_PATCH: Final = _closed(
-    {
-        "operation": {
-            "type": "object",
-            "description": "What to do with which file.",
-            "oneOf": [
-                _operation("create_file", "The new file's lines, each with a leading `+`."),
-                _operation("update_file", "The hunks to apply, as a V4A diff."),
-                _operation("delete_file", None),
-            ],
-        }
-    },
-    ["operation"],
-)
-
-_WEB_SEARCH: Final = _closed(
-    {
-        "query": {"type": "string", "description": "What to search for."},
-        "queries": {"type": "array", "items": {"type": "string"}, "description": "Further wordings to search for."},
-    },
-    ["query"],
-)
-
-_TOOL_SEARCH: Final = _closed({"query": {"type": "string", "description": "What the tool should do."}}, ["query"])
-
-_DESCRIBERS: Final[Mapping[str, Callable[[CatalogTool], tuple[str, Any]]]] = {
-    "function": _describe_function,
-    "custom": _describe_custom,
-    "tool_search": _describe_tool_search,
-    "local_shell": _describe_local_shell,
-    "shell": _describe_shell,
-    "apply_patch": _describe_apply_patch,
-    "mcp": _describe_mcp,
-    "web_search": _describe_web_search,
-    "web_search_2025_08_26": _describe_web_search,
-    "web_search_preview": _describe_web_search,
-    "web_search_preview_2025_03_11": _describe_web_search,
+_CUSTOM: Final = {
+    "type": "object",
+    "properties": {"input": _field("string", "The complete input text for the tool.")},
+    "required": ["input"],
 }
+_TOOL_SEARCH: Final = _closed({"query": _field("string", "What the tool should do.")})
+_WEB_SEARCH: Final = (
+    "Search the web and get the best results with their addresses.",
+    _closed({"query": _field("string", "What to search for."), "queries": _strings("Further wordings to search for.")}),
+)
+_STAND_INS: Final[Mapping[str, tuple[str, JsonObject]]] = {
+    "local_shell": (
+        "Run one program on the user's machine and get its output. `command` is the argument list, without a "
+        'shell in between; for pipes or globbing call a shell: ["bash", "-lc", "ls *.py | wc -l"].',
+        _closed(
+            {
+                "command": _strings("The program and its arguments, one entry each.", minItems=1),
+                "env": _field("object", "Environment variables to set.", additionalProperties={"type": "string"}),
+                "timeout_ms": _field("number", "Stop the program after this many milliseconds.", minimum=1),
+                "user": _field("string", "The user to run it as."),
+                "working_directory": _field("string", "The directory to run it in."),
+            }
+        ),
+    ),
+    "shell": (
+        "Run shell commands and get the output of each. Every entry of `commands` is one complete command line; "
+        "they may run at the same time, so join steps that depend on each other with `&&`.",
+        _closed(
+            {
+                "commands": _strings("The command lines to run.", minItems=1),
+                "timeout_ms": _field("number", "Stop the commands after this many milliseconds.", minimum=1),
+                "max_output_length": _field(
+                    "number", "Return at most this many characters of output per command.", minimum=1
+                ),
+            }
+        ),
+    ),
+    "apply_patch": (
+        "Create, change or delete one file. Diffs are in the V4A manner: no line numbers; a hunk opens with `@@` "
+        "and, where it helps, the enclosing function or class; then unchanged lines with a leading space, removed "
+        "ones with `-`, added ones with `+`. For a new file every line begins with `+`.",
+        _closed(
+            {
+                "operation": {
+                    "type": "object",
+                    "description": "What to do with which file.",
+                    "oneOf": [
+                        _operation("create_file", diff="The new file's lines, each with a leading `+`."),
+                        _operation("update_file", diff="The hunks to apply, as a V4A diff."),
+                        _operation("delete_file"),
+                    ],
+                }
+            }
+        ),
+    ),
+    "web_search": _WEB_SEARCH,
+    "web_search_2025_08_26": _WEB_SEARCH,
+    "web_search_preview": _WEB_SEARCH,
+    "web_search_preview_2025_03_11": _WEB_SEARCH,
+}
+"""Tool types whose calls have a shape of their own: what the model is told, unless the client has words for it."""

@@ -9,8 +9,9 @@ their name upstream, and prompt caches stay warm. A tool declared again without 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.types.history import item_path
 from isthmus.bridge.types.tools import CatalogTool
@@ -19,9 +20,8 @@ from isthmus.protocol.json import JsonObject, without_nulls
 NAMED_TYPES: Final = ("function", "custom")
 """Types that carry a name of their own; the others are known by their type."""
 
-_CARRIERS: Final = ("additional_tools", "tool_search_output")
-_LOADING: Final = ("defer_loading",)
-"""Fields that say how a tool is loaded, not what it is: they do not make a re-declaration different."""
+CARRIERS: Final = ("additional_tools", "tool_search_output")
+"""Input items that declare tools."""
 
 
 def build_tool_catalog(
@@ -29,24 +29,28 @@ def build_tool_catalog(
 ) -> tuple[CatalogTool, ...]:
     """All tools of a request, each once; the first `stored` items come from earlier turns."""
     catalog: list[CatalogTool] = []
-    seen: dict[tuple[str, str | None, str], list[tuple[JsonObject, int]]] = {}
+    seen: dict[tuple[str, str | None, str], list[int]] = {}
     unnamed: dict[str, int] = {}
     for entry in _open_all(tools, items, stored):
-        core = {key: value for key, value in entry.tool.items() if key not in _LOADING}
         known = seen.setdefault((entry.type, entry.namespace, entry.name), [])
-        same = next((at for declared, at in known if declared == core), None)
+        same = next((at for at in known if _is_same(catalog[at].tool, entry.tool)), None) if known else None
         if same is None:
-            known.append((core, len(catalog)))
+            known.append(len(catalog))
             catalog.append(_number(entry, unnamed))
         elif catalog[same].deferred and not entry.deferred:
             catalog[same] = replace(catalog[same], deferred=False)  # a search has found it since
     return tuple(catalog)
 
 
+def _is_same(one: JsonObject, other: JsonObject) -> bool:
+    """Whether a tool is declared again: how it is loaded makes it no other one."""
+    return one == other or {**one, "defer_loading": None} == {**other, "defer_loading": None}
+
+
 def _open_all(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], stored: int) -> Iterator[CatalogTool]:
     yield from _open(tools or (), "tools", None, defers=True)
     for index, item in enumerate(items):
-        if item.get("type") in _CARRIERS:
+        if item.get("type") in CARRIERS:
             loads = item["type"] == "tool_search_output"
             yield from _open(item.get("tools") or (), f"{item_path(index, stored)}.tools", None, defers=not loads)
 
@@ -81,6 +85,4 @@ def _number(entry: CatalogTool, unnamed: dict[str, int]) -> CatalogTool:
     if entry.name != entry.type or entry.type in NAMED_TYPES:
         return entry
     count = unnamed[entry.type] = unnamed.get(entry.type, 0) + 1
-    if count == 1:
-        return entry
-    return replace(entry, name=f"{entry.type}_{count}")
+    return entry if count == 1 else replace(entry, name=f"{entry.type}_{count}")

@@ -9,8 +9,10 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
@@ -38,40 +40,32 @@ class ToolChoice:
 
 def read_tool_choice(choice: str | JsonObject | None) -> ToolChoice:
     """The only reading of `tool_choice`: words, objects, `allowed_tools` flat (Responses) or nested (chat)."""
-    match choice:
-        case None:
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    match kind:
+        case None if choice is None:
             return ToolChoice()
-        case "none" | {"type": "none"}:
-            return ToolChoice("none")
-        case "auto" | {"type": "auto"}:
-            return ToolChoice("auto")
-        case "required" | {"type": "required"}:
-            return ToolChoice("required")
-        case {"type": "allowed_tools", "allowed_tools": dict() as limits}:
-            return _read_allowed(limits)
-        case {"type": "allowed_tools"} if isinstance(choice, dict):
-            return _read_allowed(choice)
-        case {"type": str()}:
+        case "none" | "auto" | "required":
+            return ToolChoice(kind)
+        case "allowed_tools" if isinstance(choice, dict):
+            nested = choice.get("allowed_tools")
+            return _read_allowed(nested if isinstance(nested, dict) else choice)
+        case str() if isinstance(choice, dict):
             return ToolChoice("named", (choice,))
         case str():
             problem = f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool"
-            return ToolChoice(problem=problem)
-    return ToolChoice(
-        problem="`tool_choice.type` is missing; an object must say what it chooses, for example `function`"
-    )
+        case _:
+            problem = "`tool_choice.type` is missing; an object must say what it chooses, for example `function`"
+    return ToolChoice(problem=problem)
 
 
 def _read_allowed(limits: JsonObject) -> ToolChoice:
     entries = limits.get("tools")
     if not isinstance(entries, list) or not entries:
         return ToolChoice(problem="`tool_choice.tools` allows no tool at all; name some, or send `none`")
-    match limits.get("mode") or "auto":
-        case "auto":
-            return ToolChoice("auto", tuple(entries))
-        case "required":
-            return ToolChoice("required", tuple(entries))
-        case mode:
-            return ToolChoice(problem=f"`tool_choice.mode` is `{mode}`; use `auto` or `required`")
+    mode: Any = limits.get("mode") or "auto"
+    if mode not in ("auto", "required"):
+        return ToolChoice(problem=f"`tool_choice.mode` is `{mode}`; use `auto` or `required`")
+    return ToolChoice(mode, tuple(entries))
 
 
 def match_entry(entry: Any, identities: Sequence[ToolIdentity]) -> list[ToolIdentity]:
@@ -110,23 +104,79 @@ def plan_provider_tool_choice(
     """Resolve the choice; `declarations` are those that survived planning."""
     if choice.problem:
         return _reject(choice.problem)
-    restricted = thinking and support.while_thinking is not None
-    supported = support.while_thinking if restricted and support.while_thinking is not None else support.supported
     identities = [plan.identity for plan in declarations if plan.identity is not None]
-    resolve = _Resolver(identities, supported, " while the model thinks" if restricted else "")
-    plan = _resolve(choice, resolve)
-    return plan if support.sent else _leave_out(plan)
-
-
-def _resolve(choice: ToolChoice, resolve: _Resolver) -> ToolChoicePlan:
+    at_hand = _AtHand(identities, support.supported)
+    if thinking and support.while_thinking is not None:
+        at_hand = _AtHand(identities, support.while_thinking, " while the model thinks")
     match choice:
         case ToolChoice("unset"):
             return ToolChoicePlan()
         case ToolChoice("none"):
             return _NO_TOOLS
         case ToolChoice("named", (entry,)):
-            return resolve.named(entry)
-    return resolve.mode(choice.mode) if choice.entries is None else resolve.allowed(choice.mode, choice.entries)
+            plan = _plan_named(entry, at_hand)
+        case ToolChoice(mode, None):
+            plan = _plan_mode(mode, at_hand)
+        case ToolChoice(mode, entries):
+            plan = _plan_allowed(mode, entries or (), at_hand)
+    return plan if support.sent else _leave_out(plan)
+
+
+class _AtHand(NamedTuple):
+    """The tools, and the modes that the provider takes at this moment."""
+
+    identities: list[ToolIdentity]
+    supported: frozenset[str]
+    when: str = ""
+
+
+def _plan_mode(asked: str, at_hand: _AtHand, keep: frozenset[str] | None = None) -> ToolChoicePlan:
+    """`auto` and `required`: as asked, else `auto`, else rejected."""
+    identities, supported, when = at_hand
+    narrowed = "" if keep is None else f"; the list is narrowed to {len(keep)}"
+    if not identities:
+        if asked == "auto":
+            return ToolChoicePlan(decision=_decide("supported", "there is no tool to choose from", "auto"))
+        return _reject("a tool call is required, but no tool is left to call; add a tool or send `auto`")
+    if asked in supported:
+        mode: Mode = "required" if asked == "required" else "auto"
+        return ToolChoicePlan(mode, decision=_decide("supported", f"sent as `{asked}`{narrowed}", asked), keep=keep)
+    if "auto" in supported:
+        reason = f"the provider does not take `{asked}`{when}; sent as `auto` with an instruction{narrowed}"
+        return ToolChoicePlan("auto", None, _decide("degraded", reason, "auto"), keep, _CALL_ANY)
+    return _reject(f"the provider takes neither `{asked}` nor `auto`{when}; leave `tool_choice` out")
+
+
+def _plan_allowed(mode: str, entries: tuple[Any, ...], at_hand: _AtHand) -> ToolChoicePlan:
+    """A hard limit: the list becomes exactly these tools, the mode stays."""
+    found = [(entry, match_entry(entry, at_hand.identities)) for entry in entries]
+    unknown = [_spell(entry) for entry, matches in found if not matches]
+    if unknown:
+        return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
+    return _plan_mode(mode, at_hand, frozenset(match.provider_name for _, matches in found for match in matches))
+
+
+def _plan_named(choice: JsonObject, at_hand: _AtHand) -> ToolChoicePlan:
+    """One certain tool: forced where the provider can, else left as the only one."""
+    identities, supported, when = at_hand
+    matches = match_entry(choice, identities)
+    if not matches:
+        return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
+    identity = matches[0]
+    name, kind = identity.provider_name, identity.provider_type
+    if kind in supported and kind == "mcp" and choice.get("name"):
+        reason = f"the provider can be made to use the server, not its tool `{choice['name']}`"
+        return ToolChoicePlan("named", identity, _decide("degraded", reason, name))
+    if kind in supported:
+        return ToolChoicePlan("named", identity, _decide("supported", f"sent as a forced call of `{name}`", name))
+    # With one tool left, `required` forces it as surely as its name would.
+    mode: Mode = "required" if "required" in supported else "auto" if "auto" in supported else "omit"
+    reason = (
+        f"the provider cannot be made to call a certain `{kind}`{when}; "
+        f"`{name}` is the only tool sent, with an instruction to call it"
+    )
+    instruction = f"In this turn, call the tool `{name}`; do not answer without calling it."
+    return ToolChoicePlan(mode, identity, _decide("degraded", reason, mode), frozenset({name}), instruction)
 
 
 def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:
@@ -150,62 +200,6 @@ def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None
                 return {"type": "mcp", "mcp": {"server_label": plan.identity.requested_name}}
             return {"type": kind}
     return None
-
-
-class _Resolver:
-    """The tools at hand and the modes that the provider takes at this moment."""
-
-    __slots__ = ("_identities", "_supported", "_when")
-
-    def __init__(self, identities: list[ToolIdentity], supported: frozenset[str], when: str) -> None:
-        self._identities = identities
-        self._supported = supported
-        self._when = when
-
-    def mode(self, asked: str, keep: frozenset[str] | None = None) -> ToolChoicePlan:
-        """`auto` and `required`: as asked, else `auto`, else rejected."""
-        narrowed = "" if keep is None else f"; the list is narrowed to {len(keep)}"
-        if not self._identities:
-            if asked == "auto":
-                return ToolChoicePlan(decision=_decide("supported", "there is no tool to choose from", "auto"))
-            return _reject("a tool call is required, but no tool is left to call; add a tool or send `auto`")
-        if asked in self._supported:
-            mode: Mode = "required" if asked == "required" else "auto"
-            return ToolChoicePlan(mode, decision=_decide("supported", f"sent as `{asked}`{narrowed}", asked), keep=keep)
-        if "auto" in self._supported:
-            reason = f"the provider does not take `{asked}`{self._when}; sent as `auto` with an instruction{narrowed}"
-            return ToolChoicePlan("auto", None, _decide("degraded", reason, "auto"), keep, _CALL_ANY)
-        return _reject(f"the provider takes neither `{asked}` nor `auto`{self._when}; leave `tool_choice` out")
-
-    def allowed(self, mode: str, entries: tuple[Any, ...]) -> ToolChoicePlan:
-        """A hard limit: the list becomes exactly these tools, the mode stays."""
-        found = [(entry, match_entry(entry, self._identities)) for entry in entries]
-        unknown = [_spell(entry) for entry, matches in found if not matches]
-        if unknown:
-            return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
-        return self.mode(mode, frozenset(match.provider_name for _, matches in found for match in matches))
-
-    def named(self, choice: JsonObject) -> ToolChoicePlan:
-        """One certain tool: forced where the provider can, else left as the only one."""
-        matches = match_entry(choice, self._identities)
-        if not matches:
-            return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
-        identity = matches[0]
-        only = frozenset({identity.provider_name})
-        if identity.provider_type in self._supported:
-            if identity.provider_type == "mcp" and choice.get("name"):
-                reason = f"the provider can be made to use the server, not its tool `{choice['name']}`"
-                return ToolChoicePlan("named", identity, _decide("degraded", reason, identity.provider_name))
-            reason = f"sent as a forced call of `{identity.provider_name}`"
-            return ToolChoicePlan("named", identity, _decide("supported", reason, identity.provider_name))
-        # With one tool left, `required` forces it as surely as its name would.
-        mode: Mode = "required" if "required" in self._supported else "auto" if "auto" in self._supported else "omit"
-        reason = (
-            f"the provider cannot be made to call a certain `{identity.provider_type}`{self._when}; "
-            f"`{identity.provider_name}` is the only tool sent, with an instruction to call it"
-        )
-        instruction = f"In this turn, call the tool `{identity.provider_name}`; do not answer without calling it."
-        return ToolChoicePlan(mode, identity, _decide("degraded", reason, mode), only, instruction)
 
 
 _CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer without calling one."

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from isthmus.bridge.tools.catalog import CARRIERS
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import HIDDEN, Secret, header_secrets, url_secrets
 
-_CARRIERS: Final = ("additional_tools", "tool_search_output")
 _PLACES: Final = ("container", "environment")
 _NO_WORD: Final = 16
 """A part of a path that is at least so long is hardly a word."""
@@ -25,8 +25,8 @@ def showable_tool(tool: JsonObject) -> JsonObject:
     kind = tool.get("type")
     if kind == "mcp":
         return _showable_server(tool)
-    if kind == "namespace" and isinstance(tool.get("tools"), list):
-        return {**tool, "tools": _showable_all(tool["tools"])}
+    if kind == "namespace":
+        return showable_body(tool)
     for place in _PLACES:
         if isinstance(tool.get(place), dict):
             tool = {**tool, place: _showable_container(tool[place])}
@@ -35,15 +35,15 @@ def showable_tool(tool: JsonObject) -> JsonObject:
 
 def showable_item(item: JsonObject) -> JsonObject:
     """An input item, whose tools (if it carries any) are shown without their credentials."""
-    if item.get("type") in _CARRIERS and isinstance(item.get("tools"), list):
-        return {**item, "tools": _showable_all(item["tools"])}
-    return item
+    return showable_body(item) if item.get("type") in CARRIERS else item
 
 
 def showable_body(body: JsonObject) -> JsonObject:
-    """An upstream body, in whichever dialect."""
+    """Whatever has `tools`: an upstream body, in whichever dialect, a namespace, an input item."""
     tools = body.get("tools")
-    return {**body, "tools": _showable_all(tools)} if isinstance(tools, list) else body
+    if not isinstance(tools, list):
+        return body
+    return {**body, "tools": [showable_tool(tool) if isinstance(tool, dict) else tool for tool in tools]}
 
 
 def is_stripped(tool: JsonObject) -> bool:
@@ -63,12 +63,9 @@ def tool_secrets(tools: Any) -> Iterator[Secret]:
             inner = tool.get("mcp")
             yield from _server_secrets(inner if isinstance(inner, dict) else tool)
         for place in _PLACES:
-            if isinstance(tool.get(place), dict):
-                yield from _container_secrets(tool[place])
-
-
-def _showable_all(tools: list[Any]) -> list[Any]:
-    return [showable_tool(tool) if isinstance(tool, dict) else tool for tool in tools]
+            for one in _domain_secrets(tool[place]) if isinstance(tool.get(place), dict) else ():
+                if isinstance(one, dict) and isinstance(one.get("value"), str):
+                    yield Secret(one["value"], str(one.get("name") or ""))
 
 
 def _showable_server(tool: JsonObject) -> JsonObject:
@@ -100,13 +97,18 @@ def _showable_address(url: str) -> str:
     return f"{told}/{HIDDEN}" if more else told + parts.path
 
 
-def _showable_container(container: JsonObject) -> JsonObject:
+def _domain_secrets(container: JsonObject) -> list[Any]:
     policy = container.get("network_policy")
     secrets = policy.get("domain_secrets") if isinstance(policy, dict) else None
-    if not isinstance(secrets, list):
+    return secrets if isinstance(secrets, list) else []
+
+
+def _showable_container(container: JsonObject) -> JsonObject:
+    secrets = _domain_secrets(container)
+    if not secrets:
         return container
     hidden = [{**one, "value": HIDDEN} if isinstance(one, dict) and "value" in one else one for one in secrets]
-    return {**container, "network_policy": {**policy, "domain_secrets": hidden}}  # type: ignore[dict-item]
+    return {**container, "network_policy": {**container["network_policy"], "domain_secrets": hidden}}
 
 
 def _server_secrets(tool: JsonObject) -> Iterator[Secret]:
@@ -117,19 +119,8 @@ def _server_secrets(tool: JsonObject) -> Iterator[Secret]:
         yield from header_secrets({name: value for name, value in headers.items() if isinstance(value, str)})
     if isinstance(url, str):
         yield from url_secrets(url)
-        yield from (Secret(part, "path") for part in _path_parts(url) if len(part) >= _NO_WORD)
-
-
-def _path_parts(url: str) -> list[str]:
-    try:
-        return urlsplit(url).path.split("/")
-    except ValueError:
-        return []
-
-
-def _container_secrets(container: JsonObject) -> Iterator[Secret]:
-    policy = container.get("network_policy")
-    secrets = policy.get("domain_secrets") if isinstance(policy, dict) else None
-    for one in secrets if isinstance(secrets, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("value"), str):
-            yield Secret(one["value"], str(one.get("name") or ""))
+        try:
+            parts = urlsplit(url).path.split("/")
+        except ValueError:
+            return
+        yield from (Secret(part, "path") for part in parts if len(part) >= _NO_WORD)

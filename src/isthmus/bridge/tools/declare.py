@@ -7,16 +7,16 @@ decision: *supported* when the type is native, *degraded* when the provider file
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
+from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.builtin import describe_as_function
 from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.names import NameAllocator, flat_name
-from isthmus.bridge.tools.parameters import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
@@ -28,14 +28,10 @@ def plan_tool_declaration(
     tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False
 ) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
-    refusal = _refusal(tool, support)
-    if refusal:
-        decision = CompatibilityDecision(tool.path, "rejected", refusal, code=TOOL_CODE, metadata=_facts(tool))
-        return ToolDeclarationPlan(tool, decision)
-    obstacle = _obstacle(tool, support)
-    if obstacle:
-        decision = CompatibilityDecision(tool.path, "ignored", obstacle, code=TOOL_CODE, metadata=_facts(tool))
-        return ToolDeclarationPlan(tool, decision)
+    if refusal := _refusal(tool, support):
+        return _leave_out(tool, "rejected", refusal)
+    if obstacle := _obstacle(tool, support):
+        return _leave_out(tool, "ignored", obstacle)
     provider_type = tool.type if tool.type in support.native else support.degraded[tool.type]
     identity = ToolIdentity(
         requested_name=tool.name,
@@ -45,9 +41,7 @@ def plan_tool_declaration(
         namespace=_space(tool) if searched else tool.namespace,
         tool=tool.tool,
     )
-    if provider_type == "function":
-        return _plan_function(tool, support, identity)
-    return _plan_hosted(tool, support, identity)
+    return (_plan_function if provider_type == "function" else _plan_hosted)(tool, support, identity)
 
 
 def _space(tool: CatalogTool) -> str | None:
@@ -59,8 +53,11 @@ def _space(tool: CatalogTool) -> str | None:
 
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
     """A search with nothing to find is not offered."""
-    tool, reason = search.source, "nothing is deferred; every tool of the request is declared at once"
-    decision = CompatibilityDecision(tool.path, "ignored", reason, code=TOOL_CODE, metadata=_facts(tool))
+    return _leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
+
+
+def _leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclarationPlan:
+    decision = CompatibilityDecision(tool.path, action, reason, code=TOOL_CODE, metadata=_facts(tool))
     return ToolDeclarationPlan(tool, decision)
 
 
@@ -80,16 +77,10 @@ def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
         kind = place.get("type") if isinstance(place, dict) else None
         if kind not in (None, "local"):
             return f"there are no containers here (`environment.type` is `{kind}`); run the commands with `local`"
-    elsewhere = next((name for name in ("connector_id", "tunnel_id") if tool.tool.get(name)), "")
-    if tool.type == "mcp" and elsewhere:
-        return f"`{elsewhere}` names a server that only its vendor can reach; give its `server_url`"
+    for name in ("connector_id", "tunnel_id") if tool.type == "mcp" else ():
+        if tool.tool.get(name):
+            return f"`{name}` names a server that only its vendor can reach; give its `server_url`"
     return ""
-
-
-_WHY_NOT: Final[Mapping[str, str]] = {
-    "programmatic_tool_calling": "nothing here runs the model's programs; the tools are offered to be called directly",
-}
-"""What is said of tool types that need more than a counterpart."""
 
 
 def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
@@ -97,7 +88,9 @@ def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if tool.type not in support.native and tool.type not in support.degraded:
-        return _WHY_NOT.get(tool.type) or f"the provider has no `{tool.type}` tool and nothing stands in for it"
+        if tool.type == "programmatic_tool_calling":
+            return "nothing here runs the model's programs; the tools are offered to be called directly"
+        return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
     to = tool.type if tool.type in support.native else support.degraded[tool.type]
@@ -115,18 +108,8 @@ def _plan_function(tool: CatalogTool, support: ToolSupport, identity: ToolIdenti
     lost = dropped if wanted is not None and wanted is tool.tool.get("parameters") else ()
     strict = tool.tool.get("strict") if tool.type == "function" else None
     reasons = _function_reasons(tool, lost, bool(strict) and not support.strict)
-    metadata = _facts(tool, identity)
-    if lost:
-        metadata["dropped_keywords"] = list(lost)
-    degraded = tool.type != "function"
-    decision = CompatibilityDecision(
-        tool.path,
-        "degraded" if reasons else "supported",
-        "; ".join(reasons) or "native to the provider",
-        effective_value=identity.provider_type if degraded else None,
-        code=SCHEMA_CODE if lost and not degraded else TOOL_CODE,
-        metadata=metadata,
-    )
+    code = SCHEMA_CODE if lost and tool.type == "function" else TOOL_CODE
+    decision = _decide(tool, identity, reasons, code, dropped_keywords=lost)
     return ToolDeclarationPlan(tool, decision, identity, description, parameters, strict if support.strict else None)
 
 
@@ -153,30 +136,27 @@ def _plan_hosted(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity
     kind = identity.provider_type
     if support.as_is and kind == tool.type:
         named = {"name": identity.provider_name} if "name" in tool.tool else {}
-        decision = CompatibilityDecision(
-            tool.path, "supported", "native to the provider", code=TOOL_CODE, metadata=_facts(tool, identity)
-        )
-        return ToolDeclarationPlan(tool, decision, identity, fields={**tool.tool, **named})
-    hosted = fill_declaration(kind, tool.tool, support.declarations.get(kind))
-    reasons: list[str] = []
-    if kind != tool.type:
-        reasons.append(f"`{tool.type}` is sent as the provider's `{kind}`")
-    if hosted.left_out:
-        names = ", ".join(f"`{name}`" for name in hosted.left_out)
-        reasons.append(f"the provider cannot take all of {names}")
-    action: Action = "degraded" if reasons else "supported"
-    metadata = _facts(tool, identity)
-    if hosted.left_out:
-        metadata["left_out"] = list(hosted.left_out)
-    decision = CompatibilityDecision(
+        return ToolDeclarationPlan(tool, _decide(tool, identity, []), identity, fields={**tool.tool, **named})
+    declaration, left_out = fill_declaration(kind, tool.tool, support.declarations.get(kind))
+    reasons = [f"`{tool.type}` is sent as the provider's `{kind}`"] if kind != tool.type else []
+    if left_out:
+        reasons.append(f"the provider cannot take all of {', '.join(f'`{name}`' for name in left_out)}")
+    decision = _decide(tool, identity, reasons, left_out=left_out)
+    return ToolDeclarationPlan(tool, decision, identity, fields=declaration)
+
+
+def _decide(
+    tool: CatalogTool, identity: ToolIdentity, reasons: list[str], code: str = TOOL_CODE, **losses: tuple[str, ...]
+) -> CompatibilityDecision:
+    """The decision on a tool that is sent: each reason tells of something that is not as the client asked."""
+    return CompatibilityDecision(
         tool.path,
-        action,
+        "degraded" if reasons else "supported",
         "; ".join(reasons) or "native to the provider",
-        effective_value=kind if kind != tool.type else None,
-        code=TOOL_CODE,
-        metadata=metadata,
+        effective_value=identity.provider_type if identity.provider_type != tool.type else None,
+        code=code,
+        metadata=_facts(tool, identity) | {name: list(lost) for name, lost in losses.items() if lost},
     )
-    return ToolDeclarationPlan(tool, decision, identity, fields=hosted.declaration)
 
 
 def _facts(tool: CatalogTool, identity: ToolIdentity | None = None) -> JsonObject:

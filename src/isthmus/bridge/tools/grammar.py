@@ -10,27 +10,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from isthmus.bridge.tools.regular import (
-    NotRegular,
-    Unreadable,
-    compile_regex,
-    compile_regular_grammar,
-    load_lark_grammar,
-)
+from isthmus.bridge.tools import regular
+from isthmus.bridge.tools.regular import NotRegular, Unreadable, load_lark_grammar
+
+if TYPE_CHECKING:
+    from lark import Lark
 
 MAX_LALR: Final = 50_000
 MAX_EARLEY: Final = 40
 
-
 VerdictState = Literal["free", "matches", "differs", "unchecked"]
 
 
-@dataclass(frozen=True, slots=True)
-class GrammarVerdict:
+class GrammarVerdict(NamedTuple):
     state: VerdictState
     """`free`: there is no grammar to match."""
     detail: str = ""
@@ -55,7 +51,6 @@ _FREE: Final = GrammarVerdict("free")
 _MATCHES: Final = GrammarVerdict("matches")
 
 Check = Callable[[str], GrammarVerdict]
-Parse = Callable[[str], Any]
 
 
 @lru_cache(maxsize=64)
@@ -64,12 +59,12 @@ def _prepare_check(syntax: str, definition: str) -> Check:
     try:
         match syntax:
             case "regex":
-                return _check_pattern(syntax, compile_regex(definition))
+                return _check_pattern(syntax, regular.compile_regex(definition))
             case "lark":
                 try:
-                    return _check_pattern(syntax, compile_regular_grammar(definition))
+                    return _check_pattern(syntax, regular.compile_regular_grammar(definition))
                 except NotRegular:
-                    return _check_recursive(*_compile_recursive(definition))
+                    return _check_recursive(definition)
         reason = f"the grammar syntax `{syntax}` is not known here"
     except Unreadable as error:
         reason = str(error)
@@ -84,31 +79,33 @@ def _check_pattern(syntax: str, matches: Callable[[str], bool]) -> Check:
     return lambda text: _MATCHES if matches(text) else differs
 
 
-def _check_recursive(lalr: Parse | None, earley: Parse) -> Check:
+def _check_recursive(definition: str) -> Check:
+    lalr, earley = _compile_recursive(definition)
+
     def check(text: str) -> GrammarVerdict:
-        if lalr is not None and len(text) <= MAX_LALR and _error(lalr, text) is None:
+        if lalr is not None and len(text) <= MAX_LALR and _parse(lalr, text).state == "matches":
             return _MATCHES
         if len(text) > MAX_EARLEY:
             return GrammarVerdict("unchecked", f"the grammar is recursive and the text over {MAX_EARLEY} characters")
-        error = _error(earley, text)
-        return GrammarVerdict("differs", error) if error else _MATCHES
+        return _parse(earley, text)
 
     return check
 
 
-def _error(parse: Parse, text: str) -> str | None:
+def _parse(parser: Lark, text: str) -> GrammarVerdict:
     from lark.exceptions import UnexpectedEOF, UnexpectedInput
 
     try:
-        parse(text)
+        parser.parse(text)
     except UnexpectedEOF:
-        return "it does not match the tool's lark grammar: it ends too early"
+        return GrammarVerdict("differs", "it does not match the tool's lark grammar: it ends too early")
     except UnexpectedInput as error:
-        return f"it does not match the tool's lark grammar at line {error.line}, column {error.column}"
-    return None
+        where = f"at line {error.line}, column {error.column}"
+        return GrammarVerdict("differs", f"it does not match the tool's lark grammar {where}")
+    return _MATCHES
 
 
-def _compile_recursive(definition: str) -> tuple[Parse | None, Parse]:
+def _compile_recursive(definition: str) -> tuple[Lark | None, Lark]:
     from lark import Lark
     from lark.exceptions import LarkError
 
@@ -119,13 +116,12 @@ def _compile_recursive(definition: str) -> tuple[Parse | None, Parse]:
         full = Lark(definition, parser="earley")
     except (LarkError, AssertionError, ValueError, re.error) as error:
         raise Unreadable("the grammar cannot be compiled") from error
-    trusted = _common_patterns()
-    if not all(_is_tame(pattern, trusted) for pattern in _patterns(full)):
+    if not all(map(_is_tame, _patterns(full))):
         raise Unreadable("the grammar is recursive and its terminals too involved to be matched safely")
     try:
-        return Lark(definition, parser="lalr").parse, full.parse
+        return Lark(definition, parser="lalr"), full
     except LarkError:
-        return None, full.parse
+        return None, full
 
 
 _MAX_EXPANSIONS: Final = 2_000
@@ -145,9 +141,7 @@ def _count_expansions(tree: Any) -> int:
         case "expr":
             count = _count_repeated(inner[0], [str(operator) for operator in tree.children[1:]])
         case _:
-            count = 1
-            for options in inner:
-                count = min(count * options, _MAX_EXPANSIONS + 1)
+            count = prod(inner)
     return min(count, _MAX_EXPANSIONS + 1)
 
 
@@ -162,13 +156,13 @@ _ATOM: Final = r"(?:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}|*+?^$])"
 _TAME: Final = re.compile(rf"(?:\(\?[imsx]+:)?(?:{_ATOM}\??)*(?:(?:{_ATOM}|\(\?:{_ATOM}\))[*+]\??)?{_ATOM}*\)?")
 
 
-def _is_tame(pattern: str, trusted: frozenset[str]) -> bool:
+def _is_tame(pattern: str) -> bool:
     """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options.
 
     Lark matches terminals with `re`; a client's terminal must not be able to keep it busy for ever.
     """
     few = len(pattern) <= 200 and pattern.count("?") <= 4
-    return pattern in trusted or (few and _TAME.fullmatch(pattern) is not None)
+    return pattern in _common_patterns() or (few and _TAME.fullmatch(pattern) is not None)
 
 
 def _patterns(parser: Any) -> list[str]:

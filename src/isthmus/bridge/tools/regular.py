@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +33,6 @@ class Unreadable(Exception):
     """The definition is not one that we can (or want to) read; the message says why."""
 
 
-@lru_cache(maxsize=64)
 def compile_regex(pattern: str) -> Matcher:
     """A matcher for whole texts, with the meaning that the Rust `regex` crate gives to `pattern`."""
     import jsonschema_rs
@@ -50,7 +48,6 @@ def compile_regex(pattern: str) -> Matcher:
     return validator.is_valid
 
 
-@lru_cache(maxsize=64)
 def compile_regular_grammar(definition: str) -> Matcher:
     """A matcher for a Lark grammar without recursion; `NotRegular` or `Unreadable` otherwise."""
     pattern = _Lowering(load_lark_grammar(definition)).pattern()
@@ -81,8 +78,6 @@ def load_lark_grammar(definition: str) -> Grammar:
 
 
 _IMPORT: Final = re.compile(r"^[ \t]*%import[ \t]+(\.*\w*)", re.MULTILINE)
-
-
 _LITERAL: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/(?:\\.|[^/\\\n])+/')
 _TERMINAL: Final = re.compile(r"^[ \t]*(?:%(?:extend|override)[ \t]+)?(_?[A-Z][A-Z0-9_]*)", re.MULTILINE)
 _REFERENCE: Final = re.compile(r"\b_?[A-Z][A-Z0-9_]*\b")
@@ -158,7 +153,9 @@ class _Lowering:
             case "maybe":
                 written = f"(?:{self._tree(children[0])})?"
             case "expr":
-                written = f"(?:{self._tree(children[0])}){_repeat(children[1:])}"
+                operator, *bounds = map(str, children[1:])
+                times = operator if operator != "~" else f"{{{bounds[0]},{bounds[-1]}}}"
+                written = f"(?:{self._tree(children[0])}){times}"
             case "value":
                 written = self._value(children[0])
             case "literal" | "range":
@@ -176,14 +173,6 @@ class _Lowering:
         return self._rule(str(name)) + (self._gap if str(name) in self._terminals else "")
 
 
-def _repeat(operators: list[Any]) -> str:
-    first = str(operators[0])
-    if first != "~":
-        return first
-    low, high = str(operators[1]), str(operators[-1])
-    return f"{{{low}}}" if low == high else f"{{{low},{high}}}"
-
-
 def _write_literal(tree: Any) -> str:
     from lark.exceptions import LarkError
     from lark.lexer import PatternStr
@@ -195,12 +184,10 @@ def _write_literal(tree: Any) -> str:
     except (LarkError, AssertionError, ValueError) as error:
         raise Unreadable("the grammar has a literal that cannot be read") from error
     flags = "".join(sorted(set(pattern.flags) & set("imsx")))
-    body = _escape(pattern.value) if isinstance(pattern, PatternStr) else pattern.value
+    body = pattern.value
+    if isinstance(pattern, PatternStr):
+        body = "".join(char if char.isalnum() else f"\\x{{{ord(char):x}}}" for char in body)
     return f"(?{flags}:{body})"
-
-
-def _escape(text: str) -> str:
-    return "".join(char if char.isalnum() else f"\\x{{{ord(char):x}}}" for char in text)
 
 
 _WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"
@@ -230,12 +217,8 @@ def _translate(pattern: str) -> str:
             raise Unreadable("the pattern uses class operations that this engine reads differently")
         if char == "[":
             in_class = True
-        elif char == "]" and in_class and not _is_first_in_class(pattern, index):
+        elif char == "]" and in_class and not pattern.endswith(("[", "[^"), 0, index):
             in_class = False
         out.append(char)
         index += 1
     return "".join(out)
-
-
-def _is_first_in_class(pattern: str, index: int) -> bool:
-    return pattern[index - 1] == "[" or pattern[max(index - 2, 0) : index] == "[^"

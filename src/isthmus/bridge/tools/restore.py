@@ -9,62 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
-
-import msgspec
+from typing import Any, Final, Literal, TypedDict
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.json_text import read_json
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
+from isthmus.bridge.tools.search import runs_here
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
-from isthmus.protocol.items import (
-    ApplyPatchCall,
-    CallItem,
-    CustomToolCall,
-    FunctionCall,
-    LocalShellAction,
-    LocalShellCall,
-    ShellCall,
-    Status,
-    ToolSearchCall,
-)
+from isthmus.protocol import items
+from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
 from isthmus.protocol.json import JsonObject
 
 
 def restore_tool_call(
-    call: ProviderCall, identities: ToolIdentityMap, *, item_id: str, status: Status = "completed"
-) -> RestoredCall:
-    """The output item for `call`, of the type that its tool was declared with."""
-    return restore_call(call, find_identity(call.name, identities), item_id=item_id, status=status)
-
-
-def restore_call(
     call: ProviderCall,
     identity: ToolIdentity | None,
     *,
-    item_id: str = "",
-    status: Status = "completed",
     read: CustomInput | None = None,
     examined: Examined | None = None,
 ) -> RestoredCall:
-    """The same for a call whose tool is known; `read` and `examined` are a custom tool's input, where somebody has
-    read and examined it already."""
-    draft = _Draft(call, item_id, status, identity, read, examined)
+    """The output item for `call`, of the type that its tool (see `find_identity`) was declared with; its id is open.
+
+    `read` and `examined` are a custom tool's input, where somebody has read and examined it already.
+    """
+    draft = _Draft(call)
+    item: CallItem | None = None
     if identity is None:
         draft.say("unknown_call", f"the model called `{call.name}`, which was never declared")
     elif identity.provider_type not in ("function", "custom"):
         draft.say("unknown_call", f"the model called `{call.name}`, which the provider should have run itself")
-    elif identity.requested_type in _RESTORERS:
-        item = _RESTORERS[identity.requested_type](draft, identity)
-        if item is not None:
-            return RestoredCall(item, tuple(draft.diagnostics))
-        draft.say(
-            "call_fallback",
-            f"the arguments do not fit a `{identity.requested_type}` call; passed on as a `function_call`",
-        )
-    arguments = call.arguments if call.arguments.strip() else "{}"
-    item = shape_call("function_call", arguments, call, identity, item_id=item_id, status=status)
+    elif runs_here(identity.requested_type, identity.tool):
+        item = _restore_own_search(call)
+    elif identity.requested_type == "custom" or identity.requested_type in _RESTORERS:
+        if identity.requested_type == "custom":
+            item = _restore_custom(draft, identity, read or read_custom_input(call.arguments), examined)
+        elif (given := _decode_object(call.arguments)) is not None:
+            item = _RESTORERS[identity.requested_type](draft, given)
+        if item is None:
+            kind = identity.requested_type
+            draft.say("call_fallback", f"the arguments do not fit a `{kind}` call; passed on as a `function_call`")
+    if item is None:
+        arguments = call.arguments if call.arguments.strip() else "{}"
+        item = shape_call("function_call", arguments, call, identity)
     return RestoredCall(item, tuple(draft.diagnostics))
 
 
@@ -74,8 +62,8 @@ def shape_call(
     call: ProviderCall,
     identity: ToolIdentity | None,
     *,
-    item_id: str,
-    status: Status,
+    item_id: str = "",
+    status: Status = "completed",
 ) -> FunctionCall | CustomToolCall:
     """A call under its tool's own name and, as a field of its own, its namespace."""
     name = call.name if identity is None else identity.requested_name
@@ -95,15 +83,14 @@ def find_identity(name: str, identities: ToolIdentityMap) -> ToolIdentity | None
     if exact is not None:
         return exact
     wanted = name.strip()
-    if not wanted:
-        callable_ones = [identity for identity in identities if identity.provider_type == "function"]
-        return callable_ones[0] if len(callable_ones) == 1 else None
-    for spell in (_flat_spellings, _bare_spelling):
-        found = [identity for identity in identities if wanted in spell(identity)]
-        if found:
-            return found[0] if len(found) == 1 else None
+    found = [] if wanted else [identity for identity in identities if identity.provider_type == "function"]
+    found = found or [identity for identity in identities if wanted in _flat_spellings(identity)]
+    found = found or [identity for identity in identities if wanted == identity.requested_name]
     folded = wanted.casefold()
-    found = [identity for identity in identities if folded in map(str.casefold, _all_spellings(identity))]
+    for identity in identities if not found else ():
+        spellings = (identity.provider_name, identity.requested_name, *_flat_spellings(identity))
+        if folded in map(str.casefold, spellings):
+            found.append(identity)
     return found[0] if len(found) == 1 else None
 
 
@@ -113,12 +100,12 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
     return (*own, f"{DEFAULT_NAMESPACE}.{identity.provider_name}", f"{DEFAULT_NAMESPACE}/{identity.provider_name}")
 
 
-def _bare_spelling(identity: ToolIdentity) -> tuple[str, ...]:
-    return (identity.requested_name,)
+class _Place(TypedDict):
+    """What every item of a call says."""
 
-
-def _all_spellings(identity: ToolIdentity) -> tuple[str, ...]:
-    return (identity.provider_name, *_flat_spellings(identity), identity.requested_name)
+    id: str
+    call_id: str
+    status: Status
 
 
 @dataclass(slots=True)
@@ -126,16 +113,15 @@ class _Draft:
     """One call on its way back."""
 
     call: ProviderCall
-    item_id: str
-    status: Status
-    identity: ToolIdentity | None
-    read: CustomInput | None = None
-    examined: Examined | None = None
     diagnostics: list[CompatibilityDiagnostic] = field(default_factory=list)
 
-    def say(self, code: str, message: str, **metadata: Any) -> None:
-        facts = {"call_id": self.call.id, "tool": self.call.name, **metadata}
-        self.diagnostics.append(notice(f"bridge.tool.{code}", f"output.{self.item_id}", message, **facts))
+    @property
+    def place(self) -> _Place:
+        return {"id": "", "call_id": self.call.id, "status": "completed"}
+
+    def say(self, code: str, message: str) -> None:
+        said = notice(f"bridge.tool.{code}", "output", message, call_id=self.call.id, tool=self.call.name)
+        self.diagnostics.append(said)
 
     def leave_out(self, given: JsonObject, *used: str) -> None:
         """Arguments that the item has no place for."""
@@ -151,26 +137,23 @@ class _Draft:
 _MOST_NAMES: Final = 8
 
 
-def _restore_custom(draft: _Draft, identity: ToolIdentity) -> CallItem | None:
-    found = draft.read or read_custom_input(draft.call.arguments)
+def _restore_custom(
+    draft: _Draft, identity: ToolIdentity, found: CustomInput | None, examined: Examined | None
+) -> CallItem | None:
     # A text that broke off must not look complete: a client would run half of it.
-    cut = found is not None and found.shape == "cut"
-    if found is None or (cut and draft.status == "completed"):
+    if found is None or found.shape == "cut":
         return None
-    verdict = draft.examined or examine(ExamineInput(identity.tool, found.text, not cut))
-    notes = [_SHAPE_NOTES[found.shape]] if found.shape in _SHAPE_NOTES else []
-    if verdict.note:
-        notes.append(verdict.note)
+    verdict = examined or examine(ExamineInput(identity.tool, found.text))
+    whose = f"the input of `{identity.requested_name}`"
+    notes = [note for note in (_SHAPE_NOTES.get(found.shape), verdict.note) if note]
     if notes:
-        draft.say("input_repaired", f"the input of `{identity.requested_name}` was repaired: {', '.join(notes)}")
+        draft.say("input_repaired", f"{whose} was repaired: {', '.join(notes)}")
     draft.say_ignored(found.ignored)
-    if verdict.state == "differs" and draft.status == "completed":
-        draft.say("grammar_mismatch", f"the input of `{identity.requested_name}` is passed on, but {verdict.detail}")
+    if verdict.state == "differs":
+        draft.say("grammar_mismatch", f"{whose} is passed on, but {verdict.detail}")
     elif verdict.state == "unchecked":
-        draft.say("grammar_unchecked", f"the input of `{identity.requested_name}` was not checked: {verdict.detail}")
-    return shape_call(
-        "custom_tool_call", verdict.text, draft.call, identity, item_id=draft.item_id, status=draft.status
-    )
+        draft.say("grammar_unchecked", f"{whose} was not checked: {verdict.detail}")
+    return shape_call("custom_tool_call", verdict.text, draft.call, identity)
 
 
 _SHAPE_NOTES: Final[Mapping[str, str]] = {
@@ -181,8 +164,7 @@ _SHAPE_NOTES: Final[Mapping[str, str]] = {
 """Shapes that took a repair to read; another key or bare text are only other spellings."""
 
 
-def _restore_shell(draft: _Draft, identity: ToolIdentity) -> ShellCall | None:
-    given = _read_object(draft.call.arguments)
+def _restore_shell(draft: _Draft, given: JsonObject) -> items.ShellCall | None:
     commands = given.get("commands", given.get("command"))
     lines = [commands] if isinstance(commands, str) and commands else _strings(given.get("commands"))
     if not lines:
@@ -191,98 +173,69 @@ def _restore_shell(draft: _Draft, identity: ToolIdentity) -> ShellCall | None:
     used = ["commands" if "commands" in given else "command"]
     used += [name for name, value in (("timeout_ms", timeout), ("max_output_length", most)) if value is not None]
     draft.leave_out(given, *used)
-    return {
-        "type": "shell_call",
-        "id": draft.item_id,
-        "call_id": draft.call.id,
-        "action": {"commands": lines, "timeout_ms": timeout, "max_output_length": most},
-        "status": draft.status,
-    }
+    action: items.ShellAction = {"commands": lines, "timeout_ms": timeout, "max_output_length": most}
+    return {"type": "shell_call", **draft.place, "action": action}
 
 
-def _restore_local_shell(draft: _Draft, identity: ToolIdentity) -> LocalShellCall | None:
-    given = _read_object(draft.call.arguments)
+def _restore_local_shell(draft: _Draft, given: JsonObject) -> items.LocalShellCall | None:
     wanted = given.get("command", given.get("cmd"))
     command = ["bash", "-lc", wanted] if isinstance(wanted, str) and wanted else _strings(wanted)
     if not command:
         return None
-    env = given.get("env")
-    names = env if isinstance(env, dict) else {}
-    action: LocalShellAction = {
-        "type": "exec",
-        "command": command,
-        "env": {key: value for key, value in names.items() if isinstance(value, str)},
-    }
-    if len(action["env"]) < len(names):
-        draft.say_ignored(tuple(f"env.{key}" for key in names if key not in action["env"]))
-    timeout, user, folder = (given.get(name) for name in ("timeout_ms", "user", "working_directory"))
-    if (whole := _whole(timeout)) is not None:
-        action["timeout_ms"] = whole
-    if isinstance(user, str):
+    names = env if isinstance(env := given.get("env"), dict) else {}
+    kept = {key: value for key, value in names.items() if isinstance(value, str)}
+    draft.say_ignored(tuple(f"env.{key}" for key in names if key not in kept))
+    action: items.LocalShellAction = {"type": "exec", "command": command, "env": kept}
+    if (timeout := _whole(given.get("timeout_ms"))) is not None:
+        action["timeout_ms"] = timeout
+    if isinstance(user := given.get("user"), str):
         action["user"] = user
-    if isinstance(folder, str):
+    if isinstance(folder := given.get("working_directory"), str):
         action["working_directory"] = folder
     draft.leave_out(given, "command" if "command" in given else "cmd", "env", *action)
-    return {
-        "type": "local_shell_call",
-        "id": draft.item_id,
-        "call_id": draft.call.id,
-        "action": action,
-        "status": draft.status,
-    }
+    return {"type": "local_shell_call", **draft.place, "action": action}
 
 
-def _restore_apply_patch(draft: _Draft, identity: ToolIdentity) -> ApplyPatchCall | None:
-    given = _read_object(draft.call.arguments)
+def _restore_apply_patch(draft: _Draft, given: JsonObject) -> items.ApplyPatchCall | None:
     inner = given.get("operation")
-    operation = inner if isinstance(inner, dict) else given
-    kind, path, diff = operation.get("type"), operation.get("path"), operation.get("diff")
+    asked = inner if isinstance(inner, dict) else given
+    kind, path, diff = asked.get("type"), asked.get("path"), asked.get("diff")
     if not isinstance(path, str) or not path:
         return None
-    item: ApplyPatchCall
+    operation: items.PatchOperation
     match kind:
         case "delete_file":
-            item = {
-                "type": "apply_patch_call",
-                "id": draft.item_id,
-                "call_id": draft.call.id,
-                "operation": {"type": "delete_file", "path": path},
-                "status": draft.status,
-            }
+            operation = {"type": "delete_file", "path": path}
         case "create_file" | "update_file" if isinstance(diff, str):
-            item = {
-                "type": "apply_patch_call",
-                "id": draft.item_id,
-                "call_id": draft.call.id,
-                "operation": {"type": kind, "path": path, "diff": diff},
-                "status": draft.status,
-            }
+            operation = {"type": kind, "path": path, "diff": diff}
         case _:
             return None
     # The function's schema makes `diff` required: one that deletes has an empty one.
-    draft.leave_out({name: value for name, value in operation.items() if value != ""}, *item["operation"])
-    if operation is inner:
+    draft.leave_out({name: value for name, value in asked.items() if value != ""}, *operation)
+    if asked is inner:
         draft.leave_out(given, "operation")
-    return item
+    return {"type": "apply_patch_call", **draft.place, "operation": operation}
 
 
-def _restore_tool_search(draft: _Draft, identity: ToolIdentity) -> ToolSearchCall | None:
-    given = _decode_object(draft.call.arguments)
-    ours = identity.tool.get("execution") != "client"
-    if given is None and not ours:
-        return None
+def _restore_own_search(call: ProviderCall) -> items.ToolSearchCall:
+    """A search that is carried out here: whatever the model said can be looked for."""
+    given = _decode_object(call.arguments)
+    arguments = {"query": call.arguments} if given is None else given
     return {
         "type": "tool_search_call",
-        "id": draft.item_id,
-        "call_id": None if ours else draft.call.id,
-        "execution": "server" if ours else "client",
-        "arguments": {"query": draft.call.arguments} if given is None else given,
-        "status": draft.status,
+        "id": "",
+        "call_id": None,
+        "status": "completed",
+        "execution": "server",
+        "arguments": arguments,
     }
 
 
-_RESTORERS: Final[Mapping[str, Callable[[_Draft, ToolIdentity], CallItem | None]]] = {
-    "custom": _restore_custom,
+def _restore_tool_search(draft: _Draft, given: JsonObject) -> items.ToolSearchCall:
+    return {"type": "tool_search_call", **draft.place, "execution": "client", "arguments": given}
+
+
+_RESTORERS: Final[Mapping[str, Callable[[_Draft, JsonObject], CallItem | None]]] = {
     "shell": _restore_shell,
     "local_shell": _restore_local_shell,
     "apply_patch": _restore_apply_patch,
@@ -290,20 +243,10 @@ _RESTORERS: Final[Mapping[str, Callable[[_Draft, ToolIdentity], CallItem | None]
 }
 
 
-def _read_object(arguments: str) -> JsonObject:
-    return _decode_object(arguments) or {}
-
-
 def _decode_object(arguments: str) -> JsonObject | None:
     """Arguments as an object, also when they were encoded twice."""
-    value: Any = arguments
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        try:
-            value = msgspec.json.decode(value)
-        except (ValueError, RecursionError):
-            return None
+    value = read_json(arguments)
+    value = read_json(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) else None
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan
 from isthmus.protocol.json import JsonObject
@@ -36,9 +37,9 @@ PARAMETERS: Final[JsonObject] = {
 }
 
 
-def runs_here(tool: CatalogTool) -> bool:
+def runs_here(kind: str, tool: JsonObject) -> bool:
     """Whether a tool is a search that the client leaves to the server."""
-    return tool.type == "tool_search" and tool.tool.get("execution") != "client"
+    return kind == "tool_search" and tool.get("execution") != "client"
 
 
 def offer_search(search: ToolDeclarationPlan, deferred: Sequence[ToolDeclarationPlan]) -> ToolDeclarationPlan:

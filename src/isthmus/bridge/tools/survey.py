@@ -1,8 +1,11 @@
-"""The first look at a request's tools: what is declared, what survives for this model, what is forced.
+"""A request's tools, once per request: what is declared and survives for this model, then what is sent.
 
 In: the tools wherever they are declared, the client's choice, the model's capabilities. Out: a `ToolSurvey`.
 Everything else that depends on tools (may the model think, may a format travel, is a call forced) asks here and
 reads neither `tools` nor `tool_choice` itself: a tool that this model is never told of changes nothing.
+Once it is known whether the model will think, the choice narrows them: a `ToolPlan`, which the builder and the
+assembler both read. Its identity map knows every tool that could be sent, also those that the choice leaves out this
+time: calls in the history still need their names.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
+from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import build_tool_catalog
-from isthmus.bridge.tools.choice import ToolChoice, match_entry, read_tool_choice
-from isthmus.bridge.tools.declare import decline_search, plan_tool_declaration
+from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
+from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
 from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.tools.search import offer_search, runs_here
-from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap
+from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
+from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 
@@ -65,23 +70,19 @@ def survey_tools(
     """
     allocate = create_provider_name_allocator()
     catalog = build_tool_catalog(tools, items, stored=stored)
-    hosted = next((index for index, tool in enumerate(catalog) if runs_here(tool)), None)
-    declared = [
-        plan_tool_declaration(tool, capabilities.tools, allocate, searched=hosted is not None) for tool in catalog
-    ]
+    searches = [index for index, tool in enumerate(catalog) if runs_here(tool.type, tool.tool)]
+    support, searched = capabilities.tools, bool(searches)
+    declared = [plan_tool_declaration(tool, support, allocate, searched=searched) for tool in catalog]
     choice = read_tool_choice(tool_choice)
     deferred: tuple[ToolDeclarationPlan, ...] = ()
-    if hosted is not None and declared[hosted].identity is not None:
+    if searches and (hosted := declared[searches[0]]).identity is not None:
         # A thread of Codex is told its tools once, when it starts: there is no later.
         if search and capabilities.dialect != "codex":
             deferred = _defer(declared, choice)
-        if deferred:
-            declared[hosted] = offer_search(declared[hosted], deferred)
-        else:
-            declared[hosted] = decline_search(declared[hosted])
+        declared[searches[0]] = offer_search(hosted, deferred) if deferred else decline_search(hosted)
+    usable = tuple(plan for plan in declared if plan.identity is not None)
     late = frozenset(plan.source.path for plan in deferred)
-    usable = [plan for plan in declared if plan.identity is not None]
-    offered = tuple(plan for plan in usable if plan.source.path not in late)
+    offered = tuple(plan for plan in usable if plan.source.path not in late) if late else usable
     return ToolSurvey(
         declared=tuple(declared),
         offered=offered,
@@ -110,3 +111,49 @@ def _forced(choice: ToolChoice, offered: Sequence[ToolDeclarationPlan]) -> str |
         return None
     found = match_entry(choice.entries[0], [plan.identity for plan in offered if plan.identity is not None])
     return found[0].provider_type if found else None
+
+
+def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
+    """Plan all tools of one request; a rejected choice is a decision, too many tools an error."""
+    choice = plan_provider_tool_choice(survey.choice, survey.offered, survey.support, thinking)
+    keep = choice.keep
+    sent = survey.offered
+    if keep is not None:
+        sent = tuple(plan for plan in sent if plan.identity is not None and plan.identity.provider_name in keep)
+    _check_count(len(sent), survey.limit)
+    decisions = [plan.decision for plan in survey.declared]
+    if survey.given or survey.declared:
+        decisions.append(_summarise(survey, len(sent)))
+    if choice.decision is not None:
+        decisions.append(choice.decision)
+    return ToolPlan(
+        declarations=sent,
+        identities=survey.identities,
+        choice=choice,
+        decisions=tuple(decisions),
+        deferred=survey.deferred,
+    )
+
+
+def _check_count(count: int, limit: int | None) -> None:
+    if limit is not None and count > limit:
+        raise RequestRefused(
+            f"`tools` has {count} tools for a provider that takes {limit}; send fewer, or narrow them with "
+            "`tool_choice` of type `allowed_tools`",
+            code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+            param="tools",
+        )
+
+
+def _summarise(survey: ToolSurvey, sent: int) -> CompatibilityDecision:
+    parts = [f"{sent} sent"]
+    for action in ("degraded", "ignored"):
+        count = sum(plan.decision.action == action for plan in survey.declared)
+        if count:
+            parts.append(f"{count} {action}")
+    if survey.deferred:
+        parts.append(f"{len(survey.deferred)} deferred until a search finds them")
+    held = len(survey.offered) - sent
+    if held:
+        parts.append(f"{held} held back by `tool_choice`")
+    return CompatibilityDecision("tools", "supported", ", ".join(parts), code=TOOL_CODE)

@@ -78,13 +78,17 @@ class FoundTools(_Fact, frozen=True):
     tools: tuple[FoundTool, ...]
 
 
-Part = Words | Image | File | Audio | FoundTools
+Media = Image | File | Audio
+Part = Words | Media | FoundTools
+
+
+Speaker = Literal["user", "system", "developer"]
 
 
 class Said(_Fact, frozen=True):
     """A message from outside the model, or a note that stands for an item which has no other form."""
 
-    role: Literal["user", "system", "developer"]
+    role: Speaker
     parts: tuple[Part, ...]
     path: str
     name: str = ""
@@ -133,11 +137,10 @@ class PastCall(_Fact, frozen=True):
 
 
 class PastResult(_Fact, frozen=True):
-    """What came back for a call; `synthesised` where nothing was recorded and we say so."""
+    """What came back for a call, or words that say that nothing did."""
 
     parts: tuple[Part, ...]
     path: str
-    synthesised: bool = False
 
 
 Step = Thought | Spoken | Kept | PastCall

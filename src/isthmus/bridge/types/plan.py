@@ -4,18 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
-from isthmus.bridge.types.client import ANY_CLIENT, ClientProfile
-from isthmus.bridge.types.contract import OutputContract
-from isthmus.bridge.types.lesson import Lesson
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProfile:
+    """What a client is known to need beyond its protocol: a door recognises it by its headers, the plan says it, and
+    the assembler carries it out; nobody guesses afterwards."""
+
+    name: str = ""
+    leaves_cut_items_open: bool = False
+    """Whether items that a failure cut off stay open: the client keeps every closed one as whole, and would send
+    half an answer back."""
+    final_code: str = ""
+    """The code under which a failure is told that no repetition cures, where the client would repeat its own; empty:
+    every failure keeps its code."""
+
+
+ANY_CLIENT: Final = ClientProfile()
+# After a failed stream Codex asks five times more, unless the code is one of four that it takes as final; the message
+# of `invalid_prompt` is the one that it shows as it is, without the JSON around it (seen with 0.163 and 0.166).
+CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a server taught us about one model: a field of our requests that it refused by name."""
+
+    provider: str
+    model: str
+    parameter: str
+    """The upstream field: `tool_choice`, `parallel_tool_calls` or `response_format`."""
+    value: str = ""
+    """The kind of value that was refused (`required`, `json_schema` …), where the field has kinds."""
+    learned_at: float = 0.0
+
+
+Mode = Literal["none", "native", "json_object", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputContract:
+    """What was promised about the answer's text: made by `contract/planner`, read to the end."""
+
+    requested: str = "text"
+    mode: Mode = "none"
+    send: JsonObject | None = None
+    """The format for the provider, in neutral shape: `{"type": "json_object"}`, or `json_schema` with `name`,
+    `description`, `schema` and `strict` beside it (those that were given); each dialect spells it its own way."""
+    instruction: str = ""
+    """Words for the system message; empty when the provider needs none."""
+    schema: JsonObject | bool | None = None
+    """The client's own schema, which answers are checked against."""
+    strict: bool = False
+    requires_valid_json: bool = False
+    """Binding: an answer that does not fit fails the response (after the budget for asking again)."""
+    held: bool = False
+    """Whether the text is kept back in a stream until it was checked, because it may yet be cleaned or asked for
+    again. Only a held text may be replaced by `ContractCheck.text`: what a client has seen stays as it was."""
+    reminder: str = ""
+    """Words that go with asking again: where the server may have kept the format from the model."""
+    name: str = ""
+    canonical: bytes = b""
+    """The schema in canonical text: what is compiled, and what a verdict about it is remembered by."""
+    max_regex: int = DEFAULT_BOUNDS.max_regex
+
+
+NO_CONTRACT: Final = OutputContract()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def preamble(self) -> str:
         """Words that the model must be told besides the client's own: of the tool choice, of the format."""
-        return "\n\n".join(words for words in (self.tools.instruction, self.contract.instruction) if words)
+        return "\n\n".join(words for words in (self.tools.choice.instruction, self.contract.instruction) if words)
 
     @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:

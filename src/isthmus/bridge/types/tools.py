@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
@@ -12,8 +14,7 @@ from isthmus.protocol.items import CallItem
 from isthmus.protocol.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogTool:
+class CatalogTool(msgspec.Struct, frozen=True):
     """One tool the client offered, wherever it was declared, with namespaces already opened."""
 
     path: str
@@ -28,8 +29,7 @@ class CatalogTool:
     """Whether its declaration may wait for a search to find it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolIdentity:
+class ToolIdentity(msgspec.Struct, frozen=True):
     """The two-way link between what the client asked for and what the provider was told."""
 
     requested_name: str
@@ -37,7 +37,7 @@ class ToolIdentity:
     provider_name: str
     provider_type: str
     namespace: str | None = None
-    tool: JsonObject = field(default_factory=dict)
+    tool: JsonObject = {}
     """The client's own declaration: original schema, grammar."""
 
 
@@ -78,8 +78,7 @@ class ToolIdentityMap:
         self._by_request.setdefault((identity.namespace, identity.requested_name), identity)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDeclarationPlan:
+class ToolDeclarationPlan(msgspec.Struct, frozen=True):
     """One tool's fate: its decision and, unless it is ignored, what the provider is told."""
 
     source: CatalogTool
@@ -89,38 +88,32 @@ class ToolDeclarationPlan:
     parameters: JsonObject | None = None
     """The projected schema the provider gets; the original stays in `source.tool`."""
     strict: bool | None = None
-    fields: JsonObject = field(default_factory=dict)
+    fields: JsonObject = {}
     """The whole declaration of a tool that is not a function upstream (`web_search`, `retrieval`, `mcp`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChoicePlan:
+class ToolChoicePlan(msgspec.Struct, frozen=True):
     """The resolved choice. `mode` is `omit` when nothing is sent upstream."""
 
     mode: Literal["omit", "none", "auto", "required", "named"] = "omit"
     identity: ToolIdentity | None = None
     decision: CompatibilityDecision | None = None
     keep: frozenset[str] | None = None
-    """Provider names that the list is narrowed to; `None`: all of them stay."""
+    """Provider names that the list is narrowed to, and whose calls may reach the client; `None`: all of them."""
     instruction: str = ""
     """What the system message has to say where the mode alone cannot carry the choice."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPlan:
+class ToolPlan(msgspec.Struct, frozen=True):
     declarations: tuple[ToolDeclarationPlan, ...] = ()
     """Only those that are really sent, in order."""
-    identities: ToolIdentityMap = field(default_factory=ToolIdentityMap)
+    identities: ToolIdentityMap = msgspec.field(default_factory=ToolIdentityMap)
     """Every tool that the client offered and that survived, also where the choice sends none of them:
     past calls in the history still need their names."""
     choice: ToolChoicePlan = ToolChoicePlan()
     decisions: tuple[CompatibilityDecision, ...] = ()
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     """Those that are sent once the model has searched for them."""
-    allowed: frozenset[str] | None = None
-    """Provider names whose calls may reach the client; `None`: any."""
-    instruction: str = ""
-    """Words for the system message where a choice could only be degraded into an instruction."""
 
 
 @dataclass(frozen=True, slots=True)

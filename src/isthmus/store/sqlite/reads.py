@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats, run_lease
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     LOCAL,

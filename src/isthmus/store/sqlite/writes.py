@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from isthmus.bridge.types.lesson import Lesson
+from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, StoredResponse
 from isthmus.store.pieces import FIELD, Piece, split
 from isthmus.store.sqlite.packing import hash_piece, pack, pack_list

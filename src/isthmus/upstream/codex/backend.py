@@ -19,8 +19,7 @@ from typing import Final
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex import resume
-from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools
-from isthmus.bridge.dialects.codex.wire import Sandbox
+from isthmus.bridge.dialects.codex.wire import Sandbox, ThreadSpec, TurnSpec
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError, UpstreamFailed
@@ -28,7 +27,7 @@ from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
 from isthmus.upstream.codex.leg import Leg
-from isthmus.upstream.codex.methods import ThreadSpec, ToolOutput, TurnSpec
+from isthmus.upstream.codex.methods import ToolOutput
 from isthmus.upstream.codex.options import ProcessOptions
 from isthmus.upstream.codex.process import CodexProcess
 from isthmus.upstream.codex.session import CodexSessions
@@ -211,7 +210,8 @@ class CodexBackend:
         instructions = body["baseInstructions"]
         return ThreadSpec(
             model=body["model"],
-            tools=DynamicTools(tuple(body.get("dynamicTools", ())), body.get("toolNames", {})),
+            tools=tuple(body.get("dynamicTools", ())),
+            tool_names=body.get("toolNames", {}),
             base_instructions=None if options.own_tools else instructions,
             developer_instructions=instructions or None if options.own_tools else None,
             model_only=not options.own_tools,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from isthmus.bridge.dialects.codex.catalog import plain_catalog
+from isthmus.bridge.dialects.codex.wire import plain_catalog
 from isthmus.errors import ConfigError
 from isthmus.upstream.codex.options import ProcessOptions, child_environment, command_line
 

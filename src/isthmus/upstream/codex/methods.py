@@ -7,42 +7,15 @@ answers "unknown variant" gets the older ones from then on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from isthmus.bridge.dialects.codex import wire
-from isthmus.bridge.dialects.codex.dynamic_tools import DynamicTools, build_older_tool_reply, build_tool_reply
-from isthmus.bridge.merge import deep_merge
+from isthmus.bridge.dialects.codex.dynamic_tools import build_older_tool_reply, build_tool_reply
+from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import RpcRefused
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadSpec:
-    """What a thread is born with. Tools cannot be added later."""
-
-    model: str
-    tools: DynamicTools = field(default_factory=DynamicTools)
-    base_instructions: str | None = None
-    developer_instructions: str | None = None
-    model_provider: str | None = None
-    model_only: bool = True
-    config: Mapping[str, Any] = field(default_factory=dict)
-    cwd: str | None = None
-    approval_policy: wire.Approval = "never"
-    """When Codex may ask before it acts with tools of its own; the process's policy answers."""
-    sandbox: wire.Sandbox = "read-only"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSpec:
-    """What one turn adds; no items: sample on the history as it stands."""
-
-    items: tuple[JsonObject, ...] = ()
-    effort: str | None = None
-    summary: str | None = None
-    output_schema: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,36 +64,21 @@ class ThreadMethods:
     tool_call = "item/tool/call"
 
     async def start(self, process: Caller, spec: ThreadSpec) -> str:
-        params = wire.build_thread_start_params(
-            model=spec.model,
-            model_provider=spec.model_provider,
-            base_instructions=spec.base_instructions,
-            developer_instructions=spec.developer_instructions,
-            dynamic_tools=spec.tools.tools,
-            config=spec.config,
-            model_only=spec.model_only,
-            cwd=spec.cwd,
-            approval_policy=spec.approval_policy,
-            sandbox=spec.sandbox,
-        )
-        result = await process.request("thread/start", params)
+        result = await process.request("thread/start", wire.build_thread_start_params(spec))
         return _identity((result.get("thread") or {}).get("id"), "thread/start")
 
     async def inject(self, process: Caller, thread_id: str, items: Sequence[JsonObject]) -> None:
         await process.request("thread/inject_items", wire.build_inject_items_params(thread_id, items))
 
     async def start_turn(self, process: Caller, thread_id: str, spec: ThreadSpec, turn: TurnSpec) -> str:
-        params = wire.build_turn_start_params(
-            thread_id, turn.items, effort=turn.effort, summary=turn.summary, output_schema=turn.output_schema
-        )
-        result = await process.request("turn/start", params)
+        result = await process.request("turn/start", wire.build_turn_start_params(thread_id, turn))
         return _identity((result.get("turn") or {}).get("id"), "turn/start")
 
     async def interrupt(self, process: Caller, thread_id: str, turn_id: str) -> None:
-        await process.request("turn/interrupt", wire.build_turn_interrupt_params(thread_id, turn_id), within=5)
+        await process.request("turn/interrupt", {"threadId": thread_id, "turnId": turn_id}, within=5)
 
     async def close(self, process: Caller, thread_id: str) -> None:
-        await process.request("thread/unsubscribe", wire.build_unsubscribe_params(thread_id), within=5)
+        await process.request("thread/unsubscribe", {"threadId": thread_id}, within=5)
 
     def tool_reply(self, output: ToolOutput) -> JsonObject:
         return build_tool_reply(output.output, success=output.success)
@@ -134,19 +92,7 @@ class ConversationMethods:
         self._subscription = ""
 
     async def start(self, process: Caller, spec: ThreadSpec) -> str:
-        config = deep_merge(wire.MODEL_ONLY_CONFIG, spec.config) if spec.model_only else dict(spec.config)
-        params = wire.build_new_conversation_params(
-            model=spec.model,
-            model_provider=spec.model_provider,
-            cwd=spec.cwd,
-            approval_policy=spec.approval_policy,
-            sandbox=spec.sandbox,
-            config=config,
-            base_instructions=spec.base_instructions,
-            developer_instructions=spec.developer_instructions,
-            dynamic_tools=[wire.complete_tool(tool) for tool in spec.tools.tools] or None,
-        )
-        result = await process.request("newConversation", params)
+        result = await process.request("newConversation", wire.build_new_conversation_params(spec))
         thread_id = _identity(result.get("conversationId"), "newConversation")
         listen = {"conversationId": thread_id, "experimentalRawEvents": True}
         heard = await process.request("addConversationListener", listen)
@@ -157,18 +103,10 @@ class ConversationMethods:
         raise UpstreamFailed("this codex binary is too old to take over a history; upgrade it", status=501)
 
     async def start_turn(self, process: Caller, thread_id: str, spec: ThreadSpec, turn: TurnSpec) -> str:
-        params = wire.build_send_user_turn_params(
-            thread_id,
-            turn.items,
-            cwd=spec.cwd or "/",
-            model=spec.model,
-            approval_policy=spec.approval_policy,
-            sandbox_policy={"type": spec.sandbox},
-            effort=turn.effort,
-            summary=turn.summary or "auto",
-            output_schema=turn.output_schema,
-        )
-        await process.request("sendUserTurn", params)
+        if turn == TurnSpec(turn.items):  # nothing of its own: the conversation knows the rest from its birth
+            await process.request("sendUserMessage", wire.build_send_user_message_params(thread_id, turn.items))
+            return ""
+        await process.request("sendUserTurn", wire.build_send_user_turn_params(thread_id, spec, turn))
         return ""
 
     async def interrupt(self, process: Caller, thread_id: str, turn_id: str) -> None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isthmus.bridge.dialects.codex.approvals import ApprovalPolicy
-from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG
+from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, ApprovalPolicy
 from isthmus.bridge.merge import deep_merge
 from isthmus.errors import ConfigError
 from isthmus.scrub import Secret, url_secrets

@@ -14,8 +14,7 @@ import re
 import signal
 from typing import Any
 
-from isthmus.bridge.dialects.codex.approvals import Answer, answer_server_request
-from isthmus.bridge.dialects.codex.wire import build_initialize_params
+from isthmus.bridge.dialects.codex.wire import answer_server_request, build_initialize_params
 from isthmus.errors import ConfigError, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
@@ -27,6 +26,7 @@ from isthmus.upstream.codex.turns import TurnQueue
 
 _CHUNK = 65_536
 _TOOL_CALL = "item/tool/call"
+_METHOD_NOT_FOUND = -32601
 _MARKS_RESPONSES = (0, 147)
 """The first binary found to send `rawResponse/completed` (0.144.4 does not)."""
 
@@ -226,11 +226,11 @@ class CodexProcess:
                 queue.put(request)
                 return
         with contextlib.suppress(CodexGone):
-            match answer_server_request(request.method, request.params, self._options.approvals):
-                case Answer(result):
-                    self.reply(request.id, result)
-                case refusal:
-                    self.reject(request.id, refusal.message, code=refusal.code)
+            answer = answer_server_request(request.method, request.params, self._options.approvals)
+            if answer is not None:
+                self.reply(request.id, answer)
+            else:
+                self.reject(request.id, f"this client does not answer `{request.method}`", code=_METHOD_NOT_FOUND)
 
     def _fail_all(self) -> None:
         if self.ended.is_set():

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from time import monotonic
 from types import TracebackType
 
+from isthmus.bridge.dialects.codex.wire import ThreadSpec
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.codex.methods import Methods, ThreadSpec, open_thread
+from isthmus.upstream.codex.methods import Methods, open_thread
 from isthmus.upstream.codex.process import CodexProcess
 from isthmus.upstream.codex.supervisor import Health, Supervisor
 from isthmus.upstream.codex.thread import CodexThread

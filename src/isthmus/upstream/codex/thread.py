@@ -15,10 +15,11 @@ from typing import Literal
 
 from isthmus.bridge.deltas import Delta, Failed
 from isthmus.bridge.dialects.codex.decode import LegDecoder
+from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.failures import CodexGone
-from isthmus.upstream.codex.methods import Methods, ThreadSpec, ToolOutput, TurnSpec
+from isthmus.upstream.codex.methods import Methods, ToolOutput
 from isthmus.upstream.codex.process import CodexProcess
 from isthmus.upstream.codex.rpc import Request, RequestId
 from isthmus.upstream.codex.turns import TurnMessage, TurnQueue
@@ -93,7 +94,7 @@ class CodexThread:
         last: list[Delta] = []
         async with self._lock:
             self._check_alive()
-            decoder = LegDecoder(self.spec.tools.names, marks_responses=self._process.marks_responses)
+            decoder = LegDecoder(self.spec.tool_names, marks_responses=self._process.marks_responses)
             try:
                 queue = await begin()
                 while True:

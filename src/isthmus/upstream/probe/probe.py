@@ -96,7 +96,7 @@ def _answer(status: int, data: bytes, streamed: bool, scrub: Scrub) -> Answer:
     excerpt = " ".join(scrub(data[:_READ].decode(errors="replace")).split())[:_EXCERPT]
     if streamed:
         parser = SseParser()
-        events = [_decode(event.data) for event in [*parser.feed(data), *parser.end()]]
+        events = [_decode(event) for event in [*parser.feed(data), *parser.end()]]
         return Answer(status, None, tuple(event for event in events if event is not None), excerpt)
     return Answer(status, _decode(data), (), excerpt)
 

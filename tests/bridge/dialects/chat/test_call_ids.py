@@ -7,7 +7,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.dialects.chat.call_ids import create_call_id_codec
+from isthmus.bridge.dialects.chat.order import create_call_id_codec
 
 ALLOWED = set(string.ascii_letters + string.digits)
 

@@ -9,7 +9,7 @@ import pytest
 
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.dialects.chat.content import write_content
+from isthmus.bridge.dialects.chat.messages import write_content
 from isthmus.bridge.history.fitting import Fitter
 from isthmus.bridge.history.parts import read_parts
 

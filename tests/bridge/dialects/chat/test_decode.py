@@ -345,7 +345,7 @@ def test_no_json_can_make_the_decoder_raise(value: Any) -> None:
 def test_the_order_of_a_whole_reply_is_decided_by_the_one_finish_table(reason: str) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": "hi", "tool_calls": [call]}
-    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": reason}]})
+    deltas = reply(message, reason)
     kinds = [type(delta) for delta in deltas if isinstance(delta, Text | CallOpened)]
     assert kinds == ([CallOpened, Text] if TABLE[reason].status == "completed" else [Text, CallOpened])
 
@@ -360,7 +360,7 @@ THOUGHTS_AND_WORDS = [
 
 def test_thoughts_and_words_that_take_turns_stay_items_of_their_own() -> None:
     message = {"content": THOUGHTS_AND_WORDS}
-    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": message, "finish_reason": "stop"}]})
+    deltas = reply(message)
     assert deltas == [
         *(Reasoning("t1"), ItemBegan("reasoning"), Reasoning("t2")),
         *(Text("w1"), ItemBegan("message"), Text("w2")),
@@ -370,7 +370,7 @@ def test_thoughts_and_words_that_take_turns_stay_items_of_their_own() -> None:
 
 def test_parts_that_have_no_place_in_a_response_are_reported_once_for_each_kind() -> None:
     parts = [{"type": "text", "text": "a"}, *[{"type": "reference", "reference_ids": [n]} for n in range(3)]]
-    deltas = ChatDecoder(ReplyRules()).reply({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]})
+    deltas = reply({"content": parts})
     [said] = [delta for delta in deltas if isinstance(delta, Markup)]
     assert (said.code, "`reference`" in said.what) == ("bridge.response.part_ignored", True)
 

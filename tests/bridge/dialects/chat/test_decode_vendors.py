@@ -10,7 +10,6 @@ import pytest
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Annotation, Delta, Finished, HostedCall, Text, Usage, Used
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
-from isthmus.bridge.dialects.chat.logprobs import read_logprobs
 
 Json = dict[str, Any]
 
@@ -52,12 +51,6 @@ def test_zeros_on_every_chunk_are_no_usage() -> None:
     assert found == [Text("hi"), Finished("stop")]
 
 
-def test_nothing_is_read_behind_done() -> None:
-    decoder = ChatDecoder(ReplyRules())
-    decoder.chunk(b"[DONE]")
-    assert decoder.chunk(json.dumps(chunk({"content": "ghost"})).encode()) == []
-
-
 @pytest.mark.parametrize("place", ["early", "late"])
 def test_citations_tell_of_a_search_once_where_the_data_says_so(place: str) -> None:
     cited = chunk({"annotations": [CITATION]})
@@ -72,10 +65,3 @@ def test_search_results_may_come_on_any_chunk() -> None:
     results = [{"link": "https://a.example", "title": "A"}]
     found = decode(chunk({"content": ""}, web_search=results), chunk({"content": "hi"}), chunk({}, "stop"))
     assert found == [SEARCHED, Text("hi"), Finished("stop")]
-
-
-def test_odd_log_probabilities_never_raise() -> None:
-    assert read_logprobs(None) is None
-    assert read_logprobs([1, {"token": "a", "top_logprobs": 3}]) == [
-        {"token": "a", "bytes": [], "logprob": 0.0, "top_logprobs": []}
-    ]

@@ -309,7 +309,8 @@ def test_a_leaked_call_reaches_the_client_as_a_call(whole: bool) -> None:
     decoder = ChatDecoder(plan.reply, plan.leaks)
     message = {"role": "assistant", "content": f"{LEAK}\nDone."}
     if whole:
-        deltas = [decoder.reply({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})]
+        body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        deltas = [decoder.reply(json.dumps(body).encode())]
     else:
         pieces = [chunk({"content": letter}) for letter in message["content"]]
         deltas = [*(decoder.chunk(data) for data in [*pieces, chunk({}, "stop")]), decoder.end()]

@@ -14,7 +14,7 @@ from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.dialects.chat.messages import build_messages
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.parse import parse_items
+from isthmus.bridge.parse import parse_request
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap
 from isthmus.errors import RequestRefused
 
@@ -121,7 +121,7 @@ histories = st.lists(items, max_size=14)
 
 
 def everything(given: list[dict[str, Any]], rules: MessageRules) -> tuple[list[dict[str, Any]], list[Any]]:
-    history = normalise_history(parse_items(given, "input"), envelope_key=KEY, provider="p")
+    history = normalise_history(parse_request({"input": given}).items, envelope_key=KEY, provider="p")
     plan = build_messages(history, rules=rules, identities=IDENTITIES, instructions="I", preamble="P", thinking=True)
     return plan.messages, [*history.decisions, *plan.decisions]
 

@@ -24,11 +24,10 @@ def user(content: Any) -> Json:
 
 
 def ordered(rules: MessageRules, *messages: Json) -> tuple[list[Json], list[CompatibilityDecision]]:
-    decisions: list[CompatibilityDecision] = []
-    order = MessageOrder(rules, decisions=decisions)
+    order = MessageOrder(rules)
     for index, message in enumerate(messages):
         order.add(message, f"input[{index}]")
-    return order.messages, decisions
+    return order.messages, order.decisions
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,8 +38,8 @@ def test_a_template_that_opens_the_tag_itself() -> None:
 
 def test_the_fact_is_one_of_the_models_reply_rules() -> None:
     decoder = ChatDecoder(ReplyRules(think_opened=True))
-    message = {"content": "so and so</think>Hello"}
-    assert joined(decoder.reply({"choices": [{"message": message, "finish_reason": "stop"}]})) == ("so and so", "Hello")
+    body = {"choices": [{"message": {"content": "so and so</think>Hello"}, "finish_reason": "stop"}]}
+    assert joined(decoder.reply(msgspec.json.encode(body))) == ("so and so", "Hello")
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
@@ -75,7 +76,7 @@ def test_log_probabilities_of_a_whole_reply_are_kept_under_think_tags() -> None:
         "logprobs": {"content": [token(each) for each in tokens]},
         "finish_reason": "stop",
     }
-    [said] = [delta for delta in decoder.reply({"choices": [choice]}) if isinstance(delta, Text)]
+    [said] = [delta for delta in decoder.reply(msgspec.json.encode({"choices": [choice]})) if isinstance(delta, Text)]
     assert [entry["token"] for entry in said.logprobs or ()] == ["Hello", " you"]
 
 

@@ -493,22 +493,6 @@ def test_items_and_parts_keep_their_bounds(events: list[Json], expected: list[De
     assert decode(*events) == expected
 
 
-def test_what_is_not_json_is_a_failure_that_shows_itself() -> None:
-    decoder = ResponsesDecoder(ReplyRules())
-    assert isinstance(decoder.chunk(b"<html>")[0], Failed)
-    assert isinstance(decoder.chunk(b"[1]")[0], Failed)
-    assert decoder.chunk(b"[DONE]") == []
-    assert decoder.done
-    assert isinstance(ResponsesDecoder(ReplyRules()).reply(b"<html>")[0], Failed)
-    assert isinstance(ResponsesDecoder(ReplyRules()).reply(b"7")[0], Failed)
-
-
-@pytest.mark.parametrize("data", [b"[" * 20_000, b'{"type": "\xff"}'], ids=["nested beyond reason", "not UTF-8"])
-def test_what_cannot_be_read_as_json_is_a_failure_too(data: bytes) -> None:
-    assert isinstance(ResponsesDecoder(ReplyRules()).chunk(data)[0], Failed)
-    assert isinstance(ResponsesDecoder(ReplyRules()).reply(data)[0], Failed)
-
-
 @pytest.mark.parametrize("kind", ["completed", "incomplete", "failed", "cancelled"])
 def test_the_terminal_event_ends_the_reading(kind: str) -> None:
     decoder = ResponsesDecoder(ReplyRules())

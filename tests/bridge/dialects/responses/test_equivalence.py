@@ -56,7 +56,7 @@ def live(items: list[Json], status: str, cuts: list[int], dropped: frozenset[str
     parser, decoder = SseParser(), ResponsesDecoder(ReplyRules())
     batches = []
     for start, stop in itertools.pairwise(edges):
-        batches += [decoder.chunk(event.data) for event in parser.feed(data[start:stop])]
+        batches += [decoder.chunk(event) for event in parser.feed(data[start:stop])]
     return [*batches, decoder.end()]
 
 

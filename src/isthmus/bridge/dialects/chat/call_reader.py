@@ -15,6 +15,7 @@ name) in that order of trust:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,15 +25,13 @@ from isthmus.bridge.json_text import is_json
 from isthmus.protocol.json import JsonObject
 
 
-class _Slot:
-    __slots__ = ("id", "name", "opened", "pieces", "slot")
-
-    def __init__(self, slot: int, id: str | None, name: str) -> None:
-        self.slot = slot
-        self.id = id
-        self.name = name
-        self.opened = False
-        self.pieces: list[str] = []
+@dataclass(slots=True, eq=False)
+class _Call:
+    slot: int
+    id: str | None
+    name: str
+    opened: bool = False
+    pieces: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -40,22 +39,26 @@ class _Slot:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
+    def tell(self, out: list[Delta], *, whole: bool = False) -> None:
+        self.opened = True
+        out.append(CallOpened(self.slot, self.id, self.name))
+        if self.text:
+            out.append(CallArguments(self.slot, self.text, whole=whole))
+
 
 class CallReader:
     """Remembers the calls of one reply; `read` turns a list of fragments into deltas."""
 
-    __slots__ = ("_by_id", "_by_index", "_last", "_slots")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_last")
 
     def __init__(self) -> None:
-        self._slots: list[_Slot] = []
-        self._by_index: dict[int, _Slot] = {}
-        self._by_id: dict[str, _Slot] = {}
-        self._last: _Slot | None = None
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._last: _Call | None = None
 
     def read(self, fragments: Any, out: list[Delta]) -> None:
-        if not isinstance(fragments, list):
-            return
-        for fragment in fragments:
+        for fragment in fragments if isinstance(fragments, list) else ():
             if isinstance(fragment, dict) and not self._goes_on(fragment, out):
                 self._read_one(fragment, out)
 
@@ -63,24 +66,21 @@ class CallReader:
         """The calls of a whole reply: each is told in one piece."""
         told: list[Delta] = []
         self.read(fragments, told)
-        self.end(told)
-        for slot in self._slots:
-            out.append(CallOpened(slot.slot, slot.id, slot.name))
-            if slot.text:
-                out.append(CallArguments(slot.slot, slot.text, whole=True))
+        for call in self._calls:
+            call.tell(out, whole=True)
         out.extend(delta for delta in told if isinstance(delta, VendorExtra))
 
     def end(self, out: list[Delta]) -> None:
         """Calls that never got a name are told of all the same: the assembler decides about them."""
-        for slot in self._slots:
-            if not slot.opened:
-                self._open(slot, out)
+        for call in self._calls:
+            if not call.opened:
+                call.tell(out)
 
     def _goes_on(self, fragment: JsonObject, out: list[Delta]) -> bool:
         """The hot path: more arguments for an open call, named by its index and nothing else."""
         index = fragment.get("index")
-        slot = self._by_index.get(index) if type(index) is int else None
-        if slot is None or not slot.opened or fragment.get("id") or "extra_content" in fragment:
+        call = self._by_index.get(index) if type(index) is int else None
+        if call is None or not call.opened or fragment.get("id") or "extra_content" in fragment:
             return False
         function = fragment.get("function")
         if type(function) is not dict or function.get("name"):
@@ -88,91 +88,61 @@ class CallReader:
         arguments = function.get("arguments")
         if type(arguments) is not str:
             return False
-        self._last = slot
+        self._last = call
         if arguments:
-            slot.pieces.append(arguments)
-            out.append(CallArguments(slot.slot, arguments))
+            call.pieces.append(arguments)
+            out.append(CallArguments(call.slot, arguments))
         return True
 
     def _read_one(self, fragment: JsonObject, out: list[Delta]) -> None:
-        function = fragment.get("function")
-        if not isinstance(function, dict):
-            # Custom tool calls of newer Chat Completions carry `custom: {name, input}` instead.
-            custom = fragment.get("custom")
-            function = (
-                {"name": custom.get("name"), "arguments": custom.get("input")} if isinstance(custom, dict) else {}
-            )
-        id = _text(fragment.get("id"))
-        name = _text(function.get("name"))
-        arguments = _arguments(function.get("arguments"))
-        index = _index(fragment.get("index"))
-        slot, replace = self._match(index, id, name, arguments)
-        if slot.id is None and id:
-            slot.id = id
-            self._by_id.setdefault(id, slot)
-        if not slot.name and name:
-            slot.name = name
+        # Custom tool calls of newer Chat Completions carry `custom: {name, input}` instead.
+        function, custom = fragment.get("function"), fragment.get("custom")
+        given = function if isinstance(function, dict) else custom if isinstance(custom, dict) else {}
+        id, name = _text(fragment.get("id")), _text(given.get("name"))
+        arguments = _arguments(given.get("arguments" if given is function else "input"))
+        call, replace = self._match(_index(fragment.get("index")), id, name, arguments)
+        if call.id is None and id:
+            call.id = id
+            self._by_id.setdefault(id, call)
+        call.name = call.name or name
         if replace:
-            slot.pieces = [arguments]
+            call.pieces = [arguments]
         elif arguments:
-            slot.pieces.append(arguments)
-        if not slot.opened:
-            if slot.name:
-                self._open(slot, out)
-        elif arguments or replace:
-            out.append(CallArguments(slot.slot, arguments, replace))
+            call.pieces.append(arguments)
+        if call.opened and arguments:
+            out.append(CallArguments(call.slot, arguments, replace))
+        elif call.name and not call.opened:
+            call.tell(out)
         extra = fragment.get("extra_content")
         if extra is not None:
-            out.append(VendorExtra("extra_content", extra, slot.slot))
+            out.append(VendorExtra("extra_content", extra, call.slot))
 
-    def _match(self, index: int | None, id: str, name: str, arguments: str) -> tuple[_Slot, bool]:
+    def _match(self, index: int | None, id: str, name: str, arguments: str) -> tuple[_Call, bool]:
+        """The call that a fragment belongs to, and whether it tells the call anew."""
         if index is not None:
             known = self._by_index.get(index)
         else:
             known = self._by_id.get(id) if id else self._last
-        if known is None:
-            return self._new(index, id, name), False
-        if id and known.id and id != known.id:
+        if known is not None and id and known.id and id != known.id:
             # Back to an earlier call that shares the index, or a new one.
             earlier = self._by_id.get(id)
             if earlier is not None and (not name or name == earlier.name):
-                return self._resume(earlier, index, id, name, arguments)
-            if arguments and not name and known.name and not is_json(known.text):
-                return self._resume(known, index, id, name, arguments)
-            return self._new(index, id, name), False
-        return self._resume(known, index, id, name, arguments)
-
-    def _resume(self, slot: _Slot, index: int | None, id: str, name: str, arguments: str) -> tuple[_Slot, bool]:
-        self._last = slot
-        if not name or not slot.name:
-            return slot, False
-        if not id:
-            if name != slot.name or (slot.text and is_json(slot.text)):
-                return self._new(index, id, name), False
-            return slot, False
-        told_anew = (
-            bool(arguments.strip())
-            and bool(slot.text)
-            and (is_json(slot.text) or (len(arguments) > len(slot.text) and arguments.startswith(slot.text)))
-        )
-        return slot, told_anew
-
-    def _new(self, index: int | None, id: str, name: str) -> _Slot:
-        slot = _Slot(len(self._slots), id or None, name)
-        self._slots.append(slot)
-        if index is not None:
-            self._by_index[index] = slot
-        if id:
-            self._by_id[id] = slot
-        self._last = slot
-        return slot
-
-    @staticmethod
-    def _open(slot: _Slot, out: list[Delta]) -> None:
-        slot.opened = True
-        out.append(CallOpened(slot.slot, slot.id, slot.name))
-        if slot.text:
-            out.append(CallArguments(slot.slot, slot.text))
+                known = earlier
+            elif not arguments or name or not known.name or is_json(known.text):
+                known = None
+        if known is not None and not id and name and known.name and (name != known.name or is_json(known.text)):
+            known = None
+        if known is None:
+            known = _Call(len(self._calls), id or None, name)
+            self._calls.append(known)
+            if index is not None:
+                self._by_index[index] = known
+            if id:
+                self._by_id[id] = known
+        self._last = known
+        said = known.text if id and name and known.name and arguments.strip() else ""
+        longer = len(arguments) > len(said) and arguments.startswith(said)
+        return known, bool(said) and (longer or is_json(said))
 
 
 def _text(value: Any) -> str:

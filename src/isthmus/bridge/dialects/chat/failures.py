@@ -8,12 +8,12 @@ property `capacity` is a 400, not an overloaded server; words only say which 400
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.bridge.deltas import Failed
-from isthmus.bridge.dialects.chat.refused import describe, refused_field
 from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
@@ -37,10 +37,6 @@ _QUOTA: Final = re.compile(
 _PER_MINUTE: Final = re.compile(r"per.?(minute|second)", re.IGNORECASE)
 _SPENT: Final = re.compile(r"per.?(day|month)|\blimit: 0\b", re.IGNORECASE)
 _RATE: Final = re.compile(r"rate.?limit|too many requests|throttl", re.IGNORECASE)
-_READ: Final = 8 * 1024
-"""So much of an error's text is looked at; what is cut off here is never shown."""
-_SHOWN: Final = 2000
-_EXCERPT: Final = 120
 _OVERLOAD: Final = re.compile(r"overload|server.?busy|capacity", re.IGNORECASE)
 # llama.cpp says with a 500 that the model takes no images, or that a flag is missing (ggml-org/llama.cpp#12947,
 # #13566, #15377): the request is wrong there, and asking again changes nothing.
@@ -48,15 +44,65 @@ _OUR_REQUEST: Final = re.compile(
     r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja",
     re.IGNORECASE,
 )
-_MOST_TEXT: Final = 2000
+# What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
+_NAMED: Final = (
+    # OpenAI's words, which most gateways and hosts copy: "Unsupported parameter: 'parallel_tool_calls' is not supported
+    # with this model." (evalstate/fast-agent#279). Pydantic's `loc` in vLLM, SGLang, Mistral (langgenius/dify#11795).
+    ("parallel_tool_calls", re.compile(r"\bparallel[_ ]tool[_ ](calls|use)\b", re.IGNORECASE)),
+    # vLLM writes "tool choice" as two words (vllm-project/vllm#9986, #30613), LM Studio "Invalid tool_choice type"
+    # (lmstudio-ai/lmstudio-bug-tracker#670), llama.cpp "tool_choice param requires --jinja flag".
+    ("tool_choice", re.compile(r"\btool[_ ]choice\b", re.IGNORECASE)),
+    # LM Studio "'response_format.type' must be 'json_schema' or 'text'" (lmstudio-bug-tracker#169), llama.cpp
+    # "response_format type must be one of", serde servers such as TGI "response_format: unknown variant". llama.cpp
+    # calls it a grammar where tools are there too.
+    (
+        "response_format",
+        re.compile(
+            r"\bresponse[_ ]format\b|\bjson[_ ](schema|object|mode)\b.{0,40}\b(not|un)[ -]?(supported|available)"
+            r"|custom grammar constraints with tools",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_NOT_TAKEN: Final = re.compile(
+    r"\bnot (\w+ ){0,2}(support|permit|allow|availab|implement|recogni[sz]|enabl|accept|valid)"
+    r"|n't (support|allow|accept)|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra (inputs|fields)"
+    r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled",
+    re.IGNORECASE,
+)
+# "Invalid schema for response_format 'answer': …" (OpenAI, Groq), "response_format.json_schema.schema: …".
+_INSIDE: Final = re.compile(
+    r"schema for (the )?response_format|invalid (json )?schema|json_schema\.(schema|name)|\bproperties\b"
+    r"|required property|no tool|unknown tool|not (found|present|among|in the|one of the)"
+    r"|tools? (is|are|must|cannot be) (empty|provided|set)",
+    re.IGNORECASE,
+)
+_BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
+    "rate_limit_exceeded": [("insufficient_quota", _QUOTA)],
+    "invalid_prompt": [("context_length_exceeded", _CONTEXT)],
+    "server_error": [
+        ("context_length_exceeded", _CONTEXT),
+        ("invalid_prompt", _OUR_REQUEST),
+        ("insufficient_quota", _QUOTA),
+        ("rate_limit_exceeded", _RATE),
+        ("server_is_overloaded", _OVERLOAD),
+    ],
+}
+"""What words may make of the code that the status gives."""
+_READ: Final = 8 * 1024
+"""So much of an error's text is looked at; what is cut off here is never shown."""
+_SHOWN: Final = 2000
+_EXCERPT: Final = 120
 _WAIT: Final = re.compile(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 
 def read_error(error: Any, scrub: Scrub = unscrubbed) -> Failed:
     """An error object (or text) inside a reply or stream; `scrub` takes our secrets out of its words."""
-    message, words, status = _words(error, scrub)
-    return Failed(message or "the upstream reported an error", classify(words, status, _code(error)))
+    message, words, said = _words(error, scrub)
+    inside = error.get("code") if isinstance(error, dict) else None
+    status = inside if isinstance(inside, int) and 400 <= inside < 600 else None
+    return Failed(message or "the upstream reported an error", classify(words, status, said))
 
 
 def upstream_failure(
@@ -64,8 +110,8 @@ def upstream_failure(
 ) -> UpstreamFailed:
     """A non-2xx answer as our typed error. 401 and 403 are about our key: its text is never repeated."""
     error = _error_of(body)
-    message, words, _ = _words(error, scrub)
-    code = classify(words, status, _code(error))
+    message, words, said = _words(error, scrub)
+    code = classify(words, status, said)
     if code == "upstream_unauthorized":
         message = f"provider `{provider}` refused our credentials (HTTP {status}); check `providers.{provider}.api_key`"
     elif not message:
@@ -73,7 +119,7 @@ def upstream_failure(
     if retry_after is None and FAILURES[code].retry:
         retry_after = _told_delay(error) or told_wait(message)
     metadata = {"provider": provider}
-    if code == "invalid_prompt" and (field := refused_field(error)) is not None:
+    if code == "invalid_prompt" and (field := _refused_field(error)) is not None:
         metadata["refused"] = field  # the one who sent it on trust may ask again without it
     return UpstreamFailed(message, code=code, status=status, retry_after=retry_after, metadata=metadata)
 
@@ -81,25 +127,16 @@ def upstream_failure(
 def classify(words: str, status: int | None, said: str | None = None) -> str:
     """The code that says what a client can do about it; `said` is the vendor's own code, where it is one of ours."""
     by_status = code_of_status(status)
-    meaning = FAILURES[by_status]
     if by_status == "upstream_unauthorized":
         return by_status
     known = FAILURES.get(said) if said is not None else None
-    if said is not None and known is not None and known.upstream and (meaning.retry or not known.retry):
-        return _quota_or_rate(words) if said == "insufficient_quota" else said
-    if by_status == "rate_limit_exceeded":
-        return _quota_or_rate(words) if _QUOTA.search(words) else by_status
-    if by_status in ("invalid_prompt", "server_error") and _CONTEXT.search(words):
-        return "context_length_exceeded"
-    if by_status != "server_error":
-        return by_status
-    if _OUR_REQUEST.search(words):
-        return "invalid_prompt"
-    if _QUOTA.search(words):
-        return _quota_or_rate(words)
-    if _RATE.search(words):
-        return "rate_limit_exceeded"
-    return "server_is_overloaded" if _OVERLOAD.search(words) else "server_error"
+    if said is not None and known is not None and known.upstream and (FAILURES[by_status].retry or not known.retry):
+        code = said
+    else:
+        found = (code for code, pattern in _BY_WORDS.get(by_status, ()) if pattern.search(words))
+        code = next(found, "")
+    passing = code == "insufficient_quota" and _PER_MINUTE.search(words) and not _SPENT.search(words)
+    return "rate_limit_exceeded" if passing else code or by_status
 
 
 def told_wait(message: str) -> float | None:
@@ -108,70 +145,81 @@ def told_wait(message: str) -> float | None:
     return None if found is None else float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
 
 
-def _quota_or_rate(words: str) -> str:
-    passing = _PER_MINUTE.search(words) and not _SPENT.search(words)
-    return "rate_limit_exceeded" if passing else "insufficient_quota"
+def excerpt(data: bytes, scrub: Scrub) -> str:
+    """The beginning of bytes that nobody can read. Scrubbed first: a cut would hide a key from the scrubber."""
+    return repr(scrub(data[:_READ].decode("utf-8", "backslashreplace"))[:_EXCERPT])
+
+
+def _refused_field(error: Any) -> str | None:
+    """The field of our request that the error is about, if it says that the server does not take it.
+
+    A complaint about what a client wrote inside the field (a schema that is no schema) is the client's to hear:
+    leaving the field out would hide it.
+    """
+    words = error if isinstance(error, str) else _describe(error) if isinstance(error, dict) else ""
+    if not _NOT_TAKEN.search(words) or _INSIDE.search(words):
+        return None
+    param = error.get("param") if isinstance(error, dict) else None
+    named = [field for field, pattern in _NAMED if pattern.search(str(param) if isinstance(param, str) else words)]
+    return named[0] if len(named) == 1 else None
+
+
+def _describe(error: JsonObject) -> str:
+    """The words of an error object, also where they are a list of Pydantic's: `body.tool_choice: Extra inputs …`."""
+    for field in ("message", "msg", "detail", "error"):
+        value = error.get(field)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list):
+            told = [_spell(each) for each in value[:5] if isinstance(each, dict) and isinstance(each.get("msg"), str)]
+            if told:
+                return "; ".join(told)
+    return ""
+
+
+def _spell(problem: JsonObject) -> str:
+    place = problem.get("loc")
+    path = ".".join(str(part) for part in place[:10]) if isinstance(place, list) else ""
+    return f"{path}: {problem['msg']}" if path else str(problem["msg"])
 
 
 def _error_of(body: bytes) -> Any:
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        text = body[:_MOST_TEXT].decode("utf-8", "replace").strip()
+        text = body[:_SHOWN].decode("utf-8", "replace").strip()
         return "" if text.startswith("<") else text  # a page of a proxy says nothing that its status does not
     if isinstance(decoded, list) and decoded:
         decoded = decoded[0]
-    if isinstance(decoded, dict):
-        return decoded.get("error", decoded)
-    return decoded
+    return decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
 
 
-def excerpt(data: bytes, scrub: Scrub) -> str:
-    """The beginning of bytes that nobody can read. Scrubbed first: a cut would hide a key from the scrubber."""
-    return repr(scrub(data[:_READ].decode("utf-8", "backslashreplace"))[:_EXCERPT])
-
-
-def _words(error: Any, scrub: Scrub) -> tuple[str, str, int | None]:
-    """A message to show, all words to classify by, and a status if the vendor put one inside."""
+def _words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
+    """A message to show, all words to classify by, and the vendor's code (or type) where it is one of ours, too."""
     if isinstance(error, str):
         message = scrub(error[:_READ])[:_SHOWN]
         return message, message, None
     if not isinstance(error, dict):
         return "", "", None
-    message = scrub(describe(error)[:_READ])
-    code = error.get("code")
-    quotas = [quota for detail in _details(error) for quota in _violated(detail)]
-    words = " ".join(str(part) for part in (message, code, error.get("type"), *quotas) if part is not None)[:4000]
-    status = code if isinstance(code, int) and 400 <= code < 600 else None
-    return message[:_SHOWN], words, status
-
-
-def _code(error: Any) -> str | None:
-    """The vendor's code, or its type, where it is one that we know as well."""
-    if not isinstance(error, dict):
-        return None
-    return next(
-        (said for name in ("code", "type") if isinstance(said := error.get(name), str) and said in FAILURES), None
-    )
+    message = scrub(_describe(error)[:_READ])
+    names = [error.get("code"), error.get("type")]
+    violations = (violated for detail in _details(error) for violated in _objects(detail.get("violations")))
+    # The names of violated quotas say over which time each one counts.
+    quotas = [str(violated.get("quotaId", "")) for violated in violations]
+    words = " ".join(str(part) for part in (message, *names, *quotas) if part is not None)[:4000]
+    return message[:_SHOWN], words, next((name for name in names if isinstance(name, str) and name in FAILURES), None)
 
 
 def _details(error: Any) -> list[JsonObject]:
     """The `google.rpc` details of an error: typed objects beside its message."""
-    details = error.get("details") if isinstance(error, dict) else None
-    return [detail for detail in details[:20] if isinstance(detail, dict)] if isinstance(details, list) else []
+    return _objects(error.get("details")) if isinstance(error, dict) else []
 
 
-def _violated(detail: JsonObject) -> list[str]:
-    """The names of the quotas that a `QuotaFailure` lists; they say over which time each one counts."""
-    violations = detail.get("violations")
-    found = violations[:20] if isinstance(violations, list) else []
-    return [str(each.get("quotaId", "")) for each in found if isinstance(each, dict)]
+def _objects(value: Any) -> list[JsonObject]:
+    return [each for each in value[:20] if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _told_delay(error: Any) -> float | None:
     """The `retryDelay` of a `google.rpc.RetryInfo`: `"11s"`, `"11.102306822s"`."""
-    for detail in _details(error):
-        found = _SECONDS.fullmatch(str(detail.get("retryDelay", "")))
-        if found is not None:
-            return float(found[1])
-    return None
+    found = (_SECONDS.fullmatch(str(detail.get("retryDelay", ""))) for detail in _details(error))
+    return next((float(delay[1]) for delay in found if delay is not None), None)

@@ -4,17 +4,40 @@ In: text as it comes. Out: `Text` for words, calls for markup that is complete a
 `Markup` notice. Incremental: text may be cut anywhere and gives the same result. What could still become an
 opening is held back, nothing else; a block that is not (or never becomes) such a call comes out as the text it was.
 A block must be closed before it counts: models also talk about their own syntax.
+
+The forms in which model families write calls, as the engines' own tool parsers read them:
+
+    qwen   <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>
+           <tool_call><function=f><parameter=a>1</parameter></function></tool_call>    (wrapper may be missing)
+    glm    <tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>
+    dsml   <｜DSML｜tool_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>
+           </｜DSML｜invoke></｜DSML｜tool_calls>    (V3.2 says `function_calls`; the wrapper may be missing)
+
+The bars of DSML are seen as `｜`, `|` and `‖`, single and double (vllm#48931, cline#13348, checked 2026-11-15).
+A value is text where the tool's schema says `string` (DSML says it itself), JSON where it can be read so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Markup, Text
-from isthmus.bridge.dialects.chat.markup_families import FAMILIES, HEAD, LONGEST, MORE, Family, Schemas
+from isthmus.bridge.dialects.chat.thinking import held_back
 from isthmus.protocol.json import JsonObject
 
+Schemas = Mapping[str, JsonObject | None]
+Calls = list[tuple[str, str]]
+
+_MORE: Final[Calls] = []
+"""The block does not read as a whole yet: its closing tag stood inside a value."""
+_HEAD: Final = 256
+"""How much of a block's beginning decides whether it can become a call: no tool name is longer."""
+_LONGEST: Final = 32
+"""No closing tag is longer."""
 _MAX_BLOCK: Final = 1 << 20
 """Characters that a block may have before it is taken for text after all."""
 
@@ -23,32 +46,24 @@ class LeakedTools:
     """Reads the text of one reply. Slots of leaked calls are negative: the vendor's own count from zero."""
 
     __slots__ = (
-        "_after",
-        "_block",
-        "_family",
-        "_head",
-        "_held",
-        "_inside",
-        "_read",
-        "_schemas",
-        "_size",
-        "_slots",
-        "_space",
-        "_tail",
-        "_told",
+        *("_after", "_begins", "_block", "_form", "_forms", "_held", "_opening", "_openings", "_read"),
+        *("_schemas", "_size", "_slots", "_space", "_tail", "_told"),
     )
 
-    def __init__(self, family: str, schemas: Mapping[str, JsonObject | None]) -> None:
-        self._family: Family = FAMILIES[family]
-        self._schemas: Schemas = schemas
+    def __init__(self, family: str, schemas: Schemas) -> None:
+        self._forms = _FAMILIES[family]
+        self._openings = _OPENINGS[family]
+        self._schemas = schemas
         self._held = ""
         """An opening that is not whole yet."""
         self._space = ""
         """White space that belongs to a block if one follows, and to the text otherwise."""
-        self._inside = ""
-        """The opening tag of the block that is being collected."""
+        self._form: _Form | None = None
+        """The form of the block that is being collected, and from here on what is known of it."""
+        self._begins: tuple[str, ...] = ()
+        """How it must begin; nothing more to see once it has."""
+        self._opening = self._tail = ""
         self._block: list[str] = []
-        self._head = self._tail = ""
         self._size = self._read = 0
         self._after = False
         self._slots = 0
@@ -56,59 +71,59 @@ class LeakedTools:
 
     def feed(self, text: str, out: list[Delta]) -> None:
         while text:
-            text = self._collect(text, out) if self._inside else self._look(text, out)
+            text = self._look(text, out) if self._form is None else self._collect(self._form, text, out)
 
     def end(self, out: list[Delta]) -> None:
         """The text is over (or something else begins): a block that is still open was text."""
-        while self._inside:
+        while self._form is not None:
             self.feed(self._release(out), out)
         held, self._held = self._held, ""
         self._say(held, out)
-        if not self._after:
-            space, self._space = self._space, ""
-            if space:
-                out.append(Text(space))
-        self._space = ""
+        if self._space:
+            out.append(Text(self._space))
+            self._space = ""
 
     def _look(self, text: str, out: list[Delta]) -> str:
         """Outside: words go out, an opening begins a block. Gives what is left to read."""
         text = self._held + text
         self._held = ""
-        found = self._family.opening.search(text)
+        found = self._openings.search(text)
         if found is None:
-            keep = self._family.partial(text)
-            self._held = text[len(text) - keep :] if keep else ""
+            keep = held_back(text, self._forms, plain=_plain)
+            self._held = text[len(text) - keep :]
             self._say(text[: len(text) - keep], out)
             return ""
         self._say(text[: found.start()], out)
-        if self._after and self._family.stray(found[0]):
-            return text[found.end() :]
-        self._inside = found[0]
-        self._head = self._tail = ""
-        self._size = self._read = 0
-        return text[found.end() :] or self._collect("", out)
+        form = self._forms[_plain(found[0])]
+        if form is not None:
+            self._form, self._opening, self._tail = form, found[0], ""
+            self._begins = tuple(begin.replace("%s", name) for begin in form.begins for name in self._schemas)
+            self._size = self._read = 0
+        elif not self._after:  # behind a call it is the end of a wrapper whose beginning was missing
+            self._say(found[0], out)
+        return text[found.end() :]
 
-    def _collect(self, text: str, out: list[Delta]) -> str:
+    def _collect(self, form: _Form, text: str, out: list[Delta]) -> str:
         """Inside: more of the block, until it is closed, or cannot be a call any more."""
         self._block.append(text)
         self._size += len(text)
-        if len(self._head) < HEAD:
-            self._head = (self._head + text)[:HEAD]
-            if not self._family.plausible(self._inside, self._head, self._schemas):
+        if self._begins:
+            head = _plain("".join(self._block).lstrip())
+            if head.startswith(self._begins):
+                self._begins = ()
+            elif self._size > _HEAD or not any(begin.startswith(head) for begin in self._begins):
                 return self._release(out)
         window = self._tail + text
-        self._tail = window[-LONGEST:]
-        closing = self._family.closing(self._inside)
-        if ">" in text and closing.search(window) is not None:
+        self._tail = window[-_LONGEST:]
+        if ">" in text and form.closing.search(window) is not None:
             block = "".join(self._block)
             self._block = [block]
-            while (found := closing.search(block, self._read)) is not None:
-                calls = self._family.read(self._inside, block[: found.start()], self._schemas)
+            while (found := form.closing.search(block, self._read)) is not None:
+                calls = form.read(block[: found.start()], self._schemas)
                 if calls is None:
                     return self._release(out)
-                if calls is not MORE:
-                    self._inside = self._space = ""
-                    self._block = []
+                if calls is not _MORE:
+                    self._form, self._space, self._block = None, "", []
                     self._tell(calls, out)
                     return block[found.end() :]
                 self._read = found.end()
@@ -116,33 +131,170 @@ class LeakedTools:
 
     def _release(self, out: list[Delta]) -> str:
         """The block was text: its opening is said, the rest is read anew."""
-        opening, block = self._inside, "".join(self._block)
-        self._inside = ""
-        self._block = []
-        self._say(opening, out)
+        block = "".join(self._block)
+        self._form, self._block = None, []
+        self._say(self._opening, out)
         return block
 
-    def _tell(self, calls: list[tuple[str, str]], out: list[Delta]) -> None:
+    def _tell(self, calls: Calls, out: list[Delta]) -> None:
         if not self._told:
             self._told = True
             out.append(Markup("tool calls that leaked into the text as markup were read as calls"))
         for name, arguments in calls:
             self._slots -= 1
-            out.append(CallOpened(self._slots, None, name))
-            out.append(CallArguments(self._slots, arguments))
+            out += (CallOpened(self._slots, None, name), CallArguments(self._slots, arguments))
         self._after = True
 
     def _say(self, text: str, out: list[Delta]) -> None:
         """Words, with the white space at their end held until it is known what follows."""
-        if not text:
-            return
         if self._after:
             text = text.lstrip()
-            if not text:
-                return
+        if text:
             self._after = False
-        text = self._space + text
-        words = text.rstrip()
-        self._space = text[len(words) :]
-        if words:
-            out.append(Text(words))
+            text = self._space + text
+            words = text.rstrip()
+            self._space = text[len(words) :]
+            if words:
+                out.append(Text(words))
+
+
+# ── the forms ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Form(NamedTuple):
+    begins: tuple[str, ...]
+    """How a block may begin; `%s` is the name of a tool."""
+    closing: re.Pattern[str]
+    read: Callable[[str, Schemas], Calls | None]
+    """The calls of a closed block; `None`: it is none, `_MORE`: read on."""
+
+
+_BARS: Final = re.compile("[｜|‖]{1,2}")
+
+
+def _plain(text: str) -> str:
+    """All spellings of the bars as one, so that a beginning can be compared with a beginning."""
+    return _BARS.sub("|", text)
+
+
+def _tag(tag: str) -> str:
+    """The pattern of a tag, with any spelling of its bars."""
+    return re.escape(tag).replace(r"\|", _BARS.pattern)
+
+
+_PARAMETER: Final = re.compile(r"<parameter=([^>\n]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
+_PAIR: Final = re.compile(r"\s*<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_INVOKE: Final = re.compile(
+    rf"""\s*{_tag('<|DSML|invoke name="')}([^"]+)"\s*>(.*?){_tag("</|DSML|invoke>")}""", re.DOTALL
+)
+_ARGUMENT: Final = re.compile(
+    rf"""\s*{_tag('<|DSML|parameter name="')}([^"]+)"(?:\s+string="(true|false)")?\s*>"""
+    rf"""(.*?){_tag("</|DSML|parameter>")}""",
+    re.DOTALL,
+)
+
+
+def _read_qwen(block: str, schemas: Schemas) -> Calls | None:
+    block = block.strip()
+    if not block.startswith("{"):
+        if not block.endswith("</function>"):
+            return None if "</function>" in block else _MORE
+        return _read_coder(block.removeprefix("<function=").removesuffix("</function>"), schemas)
+    call = _json(block)
+    if not isinstance(call, dict):
+        return _MORE
+    name, arguments = call.get("name"), call.get("arguments", call.get("parameters", {}))
+    values = _json(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(name, str) or name not in schemas or not isinstance(values, dict):
+        return None
+    return [(name, _encode(values))]
+
+
+def _read_coder(block: str, schemas: Schemas) -> Calls | None:
+    name, _, parameters = block.partition(">")
+    name = name.strip()
+    if name not in schemas:
+        return None
+    values = {
+        key.strip(): _value(text.removeprefix("\n").removesuffix("\n"), key.strip(), schemas[name])
+        for key, text in _PARAMETER.findall(parameters)
+    }
+    return [(name, _encode(values))]
+
+
+def _read_glm(block: str, schemas: Schemas) -> Calls | None:
+    inner = block.lstrip()
+    name = re.split(r"[\s<]", inner, maxsplit=1)[0]
+    pairs, left = _each(_PAIR, inner[len(name) :])
+    if name not in schemas or left:
+        return _MORE if name in schemas and left.startswith("<arg_") else None
+    return [(name, _encode({key.strip(): _value(text, key.strip(), schemas[name]) for key, text in pairs}))]
+
+
+def _read_dsml(block: str, schemas: Schemas) -> Calls | None:
+    calls: Calls = []
+    invokes, left = _each(_INVOKE, block)
+    for name, inner in invokes:
+        arguments, more = _each(_ARGUMENT, inner)
+        if name not in schemas or more:
+            return None
+        values: JsonObject = {}
+        for key, form, text in arguments:
+            values[key] = text if form == "true" else _value(text, key, None if form == "false" else schemas[name])
+        calls.append((name, _encode(values)))
+    return calls if calls and not left else None
+
+
+def _read_invoke(block: str, schemas: Schemas) -> Calls | None:
+    return _read_dsml(f'<|DSML|invoke name="{block}</|DSML|invoke>', schemas)
+
+
+def _each(pattern: re.Pattern[str], text: str) -> tuple[list[tuple[Any, ...]], str]:
+    """The groups of all matches that follow each other, and what is left behind them."""
+    found: list[tuple[Any, ...]] = []
+    position = 0
+    while (match := pattern.match(text, position)) is not None:
+        found.append(match.groups())
+        position = match.end()
+    return found, text[position:].strip()
+
+
+def _value(text: str, key: str, schema: JsonObject | None) -> Any:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    wanted = properties.get(key) if isinstance(properties, dict) else None
+    return text if isinstance(wanted, dict) and wanted.get("type") == "string" else _json(text)
+
+
+def _json(text: str) -> Any:
+    """The value that the text is; the text itself where it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _encode(arguments: JsonObject) -> str:
+    return msgspec.json.encode(arguments).decode()
+
+
+_TOOL_CALL_END: Final = re.compile("</tool_call>")
+_WRAPPED: Final = _Form(
+    ('<|DSML|invoke name="',), re.compile(_tag("</|DSML|") + "(?:tool_calls|function_calls)>"), _read_dsml
+)
+_FAMILIES: Final[Mapping[str, Mapping[str, _Form | None]]] = {
+    "qwen": {
+        "<tool_call>": _Form(("{", "<function="), _TOOL_CALL_END, _read_qwen),
+        "<function=": _Form(("%s>",), re.compile("</function>"), _read_coder),
+        "</tool_call>": None,
+    },
+    "glm": {"<tool_call>": _Form(("%s<", "%s\n", "%s ", "%s\t", "%s\r"), _TOOL_CALL_END, _read_glm)},
+    "dsml": {
+        "<|DSML|tool_calls>": _WRAPPED,
+        "<|DSML|function_calls>": _WRAPPED,
+        '<|DSML|invoke name="': _Form(('%s"',), re.compile(_tag("</|DSML|invoke>")), _read_invoke),
+        "</|DSML|tool_calls>": None,
+        "</|DSML|function_calls>": None,
+    },
+}
+"""Forms by the tag that opens a block; `None`: it only ends a wrapper."""
+_OPENINGS: Final = {name: re.compile("|".join(map(_tag, forms))) for name, forms in _FAMILIES.items()}

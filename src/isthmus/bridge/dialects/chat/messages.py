@@ -10,19 +10,16 @@ must become one (leading system messages, adjacent assistant texts) are joined b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.dialects.chat.call_ids import create_call_id_codec
-from isthmus.bridge.dialects.chat.content import text_part, write_content, write_parts
-from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder
+from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, create_call_id_codec, repaired, text_part
 from isthmus.bridge.dialects.chat.past_reasoning import replay_reasoning
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.replay import is_unfinished, leave_out_unfinished
 from isthmus.bridge.tools.names import name_past_call
-from isthmus.bridge.types.history import Acted, History, PastCall, Said, Words, opening
+from isthmus.bridge.types.history import Acted, Audio, File, History, Image, PastCall, Said, Words, join_texts, opening
 from isthmus.bridge.types.tools import ToolIdentityMap
 from isthmus.protocol.json import JsonObject
 
@@ -30,8 +27,7 @@ if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesPlan:
+class MessagesPlan(NamedTuple):
     messages: list[JsonObject]
     decisions: tuple[CompatibilityDecision, ...] = ()
 
@@ -49,62 +45,54 @@ def build_messages(
     builder = _Builder(rules, identities, thinking)
     leading = opening(history.turns)
     builder.open(instructions or "", leading, preamble)
+    begin = len(builder.messages)
     for turn in history.turns[len(leading) :]:
         if isinstance(turn, Said):
             builder.say(turn)
         elif isinstance(turn, Acted):
             builder.act(turn)
-    builder.ensure_user()
-    return MessagesPlan(builder.order.messages, tuple(builder.decisions))
+    builder.ensure_user(begin)
+    return MessagesPlan(builder.messages, tuple(builder.decisions))
 
 
-class _Builder:
+class _Builder(MessageOrder):
     """One pass over the turns."""
 
     def __init__(self, rules: MessageRules, identities: ToolIdentityMap, thinking: bool) -> None:
-        self.decisions: list[CompatibilityDecision] = []
-        self.order = MessageOrder(rules, decisions=self.decisions)
+        super().__init__(rules)
         self._rules = rules
         self._identities = identities
         self._thinking = thinking
         self._id = create_call_id_codec(rules.call_ids)
         self._fitter = Fitter(rules, self._name_of, self.decisions)
-        self._opening = 0
-        self._heard_user = False
 
     def open(self, instructions: str, leading: list[Said], preamble: str) -> None:
         """Instructions first. The preamble follows them, or closes the opening where there are none."""
         if self._rules.system == "leading":
-            texts = [instructions, *(self._fitter.text(said.parts) for said in leading), preamble]
-            self._system(_paragraphs(texts))
+            self._system(instructions, *(self._fitter.text(said.parts) for said in leading), preamble)
         else:
-            self._system(_paragraphs([instructions, preamble if instructions else ""]))
+            self._system(instructions, preamble if instructions else "")
             for said in leading:
                 self.say(said)
             self._system("" if instructions else preamble)
-        self._opening = len(self.order.messages)
 
     def say(self, said: Said) -> None:
         rules = self._rules
         if said.role == "user":
-            self._heard_user = True
             message: JsonObject = {"role": "user", "content": write_content(self._fitter.fit(said.parts))}
         elif rules.system == "leading":
-            self._heard_user = True
             message = {"role": "user", "content": f"[{said.role} instruction]\n{self._fitter.text(said.parts)}"}
             reason = "this model takes one system message, at the start; a later one became a marked user message"
-            self._degraded(said.path, reason)
+            self.decisions.append(CompatibilityDecision(said.path, "degraded", reason, code="bridge.item.degraded"))
         else:
             role = rules.developer if said.role == "developer" else "system"
             message = {"role": role, "content": self._fitter.text(said.parts)}
         if said.name and rules.names:
             message["name"] = said.name
         elif said.name:
-            reason = "this provider takes no `name` on messages"
-            self.decisions.append(
-                CompatibilityDecision(f"{said.path}.name", "ignored", reason, code="bridge.item.ignored")
-            )
-        self.order.add(message, said.path)
+            path, reason = f"{said.path}.name", "this provider takes no `name` on messages"
+            self.decisions.append(CompatibilityDecision(path, "ignored", reason, code="bridge.item.ignored"))
+        self.add(message, said.path)
 
     def act(self, turn: Acted) -> None:
         """The assistant message, one tool message per call, then the media that those cannot carry."""
@@ -112,39 +100,33 @@ class _Builder:
         if is_unfinished(turn):
             leave_out_unfinished(turn, rules, self.decisions)
             return
-        replay = replay_reasoning(turn, rules, thinking=self._thinking, decisions=self.decisions)
         message: JsonObject = {"role": "assistant"}
         text = "\n\n".join(turn.texts)
-        if replay.chunk is not None:
-            message["content"] = [replay.chunk, text_part(text)] if text else [replay.chunk]
-        elif text:
-            message["content"] = text
-        elif rules.empty_content != "omit":
-            message["content"] = None if rules.empty_content == "null" else ""
-        message.update(replay.fields)
-        calls = turn.calls
-        if calls:
-            message["tool_calls"] = self._calls(calls)
-        self.order.add(message, turn.path)
-        if calls:
-            self._results(turn, calls)
+        if text or rules.empty_content != "omit":
+            message["content"] = text or (None if rules.empty_content == "null" else "")
+        replay_reasoning(turn, message, rules, thinking=self._thinking, decisions=self.decisions)
+        if turn.calls:
+            message["tool_calls"] = self._calls(turn.calls)
+        self.add(message, turn.path)
+        if turn.calls:
+            self._results(turn)
 
-    def ensure_user(self) -> None:
+    def ensure_user(self, begin: int) -> None:
         """A user message where the provider wants one: at all, or (where roles alternate) first."""
-        messages, rules = self.order.messages, self._rules
-        first = messages[self._opening]["role"] if len(messages) > self._opening else "user"
-        if rules.turns == "alternating" and first != "user":
-            reason = f"this provider wants a user message first; `{CONTINUE}` was added"
-        elif rules.needs_user and not self._heard_user:
-            reason = f"this provider wants at least one user message; `{CONTINUE}` was added"
+        messages, rules = self.messages, self._rules
+        if rules.turns == "alternating" and len(messages) > begin and messages[begin]["role"] != "user":
+            wanted = "a user message first"
+        elif rules.needs_user and not any(message["role"] == "user" for message in messages):
+            wanted = "at least one user message"
         else:
             return
-        messages.insert(self._opening, {"role": "user", "content": CONTINUE})
-        self.decisions.append(CompatibilityDecision("input", "degraded", reason, code="bridge.history.repaired"))
+        messages.insert(begin, {"role": "user", "content": CONTINUE})
+        self.decisions.append(repaired("input", f"this provider wants {wanted}; `{CONTINUE}` was added"))
 
-    def _system(self, text: str) -> None:
+    def _system(self, *texts: str) -> None:
+        text = "\n\n".join(text for text in texts if text)
         if text:
-            self.order.add({"role": "system", "content": text}, "instructions")
+            self.add({"role": "system", "content": text}, "instructions")
 
     def _calls(self, past: tuple[PastCall, ...]) -> list[JsonObject]:
         calls: list[JsonObject] = [
@@ -155,43 +137,55 @@ class _Builder:
             }
             for call in past
         ]
-        if self._rules.replay_extras:
-            self._add_extras(calls, past)
-        return calls
-
-    def _add_extras(self, calls: list[JsonObject], past: tuple[PastCall, ...]) -> None:
-        """Vendor state goes back to the call it came with; where all of it is gone, the first call says so."""
-        field, fallback, found = self._rules.replay_extras, self._rules.replay_extras_fallback, False
+        field, fallback = self._rules.replay_extras, self._rules.replay_extras_fallback
+        if not field:
+            return calls
+        # Vendor state goes back to the call it came with; where all of it is gone, the first call says so.
         for call, before in zip(calls, past, strict=True):
             if before.extra is not None:
                 call[field] = before.extra
-                found = True
-        if not found and fallback is not None:
+        if fallback is not None and not any(field in call for call in calls):
             calls[0][field] = dict(fallback)
             reason = f"the provider's `{field}` of this turn is gone; its documented fallback was sent"
-            self.decisions.append(
-                CompatibilityDecision(past[0].path, "degraded", reason, code="bridge.history.repaired")
-            )
+            self.decisions.append(repaired(past[0].path, reason))
+        return calls
 
-    def _results(self, turn: Acted, calls: tuple[PastCall, ...]) -> None:
+    def _results(self, turn: Acted) -> None:
         following: list[Fitted] = []
-        for call, result in zip(calls, turn.results, strict=True):
+        for call, result in zip(turn.calls, turn.results, strict=True):
             inside, media = self._fitter.result(result.parts)
             content = write_content(inside)
-            self.order.add({"role": "tool", "tool_call_id": self._id(call.id), "content": content}, result.path)
+            self.add({"role": "tool", "tool_call_id": self._id(call.id), "content": content}, result.path)
             if media:
                 name = self._name_of(call.name, call.namespace)
                 following += [Words(f"[from the output of `{name}`]"), *media]
         if following:
-            self._heard_user = True
-            self.order.add({"role": "user", "content": write_parts(following)}, turn.results[-1].path)
+            self.add({"role": "user", "content": [_write(part) for part in following]}, turn.results[-1].path)
 
     def _name_of(self, name: str, namespace: str | None) -> str:
         return name_past_call(name, namespace, self._identities)
 
-    def _degraded(self, path: str, reason: str) -> None:
-        self.decisions.append(CompatibilityDecision(path, "degraded", reason, code="bridge.item.degraded"))
+
+def write_content(parts: Sequence[Fitted]) -> str | list[JsonObject]:
+    """A string if all of it is text, else a list of parts in their order."""
+    if len(parts) == 1 and type(parts[0]) is Words:
+        return parts[0].text
+    texts = [part.text for part in parts if isinstance(part, Words)]
+    return join_texts(texts) if len(texts) == len(parts) else [_write(part) for part in parts]
 
 
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "\n\n".join(text for text in texts if text)
+def _write(part: Fitted) -> JsonObject:
+    match part:
+        case Words():
+            return text_part(part.text)
+        case Image():
+            detail = {"detail": part.detail} if part.detail else {}
+            return {"type": "image_url", "image_url": {"url": part.url, **detail}}
+        case File() if part.video:
+            detail = {"detail": part.detail} if part.detail in ("low", "high") else {}
+            return {"type": "video_url", "video_url": {"url": part.data or part.url, **detail}}
+        case File():
+            named = {"filename": part.name} if part.name else {}
+            return {"type": "file", "file": {**named, "file_data": part.data}}
+        case Audio():
+            return {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}}

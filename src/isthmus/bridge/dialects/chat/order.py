@@ -1,4 +1,4 @@
-"""The order of messages that a provider insists on: who may speak after whom.
+"""What a provider insists on: who may speak after whom, and what the id of a call looks like.
 
 In: messages one by one, and the model's rules. Out: the list that may be sent. A rule is kept with the smallest
 change: a few words of the assistant between a tool's result and the user, or two messages of one speaker as one.
@@ -6,11 +6,12 @@ change: a few words of the assistant between a tool's result and the user, or tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+import hashlib
+import string
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.dialects.chat.content import text_part
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
@@ -20,60 +21,87 @@ CONTINUE: Final = "Continue."
 """The whole user message where a provider insists on one and the client sent none."""
 BRIDGE: Final = "Understood."
 """What the assistant says between a tool's result and the user, where the user may not speak straight after it."""
+_ALPHABET: Final = string.ascii_letters + string.digits
+_ID_LENGTH: Final = 9
 
 
 class MessageOrder:
     """A growing list of messages that always keeps the rules."""
 
-    __slots__ = ("_bridges", "_decisions", "_merges", "messages")
-
-    def __init__(
-        self,
-        rules: MessageRules,
-        messages: Iterable[JsonObject] = (),
-        decisions: list[CompatibilityDecision] | None = None,
-    ) -> None:
+    def __init__(self, rules: MessageRules, messages: Iterable[JsonObject] = ()) -> None:
         self.messages = list(messages)
+        self.decisions: list[CompatibilityDecision] = []
         self._bridges = rules.after_tool == "assistant" or rules.turns == "alternating"
         self._merges = rules.turns != "free"
-        self._decisions = [] if decisions is None else decisions
 
-    def add(self, message: JsonObject, path: str = "") -> None:
+    def add(self, message: JsonObject, path: str = "input") -> None:
         """`path`: where the message comes from, for what has to be said about it."""
-        if not self.messages or not (self._bridges or self._merges):
+        last = self.messages[-1] if self.messages and (self._bridges or self._merges) else None
+        if last is None:
             self.messages.append(message)
-            return
-        last = self.messages[-1]
-        if self._bridges and message["role"] == "user" and last["role"] == "tool":
+        elif self._bridges and message["role"] == "user" and last["role"] == "tool":
             self.messages += [{"role": "assistant", "content": BRIDGE}, message]
             reason = f"the provider takes no user message straight after a tool's result; `{BRIDGE}` was put between"
-            self._decisions.append(
-                CompatibilityDecision(path or "input", "degraded", reason, code="bridge.history.repaired")
-            )
+            self.decisions.append(repaired(path, reason))
         elif self._merges and _can_join(last, message):
             self.messages[-1] = {**last, **message, "content": _join(last["content"], message["content"])}
             reason = "the provider takes no two messages of one speaker in a row; they were joined"
-            self._decisions.append(CompatibilityDecision(path or "input", "supported", reason))
+            self.decisions.append(CompatibilityDecision(path, "supported", reason))
         else:
             self.messages.append(message)
 
 
+def repaired(path: str, reason: str) -> CompatibilityDecision:
+    return CompatibilityDecision(path, "degraded", reason, code="bridge.history.repaired")
+
+
+def text_part(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
 def _can_join(last: JsonObject, message: JsonObject) -> bool:
     """One speaker, nothing but content: calls, results and names keep messages apart."""
-    return (
-        last["role"] == message["role"] != "tool"
-        and set(last) == {"role", "content"}
-        and bool(last["content"])
-        and bool(message.get("content"))
-        and "name" not in message
-    )
+    one_speaker = last["role"] == message["role"] != "tool"
+    bare = last.keys() == {"role", "content"} and "name" not in message
+    return one_speaker and bare and bool(last["content"] and message.get("content"))
 
 
 def _join(first: Any, second: Any) -> str | list[JsonObject]:
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    return [*_parts(first), *_parts(second)]
+    parts = ([text_part(content)] if isinstance(content, str) else content for content in (first, second))
+    return [part for content in parts for part in content]
 
 
-def _parts(content: Any) -> list[JsonObject]:
-    return [text_part(content)] if isinstance(content, str) else list(content)
+def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
+    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request.
+
+    Ids that are unique in the history stay so; calls and their results still find each other.
+    """
+    if rule == "keep":
+        return str
+    given: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def encode(call_id: str) -> str:
+        if call_id not in given:
+            fits = len(call_id) == _ID_LENGTH and call_id.isascii() and call_id.isalnum()
+            short, attempt = call_id if fits else _shorten(call_id, 0), 0
+            while short in taken:
+                attempt += 1
+                short = _shorten(call_id, attempt)
+            taken.add(short)
+            given[call_id] = short
+        return given[call_id]
+
+    return encode
+
+
+def _shorten(call_id: str, attempt: int) -> str:
+    digest = hashlib.sha256(f"{attempt}:{call_id}".encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:12], "big")
+    letters = []
+    for _ in range(_ID_LENGTH):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)

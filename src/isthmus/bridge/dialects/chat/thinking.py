@@ -10,6 +10,7 @@ text already: it stays text, and a notice names the fact that is missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from isthmus.bridge.deltas import Delta, Markup, Reasoning, Text
@@ -29,9 +30,7 @@ class ThinkTags:
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
         self._held = ""
-        self._after_close = False
-        self._told = False
-        self._stray = False
+        self._after_close = self._told = self._stray = False
         self._at = 0
         """How much of all text has been told or dropped."""
         self._tokens: list[tuple[int, Logprob]] = []
@@ -41,22 +40,17 @@ class ThinkTags:
         if logprobs:
             self._place(logprobs)
         text = self._held + text
-        if "<" not in text and not self._after_close:  # nearly every token
-            self._held = ""
-            self._put(text, out)
-            return
         self._held = ""
-        while text:
+        while "<" in text:  # in hardly any token
             tag = _CLOSE if self._inside else _OPEN
             before, found, after = text.partition(tag)
             if not self._inside and not self._stray and _CLOSE in before:
                 self._stray = True
                 out.append(Markup(_STRAY))
             if not found:
-                keep = max(_partial_tail(text, tag), 0 if self._stray else _partial_tail(text, _CLOSE))
-                self._held = text[len(text) - keep :] if keep else ""
-                self._put(text[: len(text) - keep], out)
-                return
+                keep = held_back(text, (tag,) if self._stray else (tag, _CLOSE))
+                text, self._held = text[: len(text) - keep], text[len(text) - keep :]
+                break
             self._put(before, out)
             self._drop(len(tag))
             self._inside = not self._inside
@@ -65,6 +59,7 @@ class ThinkTags:
                 self._told = True
                 out.append(Markup("think tags in the text were read as reasoning"))
             text = after
+        self._put(text, out)
 
     def end(self, out: list[Delta]) -> None:
         held, self._held = self._held, ""
@@ -96,9 +91,8 @@ class ThinkTags:
         return passed
 
 
-def _partial_tail(text: str, tag: str) -> int:
-    """How many characters at the end of `text` could be the beginning of `tag`."""
-    for size in range(min(len(tag) - 1, len(text)), 0, -1):
-        if text.endswith(tag[:size]):
-            return size
-    return 0
+def held_back(text: str, tags: Iterable[str], plain: Callable[[str], str] = str) -> int:
+    """How many characters at the end of a text could be the beginning of a tag, in the plain spelling of both."""
+    start = text.rfind("<")
+    tail = plain(text[start:]) if start >= 0 else ">"
+    return len(text) - start if any(tag.startswith(tail) for tag in tags) else 0

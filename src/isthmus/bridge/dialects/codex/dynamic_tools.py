@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isthmus.protocol.json import JsonObject
@@ -21,57 +20,16 @@ MAX_NAME: Final = 128
 # What codex 0.163 to 0.166 may offer on its own, in any model's tool mode. A name too many here only costs
 # a prefix upstream; a name too few costs the client its tool.
 CODEX_TOOL_NAMES: Final = frozenset(
-    {
-        "apply_patch",
-        "clock",
-        "close_agent",
-        "collaboration",
-        "create_goal",
-        "exec",
-        "exec_command",
-        "followup_task",
-        "functions",
-        "get_goal",
-        "image_generation",
-        "interrupt_agent",
-        "list_agents",
-        "list_mcp_resource_templates",
-        "list_mcp_resources",
-        "local_shell",
-        "multi_agent_v1",
-        "multi_tool_use",
-        "read_mcp_resource",
-        "request_permissions",
-        "request_user_input",
-        "request_user_input_async",
-        "resume_agent",
-        "send_input",
-        "send_message",
-        "send_user_message_async",
-        "shell",
-        "shell_command",
-        "sleep",
-        "spawn_agent",
-        "tool_search",
-        "tool_suggest",
-        "update_goal",
-        "update_plan",
-        "view_image",
-        "wait",
-        "wait_agent",
-        "web_search",
-        "write_stdin",
-    }
+    (
+        *("exec", "exec_command", "local_shell", "shell", "shell_command", "write_stdin", "apply_patch", "view_image"),
+        *("spawn_agent", "resume_agent", "close_agent", "interrupt_agent", "list_agents", "wait_agent", "wait"),
+        *("send_input", "send_message", "send_user_message_async", "followup_task", "collaboration", "multi_agent_v1"),
+        *("create_goal", "get_goal", "update_goal", "update_plan", "clock", "sleep"),
+        *("request_permissions", "request_user_input", "request_user_input_async"),
+        *("list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource"),
+        *("tool_search", "tool_suggest", "web_search", "image_generation", "functions", "multi_tool_use"),
+    )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DynamicTools:
-    """What Codex is told, and how its names lead back to the client's."""
-
-    tools: tuple[JsonObject, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Codex name → client name, for every tool in `tools`."""
 
 
 def build_dynamic_tools(
@@ -104,36 +62,20 @@ def assign_names(names: Iterable[str]) -> dict[str, str]:
 def build_tool_call_delta_from_dynamic_request(
     payload: Mapping[str, Any], names: Mapping[str, str] | None = None
 ) -> JsonObject:
-    """A dynamic tool call, as request or as older event, in the form of a Chat delta."""
-    tool = str(payload.get("tool") or "")
-    return {
-        "tool_calls": [
-            {
-                "id": str(payload.get("callId") or payload.get("call_id") or ""),
-                "type": "function",
-                "function": {
-                    "name": (names or {}).get(tool, tool),
-                    "arguments": arguments_text(payload.get("arguments")),
-                },
-            }
-        ]
-    }
-
-
-def arguments_text(arguments: Any) -> str:
-    """Argument text for a call whose verbatim string is not known: strings as they are, values compactly."""
-    if isinstance(arguments, str):
-        return arguments
-    return json.dumps({} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False)
+    """A dynamic tool call, as request or as older event, in the form of a Chat delta. Its arguments are text where the
+    verbatim string is known, else a value."""
+    tool, arguments = str(payload.get("tool") or ""), payload.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = json.dumps({} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False)
+    function = {"name": (names or {}).get(tool, tool), "arguments": arguments}
+    call_id = str(payload.get("callId") or payload.get("call_id") or "")
+    return {"tool_calls": [{"id": call_id, "type": "function", "function": function}]}
 
 
 def build_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success: bool = True) -> JsonObject:
     """The answer to `item/tool/call`. Only this shape reaches the model; Codex calls any other invalid."""
-    if isinstance(output, str):
-        items: list[JsonObject] = [{"type": "inputText", "text": output}]
-    else:
-        items = [_content_item(part) for part in output]
-    return {"contentItems": items, "success": success}
+    parts = [{"type": "text", "text": output}] if isinstance(output, str) else output
+    return {"contentItems": [_content_item(part) for part in parts], "success": success}
 
 
 def build_older_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success: bool = True) -> JsonObject:
@@ -144,12 +86,9 @@ def build_older_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success
 
 
 def _declare(function: Mapping[str, Any], names: Mapping[str, str]) -> JsonObject:
-    declared: JsonObject = {"name": names.get(function["name"], function["name"])}
-    if function.get("description") is not None:
-        declared["description"] = function["description"]
-    parameters = function.get("parameters")
-    declared["inputSchema"] = {} if parameters is None else parameters
-    return declared
+    described = {"description": function["description"]} if function.get("description") is not None else {}
+    name = names.get(function["name"], function["name"])
+    return {"name": name, **described, "inputSchema": function.get("parameters") or {}}
 
 
 def _is_free(name: str) -> bool:

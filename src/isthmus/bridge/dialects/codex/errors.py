@@ -10,10 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from isthmus.bridge.deltas import Failed
 from isthmus.bridge.dialects.chat.failures import told_wait, upstream_failure
+from isthmus.bridge.json_text import is_json
 from isthmus.errors import UpstreamFailed, code_of_status, specify
 
 LOGIN_MESSAGE: Final = (
@@ -42,8 +41,7 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
     """A turn's error as one of ours. Text around a refused credential is never repeated."""
     error = error or {}
     message = str(error.get("message") or "the codex turn failed without a reason")
-    name, status = read_error_info(error.get("codexErrorInfo"))
-    status = status or _status_in(message)
+    name, status = _read_info(error.get("codexErrorInfo"), message)
     code = code_of_status(status) if status is not None else ERROR_CODES.get(name, "server_error")
     if name == "other" and status is None and (read := _read_raw_body(message)) is not None:
         message, code, status = read.message, read.code, read.status
@@ -71,39 +69,27 @@ def map_rpc_error(method: str, message: str) -> UpstreamFailed:
     return UpstreamFailed(f"codex refused `{method}`: {message[:1000]}", code=code)
 
 
-def read_error_info(info: Any) -> tuple[str, int | None]:
-    """`codexErrorInfo` is a word, or an object with one key and perhaps the upstream's status."""
-    match info:
-        case str():
-            return info, None
-        case {**fields} if len(fields) == 1:
-            name, detail = next(iter(fields.items()))
-            status = detail.get("httpStatusCode") if isinstance(detail, Mapping) else None
-            return str(name), status if isinstance(status, int) and status else None
-        case _:
-            return "other", None
-
-
 def read_incomplete(error: Mapping[str, Any] | None) -> str | None:
     """The finish reason behind an answer that the upstream cut short; Codex reports it as an error."""
     found = re.search(r"incomplete response returned, reason: (\w+)", str((error or {}).get("message")), re.IGNORECASE)
-    if found is None:
-        return None
-    return {"max_output_tokens": "length", "content_filter": "content_filter"}.get(found[1])
+    return {"max_output_tokens": "length", "content_filter": "content_filter"}.get(found[1]) if found else None
 
 
-def _status_in(message: str) -> int | None:
-    """Binaries before 0.160 put the upstream's status into words only."""
+def _read_info(info: Any, message: str) -> tuple[str, int | None]:
+    """`codexErrorInfo` is a word, or an object with one key and perhaps the upstream's status; binaries before 0.160
+    put the status into the message only."""
+    name, status = info if isinstance(info, str) else "other", None
+    if isinstance(info, Mapping) and len(info) == 1:
+        ((name, detail),) = info.items()
+        status = detail.get("httpStatusCode") if isinstance(detail, Mapping) else None
+    if isinstance(status, int) and status:
+        return name, status
     found = re.match(r"unexpected status (\d{3})\b", message)
-    return int(found[1]) if found else None
+    return name, int(found[1]) if found else None
 
 
 def _read_raw_body(message: str) -> UpstreamFailed | None:
     """The body of an upstream's 400, if that is what the message is."""
-    if not message.lstrip().startswith("{"):
-        return None
-    try:
-        msgspec.json.decode(message)
-    except (msgspec.DecodeError, RecursionError):
+    if not (message.lstrip().startswith("{") and is_json(message)):
         return None
     return upstream_failure(400, message.encode(), provider="codex")

@@ -18,21 +18,22 @@ _DELTAS: Final = {
     "agent_reasoning_delta": "item/reasoning/summaryTextDelta",
     "agent_reasoning_raw_content_delta": "item/reasoning/textDelta",
 }
+_USAGE: Final = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
 
 
 def translate_older(method: str, params: Params) -> list[tuple[str, Params]]:
     """Newer messages pass unchanged; an older event becomes none, one or two of them."""
     if method == "dynamic_tool_call_request":
-        return _call(params)
+        return _translate(method, params)
     if not method.startswith("codex/event"):
         return [(method, params)]
     event = params.get("msg")
-    return _translate(event) if isinstance(event, Mapping) else []
+    return _translate(event.get("type"), event) if isinstance(event, Mapping) else []
 
 
-def _translate(event: Params) -> list[tuple[str, Params]]:
-    match event.get("type"):
-        case "agent_message_delta" | "agent_reasoning_delta" | "agent_reasoning_raw_content_delta" as kind:
+def _translate(kind: Any, event: Params) -> list[tuple[str, Params]]:
+    match kind:
+        case "agent_message_delta" | "agent_reasoning_delta" | "agent_reasoning_raw_content_delta":
             return [(_DELTAS[kind], {"itemId": "", "delta": event.get("delta")})]
         case "agent_reasoning_section_break":
             return [("item/reasoning/summaryPartAdded", {"summaryIndex": 1})]
@@ -41,9 +42,12 @@ def _translate(event: Params) -> list[tuple[str, Params]]:
         case "raw_response_item":
             return [("rawResponseItem/completed", {"item": event.get("item")})]
         case "token_count":
-            return _usage(event)
+            last = (event.get("info") or {}).get("last_token_usage")
+            if not isinstance(last, Mapping):
+                return []
+            return [("isthmus/usage", {_camel(name): last.get(name) for name in _USAGE})]
         case "dynamic_tool_call_request":
-            return _call(event)
+            return [("rawResponse/completed", {}), ("item/tool/call", event)]
         case "stream_error":
             return [("error", {"error": _error(event), "willRetry": True})]
         case "error":
@@ -60,28 +64,12 @@ def _end(status: str, error: JsonObject | None = None) -> list[tuple[str, Params
     return [("turn/completed", {"turn": {"status": status, "error": error}})]
 
 
-def _call(event: Params) -> list[tuple[str, Params]]:
-    return [("rawResponse/completed", {}), ("item/tool/call", event)]
-
-
-def _usage(event: Params) -> list[tuple[str, Params]]:
-    last = (event.get("info") or {}).get("last_token_usage")
-    if not isinstance(last, Mapping):
-        return []
-    words = {
-        "inputTokens": "input_tokens",
-        "cachedInputTokens": "cached_input_tokens",
-        "outputTokens": "output_tokens",
-        "reasoningOutputTokens": "reasoning_output_tokens",
-        "totalTokens": "total_tokens",
-    }
-    return [("isthmus/usage", {ours: last.get(theirs) for ours, theirs in words.items()})]
-
-
 def _error(event: Params) -> JsonObject:
-    """`codex_error_info` words are snake case here."""
     info = event.get("codex_error_info")
-    if isinstance(info, str):
-        head, *tail = info.split("_")
-        info = head + "".join(word.capitalize() for word in tail)
-    return {"message": event.get("message"), "codexErrorInfo": info}
+    return {"message": event.get("message"), "codexErrorInfo": _camel(info) if isinstance(info, str) else info}
+
+
+def _camel(name: str) -> str:
+    """Words are snake case here."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.dialects.codex.write import user_item
+from isthmus.bridge.dialects.codex.write import spoken_item, user_item
 from isthmus.bridge.history.normalise import NO_OUTPUT
 from isthmus.protocol.json import JsonObject
 
@@ -85,7 +85,7 @@ def past_of(body: JsonObject) -> list[JsonObject]:
 
 def said_key(body: JsonObject, text: str) -> str:
     """A thread that saw this body's past and answered it with `text`."""
-    return _digest("said", _visible([*past_of(body), _speech(text)]))
+    return _digest("said", _visible([*past_of(body), spoken_item(text)]))
 
 
 def thread_head(body: JsonObject) -> str:
@@ -107,14 +107,10 @@ def _visible(items: Sequence[JsonObject]) -> list[JsonObject]:
         if not _is_speech(item):
             seen.append(item)
         elif seen and _is_speech(seen[-1]):
-            seen[-1] = _speech(_text(seen[-1]) + _text(item))
+            seen[-1] = spoken_item(_text(seen[-1]) + _text(item))
         else:
-            seen.append(_speech(_text(item)))
+            seen.append(spoken_item(_text(item)))
     return seen
-
-
-def _speech(text: str) -> JsonObject:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
 def _text(item: JsonObject) -> str:

@@ -1,4 +1,5 @@
-"""Parameters of every method we call on a Codex app-server, newer and older, and its config as data.
+"""What we say to a Codex app-server, newer and older: parameters of the methods we call, answers to what it asks us
+apart from tool calls, and its config and model catalog as data.
 
 In: plain values. Out: JSON objects as the binary reads them (checked against 0.163 and 0.166). The one
 thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later
@@ -8,6 +9,7 @@ carries any, and there is no temperature, no token limit and no tool choice to s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from isthmus.bridge.merge import deep_merge
@@ -15,6 +17,37 @@ from isthmus.protocol.json import JsonObject
 
 Approval = Literal["untrusted", "on-request", "never"]
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
+ApprovalPolicy = Literal["decline", "accept"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSpec:
+    """What a thread is born with. Tools cannot be added later."""
+
+    model: str
+    tools: tuple[JsonObject, ...] = ()
+    tool_names: Mapping[str, str] = field(default_factory=dict)
+    """Codex name → client name, for every tool in `tools`."""
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    model_provider: str | None = None
+    model_only: bool = True
+    config: Mapping[str, Any] = field(default_factory=dict)
+    cwd: str | None = None
+    approval_policy: Approval = "never"
+    """When Codex may ask before it acts with tools of its own; the process's policy answers."""
+    sandbox: Sandbox = "read-only"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSpec:
+    """What one turn adds; no items: sample on the history as it stands."""
+
+    items: tuple[JsonObject, ...] = ()
+    effort: str | None = None
+    summary: str | None = None
+    output_schema: JsonObject | None = None
+
 
 # For the whole process. Without the first three the binary dials its maker's hosts on its own account; without
 # the last it keeps a thread that nobody listens to for half an hour.
@@ -37,93 +70,111 @@ MODEL_ONLY_CONFIG: Final[JsonObject] = {
     "tools": {"experimental_request_user_input": {"enabled": False}},
     "features": dict.fromkeys(
         (
-            "shell_tool",
-            "unified_exec",
-            "view_image",
-            "goals",
-            "multi_agent",
-            "multi_agent_v2",
-            "apps",
-            "plugins",
-            "tool_suggest",
-            "skill_search",
-            "image_generation",
-            "sleep_tool",
-            "hooks",
-            "memories",
+            *("shell_tool", "unified_exec", "view_image", "image_generation", "goals", "sleep_tool", "hooks"),
+            *("multi_agent", "multi_agent_v2", "apps", "plugins", "tool_suggest", "skill_search", "memories"),
         ),
         False,
     ),
 }
 
+# Most models of Codex's own catalog hide client tools inside one JavaScript tool, where calls have neither their own
+# ids nor verbatim arguments. A model without code mode, lite requests and built-in tools calls them directly.
+_PLAIN_MODEL: Final[JsonObject] = {
+    "tool_mode": None,
+    "use_responses_lite": False,
+    "apply_patch_tool_type": None,
+    "supports_search_tool": False,
+    "multi_agent_version": None,
+    "experimental_supported_tools": [],
+    "default_verbosity": None,
+}
+_APPROVALS: Final[Mapping[str, Mapping[ApprovalPolicy, str]]] = {
+    "item/commandExecution/requestApproval": {"accept": "accept", "decline": "decline"},
+    "item/fileChange/requestApproval": {"accept": "accept", "decline": "decline"},
+    "execCommandApproval": {"accept": "approved", "decline": "denied"},
+    "applyPatchApproval": {"accept": "approved", "decline": "denied"},
+}
 _EMPTY_SCHEMA: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
-def build_initialize_params(*, name: str = "isthmus", version: str = "0", title: str | None = None) -> JsonObject:
+def plain_catalog(catalog: Mapping[str, Any]) -> JsonObject:
+    """The catalog that `codex debug models` prints, to be read at start (`model_catalog_json`): every model keeps its
+    facts (context, efforts, modalities); only Codex's own tools and terseness go."""
+    return {**catalog, "models": [{**model, **_PLAIN_MODEL} for model in catalog.get("models") or []]}
+
+
+def answer_server_request(
+    method: str, params: Mapping[str, Any], policy: ApprovalPolicy = "decline"
+) -> JsonObject | None:
+    """Approvals follow the operator's policy; nobody sits here to answer questions or forms. `None`: to be refused, as
+    a JSON-RPC error, which Codex takes as a "no"."""
+    if method in _APPROVALS:
+        return {"decision": _APPROVALS[method][policy]}
+    match method:
+        case "item/permissions/requestApproval":
+            asked = params.get("permissions")
+            return {"permissions": dict(asked) if policy == "accept" and isinstance(asked, Mapping) else {}}
+        case "item/tool/requestUserInput":
+            return {"answers": {}}
+        case "mcpServer/elicitation/request":
+            return {"action": "decline", "content": None}
+        case _:
+            return None
+
+
+def build_initialize_params(*, name: str = "isthmus", version: str = "0") -> JsonObject:
     """`experimentalApi` is not optional for us: without it every thread with tools is refused."""
-    client: JsonObject = {"name": name, "version": version}
-    if title is not None:
-        client["title"] = title
-    return {"clientInfo": client, "capabilities": {"experimentalApi": True}}
+    return {"clientInfo": {"name": name, "version": version}, "capabilities": {"experimentalApi": True}}
 
 
-def build_thread_start_params(
-    *,
-    model: str | None = None,
-    model_provider: str | None = None,
-    base_instructions: str | None = None,
-    developer_instructions: str | None = None,
-    dynamic_tools: Sequence[Mapping[str, Any]] = (),
-    config: Mapping[str, Any] | None = None,
-    model_only: bool = True,
-    cwd: str | None = None,
-    approval_policy: Approval = "never",
-    sandbox: Sandbox = "read-only",
-    ephemeral: bool = True,
-) -> JsonObject:
-    """`thread/start`: the only newer method that carries tools. Raw events give verbatim arguments and usage."""
-    merged = deep_merge(MODEL_ONLY_CONFIG, config or {}) if model_only else dict(config or {})
-    params: JsonObject = _given(
-        model=model,
-        modelProvider=model_provider,
-        cwd=cwd,
-        baseInstructions=base_instructions,
-        developerInstructions=developer_instructions,
+def build_new_conversation_params(spec: ThreadSpec) -> JsonObject:
+    """`newConversation`: the only older method that carries tools."""
+    return _given(
+        model=spec.model,
+        modelProvider=spec.model_provider,
+        cwd=spec.cwd,
+        approvalPolicy=spec.approval_policy,
+        sandbox=spec.sandbox,
+        config=deep_merge(MODEL_ONLY_CONFIG if spec.model_only else {}, spec.config) or None,
+        baseInstructions=spec.base_instructions,
+        developerInstructions=spec.developer_instructions,
+        dynamicTools=[complete_tool(tool) for tool in spec.tools] or None,
     )
-    params |= {"approvalPolicy": approval_policy, "sandbox": sandbox, "ephemeral": ephemeral}
-    params["experimentalRawEvents"] = True
-    if merged:
-        params["config"] = merged
-    if dynamic_tools:
-        params["dynamicTools"] = [complete_tool(tool) for tool in dynamic_tools]
-    return params
 
 
-def build_turn_start_params(
-    thread_id: str,
-    items: Sequence[Mapping[str, Any]] = (),
-    *,
-    model: str | None = None,
-    effort: str | None = None,
-    summary: str | None = None,
-    output_schema: Mapping[str, Any] | None = None,
-) -> JsonObject:
+def build_thread_start_params(spec: ThreadSpec) -> JsonObject:
+    """`thread/start`: the same in newer words, kept by nobody. Raw events give verbatim arguments and usage."""
+    return {**build_new_conversation_params(spec), "ephemeral": True, "experimentalRawEvents": True}
+
+
+def build_turn_start_params(thread_id: str, turn: TurnSpec) -> JsonObject:
     """`turn/start`. No items is valid: the model is sampled on the history as it stands."""
-    params: JsonObject = {"threadId": thread_id, "input": [dict(item) for item in items]}
-    return params | _given(model=model, effort=effort, summary=summary, outputSchema=output_schema)
+    settings = _given(effort=turn.effort, summary=turn.summary, outputSchema=turn.output_schema)
+    return {"threadId": thread_id, "input": [dict(item) for item in turn.items], **settings}
+
+
+def build_send_user_message_params(conversation_id: str, items: Sequence[Mapping[str, Any]]) -> JsonObject:
+    """`sendUserMessage`: items and nothing else, for a turn as the conversation was born."""
+    return {"conversationId": conversation_id, "items": [_older_item(item) for item in items]}
+
+
+def build_send_user_turn_params(conversation_id: str, spec: ThreadSpec, turn: TurnSpec) -> JsonObject:
+    """`sendUserTurn`: everything about a turn except tools."""
+    return {
+        **build_send_user_message_params(conversation_id, turn.items),
+        "cwd": spec.cwd or "/",
+        "approvalPolicy": spec.approval_policy,
+        "sandboxPolicy": {"type": spec.sandbox},
+        "model": spec.model,
+        "summary": turn.summary or "auto",
+        **_given(effort=turn.effort, outputSchema=turn.output_schema),
+    }
 
 
 def build_inject_items_params(thread_id: str, items: Sequence[Mapping[str, Any]]) -> JsonObject:
     """`thread/inject_items`. Codex drops `system` messages without a word, so they go as `developer`."""
-    return {"threadId": thread_id, "items": [_visible(item) for item in items]}
-
-
-def build_turn_interrupt_params(thread_id: str, turn_id: str) -> JsonObject:
-    return {"threadId": thread_id, "turnId": turn_id}
-
-
-def build_unsubscribe_params(thread_id: str) -> JsonObject:
-    return {"threadId": thread_id}
+    told = [{**item, "role": "developer"} if item.get("role") == "system" else dict(item) for item in items]
+    return {"threadId": thread_id, "items": told}
 
 
 def text_input(text: str) -> JsonObject:
@@ -133,64 +184,6 @@ def text_input(text: str) -> JsonObject:
 def image_input(url: str) -> JsonObject:
     """Codex takes images as data URLs only."""
     return {"type": "image", "url": url}
-
-
-def build_new_conversation_params(
-    *,
-    model: str | None = None,
-    model_provider: str | None = None,
-    cwd: str | None = None,
-    approval_policy: str | None = None,
-    sandbox: str | None = None,
-    config: Mapping[str, Any] | None = None,
-    base_instructions: str | None = None,
-    developer_instructions: str | None = None,
-    dynamic_tools: Sequence[Mapping[str, Any]] | None = None,
-) -> JsonObject:
-    """`newConversation`: the only older method that carries tools."""
-    params = _given(
-        model=model,
-        modelProvider=model_provider,
-        cwd=cwd,
-        approvalPolicy=approval_policy,
-        sandbox=sandbox,
-        config=config,
-        baseInstructions=base_instructions,
-        developerInstructions=developer_instructions,
-    )
-    if dynamic_tools is not None:
-        params["dynamicTools"] = [dict(tool) for tool in dynamic_tools]
-    return params
-
-
-def build_send_user_turn_params(
-    conversation_id: str,
-    items: Sequence[Mapping[str, Any]],
-    *,
-    cwd: str,
-    model: str,
-    approval_policy: str = "never",
-    sandbox_policy: Mapping[str, Any] | None = None,
-    effort: str | None = None,
-    summary: str = "auto",
-    output_schema: Mapping[str, Any] | None = None,
-) -> JsonObject:
-    """`sendUserTurn`: everything about a turn except tools."""
-    params: JsonObject = {
-        "conversationId": conversation_id,
-        "items": [_older_item(item) for item in items],
-        "cwd": cwd,
-        "approvalPolicy": approval_policy,
-        "sandboxPolicy": dict(sandbox_policy or {"type": "read-only"}),
-        "model": model,
-        "summary": summary,
-    }
-    return params | _given(effort=effort, outputSchema=output_schema)
-
-
-def build_send_user_message_params(conversation_id: str, items: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """`sendUserMessage`: items and nothing else."""
-    return {"conversationId": conversation_id, "items": [_older_item(item) for item in items]}
 
 
 def complete_tool(tool: Mapping[str, Any]) -> JsonObject:
@@ -208,17 +201,7 @@ def _given(**fields: Any) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _visible(item: Mapping[str, Any]) -> JsonObject:
-    if item.get("role") == "system":
-        return {**item, "role": "developer"}
-    return dict(item)
-
-
 def _older_item(item: Mapping[str, Any]) -> JsonObject:
-    match item.get("type"):
-        case "text":
-            return {"type": "text", "data": {"text": item.get("text", "")}}
-        case "image":
-            return {"type": "image", "data": {"image_url": item.get("url", "")}}
-        case _:
-            return dict(item)
+    if item.get("type") == "image":
+        return {"type": "image", "data": {"image_url": item["url"]}}
+    return {"type": "text", "data": {"text": item["text"]}}

@@ -63,7 +63,7 @@ def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
         if turn_input:
             history.append(user_item(turn_input))
         if answer:
-            history.append(message("assistant", [_spoken(answer)]))
+            history.append(spoken_item(answer))
         turn_input = [text_input(words)]
     return {**plan.body, "history": history, "input": turn_input}
 
@@ -71,6 +71,11 @@ def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
 def user_item(turn_input: Iterable[JsonObject]) -> JsonObject:
     """A turn's input as the history item that it becomes."""
     return message("user", [_from_input(part) for part in turn_input])
+
+
+def spoken_item(text: str) -> JsonObject:
+    """What the assistant said, likewise."""
+    return message("assistant", [_spoken(text)])
 
 
 def _called(turns: Iterable[PastTurn], plan: Plan) -> Iterable[str]:

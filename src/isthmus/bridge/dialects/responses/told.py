@@ -1,106 +1,125 @@
-"""What has been told of one upstream output item, and how its parts are read. Odd types never raise."""
+"""What has been told of the upstream's output items, and how whole ones are read. Odd types never raise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-import msgspec
-
-from isthmus.bridge.dialects.chat.logprobs import read_logprobs
-from isthmus.bridge.dialects.citations import read_citation
-from isthmus.protocol.items import Annotation, Logprob, Phase
+from isthmus.bridge.dialects.reports import objects
+from isthmus.protocol.items import Phase
 from isthmus.protocol.json import JsonObject
 
 PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
-_encode_json: Final = msgspec.json.Encoder().encode
 
-
+@dataclass(slots=True, eq=False)
 class ToldPart:
     """One part of a message or reasoning item on its way through the stream."""
 
-    __slots__ = ("_pieces", "cited", "index", "kind", "left", "opened")
-
-    def __init__(self, kind: PartKind, index: Any) -> None:
-        self.kind: PartKind = kind
-        self.index = index
-        """The vendor's own number; `None` where it gives none."""
-        self.cited = 0
-        self.opened = False
-        """Whether a delta has opened it: words do, an empty part has to be said."""
-        self.left = False
-        """Whether something else has spoken since: it is over then."""
-        self._pieces: list[str] = []
+    kind: PartKind
+    index: Any = None
+    """The vendor's own number; `None` where it gives none."""
+    pieces: list[str] = field(default_factory=list)
+    cited: int = 0
+    opened: bool = False
+    """Whether a delta has opened it: words do, an empty part has to be said."""
 
     @property
     def text(self) -> str:
-        return "".join(self._pieces)
+        return "".join(self.pieces)
 
     def say(self, text: str) -> None:
         self.opened = True
-        self._pieces.append(text)
+        self.pieces.append(text)
 
 
+@dataclass(slots=True, eq=False)
 class Told:
     """One output item on its way through the stream."""
 
-    __slots__ = ("_pieces", "closed", "custom", "hosted", "id", "kind", "parts", "phase", "slot")
+    kind: str
+    id: str = ""
+    phase: Phase | None = None
+    slot: int | None = None
+    """The decoder's key of a call."""
+    hosted: int | None = None
+    """The decoder's key of a tool that the provider runs itself."""
+    closed: bool = False
+    pieces: list[str] = field(default_factory=list)
+    """A call's own text."""
+    parts: list[ToldPart] = field(default_factory=list)
+    left: int = 0
+    """How many parts are over, because something else has spoken since."""
 
-    def __init__(self, kind: str, id: Any = "") -> None:
-        self.kind = kind
-        self.id = text_of(id)
-        self.phase: Phase | None = None
-        self.slot = -1
-        """The decoder's key of a call; -1 for anything else."""
-        self.custom = False
-        self.hosted = -1
-        """The decoder's key of a tool that the provider runs itself."""
-        self.closed = False
-        self.parts: list[ToldPart] = []
-        self._pieces: list[str] = []
+    def drop_unsaid(self) -> None:
+        """A part that was announced, and nothing said: its words will come with the whole item."""
+        if self.parts and not self.parts[-1].opened:
+            self.parts.pop()
 
-    def say(self, text: str) -> None:
-        """More of a call's own text."""
-        self._pieces.append(text)
+    def open_part(self, kind: PartKind) -> ToldPart | None:
+        """The part that speaks, if it is of this kind."""
+        last = self.parts[-1] if len(self.parts) > self.left else None
+        return last if last is not None and last.kind == kind else None
 
-    @property
-    def said(self) -> str:
-        return "".join(self._pieces)
-
-    def part(self, kind: PartKind, number: int) -> ToldPart | None:
-        """The part with this number among those of its kind."""
-        own = [part for part in self.parts if part.kind == kind]
-        return own[number] if number < len(own) else None
-
-    def spoken(self, kind: PartKind) -> str:
-        return "".join(part.text for part in self.parts if part.kind == kind)
+    def parts_of(self, kind: PartKind) -> list[ToldPart]:
+        return [part for part in self.parts if part.kind == kind]
 
 
-class WholePart(msgspec.Struct, frozen=True):
-    """A part as the finished item has it."""
+class ToldItems:
+    """All items of one answer, found again by whatever the vendor says of them."""
 
-    kind: PartKind
-    text: str
-    citations: list[Annotation] = []
-    logprobs: list[Logprob] | None = None
+    __slots__ = ("_by_id", "_by_index", "_items")
+
+    def __init__(self) -> None:
+        self._items: list[Told] = []
+        self._by_index: dict[int, Told] = {}
+        self._by_id: dict[str, Told] = {}
+
+    def find(self, event: JsonObject, kind: str, item: JsonObject | None = None) -> Told:
+        """The item that an event is about or brings: known by its index or id, the newest of its kind, or new."""
+        index = event.get("output_index")
+        told = self._by_index.get(index) if type(index) is int else None
+        if told is None:
+            id = text_of(event.get("item_id") if item is None else item.get("id"))
+            told = self._by_id.get(id)
+            guess = item is None and type(index) is not int and self._items
+            if told is None and guess and self._items[-1].kind in (kind, ""):
+                told = self._items[-1]
+            if told is None:
+                told = Told(kind, id)
+                self._items.append(told)
+                if type(index) is int:
+                    self._by_index[index] = told
+                if id:
+                    self._by_id[id] = told
+        told.kind = told.kind or kind  # deltas that came before the item itself did not know what it is
+        return told
+
+    def match(self, output: Any) -> list[tuple[Told, JsonObject]]:
+        """The items of a final object, each with what was told of it: ids may change, and items go missing."""
+        left = list(self._items)
+        pairs: list[tuple[Told, JsonObject]] = []
+        for index, item in enumerate(output if isinstance(output, list) else ()):
+            if isinstance(item, dict):
+                kind, id = text_of(item.get("type")), text_of(item.get("id"))
+                likely = (self._by_id.get(id), self._by_index.get(index), *left)
+                told = next((each for each in likely if each in left and each.kind == kind), None)
+                if told is not None:
+                    left.remove(told)
+                pairs.append((told or Told(kind, id), item))
+        return pairs
 
 
-def read_parts(item: JsonObject) -> list[WholePart]:
+def read_parts(item: JsonObject) -> list[tuple[PartKind, JsonObject]]:
     """All parts of a finished message or reasoning item, in the order in which they are told."""
-    found = [_read_part(part, "summary_text") for part in _list(item.get("summary"))]
     usual: PartKind = "reasoning_text" if item.get("type") == "reasoning" else "output_text"
-    found += [_read_part(part, usual) for part in _list(item.get("content"))]
-    return [part for part in found if part is not None]
+    summary, content = objects(item.get("summary")), objects(item.get("content"))
+    told: list[tuple[PartKind, JsonObject]] = [("summary_text", part) for part in summary]
+    return told + [("refusal" if part.get("type") == "refusal" else usual, part) for part in content]
 
 
-def _read_part(part: Any, usual: PartKind) -> WholePart | None:
-    if not isinstance(part, dict):
-        return None
-    if part.get("type") == "refusal":
-        return WholePart("refusal", text_of(part.get("refusal")))
-    logprobs = read_logprobs(part["logprobs"]) if part.get("logprobs") else None
-    return WholePart(usual, text_of(part.get("text")), annotations_of(_list(part.get("annotations"))), logprobs)
+def text_of_part(part: JsonObject) -> str:
+    return text_of(part.get("refusal" if part.get("type") == "refusal" else "text"))
 
 
 def read_phase(given: Any) -> Phase | None:
@@ -110,21 +129,3 @@ def read_phase(given: Any) -> Phase | None:
 
 def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def encode_inside(text: str) -> str:
-    """Text as it stands between the quotes of a JSON string."""
-    return _encode_json(text).decode()[1:-1]
-
-
-def annotations_of(given: Sequence[Any]) -> list[Annotation]:
-    """Citations that clients can read; a web citation always gets all of its fields."""
-    return [_annotation(each) for each in given if isinstance(each, dict) and isinstance(each.get("type"), str)]
-
-
-def _annotation(given: JsonObject) -> JsonObject:
-    return read_citation(given) if given["type"] == "url_citation" else given
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -12,7 +12,7 @@ from isthmus.bridge.dialects.items import ItemWriter, message
 from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.types.history import History, PastCall, Words, opening
+from isthmus.bridge.types.history import History, Words, opening
 from isthmus.bridge.types.plan import Plan, Written
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
@@ -20,11 +20,11 @@ from isthmus.protocol.json import JsonObject
 
 def write(history: History, plan: Plan) -> Written:
     """The exact body that goes upstream."""
-    writer = _Items(plan)
+    writer = ItemWriter(plan)
     leading = opening(history.turns)
-    writer.system("\n\n".join(words for words in (plan.instructions, plan.preamble) if words and plan.instructions))
+    _lead(writer, plan.instructions, plan.preamble if plan.instructions else "")
     writer.write(leading)
-    writer.system("" if plan.instructions else plan.preamble)
+    _lead(writer, "" if plan.instructions else plan.preamble)
     writer.write(history.turns[len(leading) :])
     body: JsonObject = {"model": plan.target.model, "input": writer.items, "store": False}
     tools = plan.tools
@@ -48,7 +48,7 @@ def write(history: History, plan: Plan) -> Written:
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The same request, with each failed answer and the words that ask for a better one behind it."""
-    writer = _Items(plan)
+    writer = ItemWriter(plan)
     items = list(plan.body["input"])
     for answer, words in said:
         if answer:
@@ -57,22 +57,10 @@ def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     return {**plan.body, "input": items}
 
 
-class _Items(ItemWriter):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self._custom = {one.provider_name for one in plan.tools.identities if one.provider_type == "custom"}
-
-    def system(self, text: str) -> None:
-        if text:
-            self.items.append(message("system", [self.part(Words(text))]))
-
-    def call(self, call: PastCall) -> JsonObject:
-        """Calls of native custom tools get their free text back."""
-        item = super().call(call)
-        if item["name"] not in self._custom:
-            return item
-        free_text = call.arguments if call.free_text is None else call.free_text
-        return {"type": "custom_tool_call", "call_id": call.id, "name": item["name"], "input": free_text}
+def _lead(writer: ItemWriter, *texts: str) -> None:
+    text = "\n\n".join(text for text in texts if text)
+    if text:
+        writer.items.append(message("system", [writer.part(Words(text))]))
 
 
 def _flat(tool: JsonObject) -> JsonObject:

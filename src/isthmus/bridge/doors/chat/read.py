@@ -8,18 +8,17 @@ planner decides about them. `ChatRequest.path` turns a planner's path back into 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
-from isthmus.bridge.doors.chat.read_messages import translate_messages
-from isthmus.bridge.doors.chat.read_tools import ToolOrigin, translate_choice, translate_tools
+from isthmus.bridge.doors.chat.read_messages import missing, translate_messages
 from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.chat import CreateChatCompletion
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, without_nulls
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +28,8 @@ class ChatRequest:
     request: Request
     include_usage: bool
     legacy_functions: bool
-    origins: Origins
-
-    def path(self, path: str) -> str:
-        return self.origins.path(path)
-
-
-@dataclass(frozen=True, slots=True)
-class Origins:
-    """What the caller wrote where: the way back from a planner's path."""
-
-    messages: Mapping[int, str]
-    """Index of each input item → the message it came from."""
-    tools: Sequence[ToolOrigin]
-
-    def path(self, path: str) -> str:
-        """A planner's path in the caller's own words: `input[3]` → `messages[2]`."""
-        renamed = _PATHS.get(path)
-        if renamed is not None:
-            return renamed
-        found = _INDEXED.match(path)
-        if found is None:
-            return path
-        index, rest = int(found[2]), found[3]
-        if found[1] == "input":
-            return self.messages.get(index, "messages") + rest
-        return self.tools[index].path(rest) if index < len(self.tools) else path
+    path: Callable[[str], str]
+    """A planner's path in the caller's own words: `input[3]` → `messages[2]`."""
 
 
 _INDEXED: Final = re.compile(r"^(input|tools)\[(\d+)\](.*)$", re.DOTALL)
@@ -68,20 +43,9 @@ _PATHS: Final = {
 }
 _TRANSLATED: Final = frozenset(
     {
-        "messages",
-        "tools",
-        "tool_choice",
-        "functions",
-        "function_call",
-        "response_format",
-        "max_tokens",
-        "max_completion_tokens",
-        "reasoning_effort",
-        "verbosity",
-        "logprobs",
-        "stream_options",
-        "web_search_options",
-        "store",
+        *("messages", "tools", "tool_choice", "functions", "function_call", "response_format", "max_tokens"),
+        *("max_completion_tokens", "reasoning_effort", "verbosity", "logprobs", "stream_options"),
+        *("web_search_options", "store"),
     }
 )
 
@@ -95,24 +59,37 @@ def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
     if not chat["messages"]:
         raise RequestRefused("`messages` is empty; send at least one message", code="invalid_value", param="messages")
     items, messages = translate_messages(chat["messages"])
+    tools = _translate_tools(chat)
     translated: JsonObject = {name: value for name, value in body.items() if name not in _TRANSLATED}
-    translated["input"] = items
-    translated["store"] = bool(chat.get("store"))
-    tools, places = translate_tools(chat.get("tools"), chat.get("functions"), chat.get("web_search_options"))
-    origins = Origins(messages, places)
-    if tools:
-        translated["tools"] = tools
-    choice = translate_choice(chat.get("tool_choice"), chat.get("function_call"))
-    if choice is not None:
-        translated["tool_choice"] = choice
-    _translate_options(chat, translated)
-    stream_options = chat.get("stream_options") or {}
-    return ChatRequest(
-        request=_parse(translated, origins),
-        include_usage=bool(stream_options.get("include_usage")),
-        legacy_functions=bool(chat.get("functions")),
-        origins=origins,
-    )
+    translated |= {"input": items, "store": bool(chat.get("store"))}
+    translated |= _translate_options(chat, [tool for tool, _, _ in tools])
+    if chat.get("logprobs"):
+        translated.setdefault("top_logprobs", 0)
+        translated["include"] = ["message.output_text.logprobs"]
+
+    def path(path: str) -> str:
+        found = _INDEXED.match(path)
+        if found is None:
+            return _PATHS.get(path, path)
+        index, rest = int(found[2]), found[3]
+        if found[1] == "input":
+            return messages.get(index, "messages") + rest
+        _, tool, fields = tools[index] if index < len(tools) else (None, f"tools[{index}]", f"tools[{index}]")
+        return tool + rest if rest in ("", ".type") else fields + rest
+
+    try:
+        request = parse_request(translated)
+    except RequestRefused as error:  # the common parser speaks of `input`; the caller wrote `messages`
+        raise reword(error, path) from error
+    include_usage = bool((chat.get("stream_options") or {}).get("include_usage"))
+    return ChatRequest(request, include_usage, bool(chat.get("functions")), path)
+
+
+def reword(error: RequestRefused, path: Callable[[str], str]) -> RequestRefused:
+    """A refusal of the parser or planner, with the field as the caller wrote it."""
+    param = error.param and path(error.param)
+    message = error.message.replace(f"`{error.param}`", f"`{param}`")
+    return RequestRefused(message, code=error.code, param=param, metadata=error.metadata)
 
 
 def _checked(body: JsonObject) -> CreateChatCompletion:
@@ -120,55 +97,90 @@ def _checked(body: JsonObject) -> CreateChatCompletion:
         return msgspec.convert(body, CreateChatCompletion)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$")
-        missing = re.search(r"missing required field `([^`]+)`", words)
-        param = missing[1] if missing else where.rstrip("`").lstrip(".")
-        said = f"`{param}` is missing" if missing else f"`{param}`: {words[0].lower()}{words[1:]}"
-        code = "missing_required_parameter" if missing else "invalid_type"
-        raise RequestRefused(said, code=code, param=param or None) from error
+        lacking = re.search(r"missing required field `([^`]+)`", words)
+        if lacking is not None:
+            raise missing(lacking[1]) from error
+        param = where.rstrip("`").lstrip(".")
+        said = f"`{param}`: {words[0].lower()}{words[1:]}"
+        raise RequestRefused(said, code="invalid_type", param=param or None) from error
 
 
-def _translate_options(chat: CreateChatCompletion, translated: JsonObject) -> None:
-    limit = chat.get("max_completion_tokens")
-    if limit is None:
-        limit = chat.get("max_tokens")
-    if limit is not None:
-        translated["max_output_tokens"] = limit
-    effort = chat.get("reasoning_effort")
-    if effort is not None:
-        translated["reasoning"] = {"effort": effort}
-    text: JsonObject = {}
-    if chat.get("verbosity") is not None:
-        text["verbosity"] = chat.get("verbosity")
+def _translate_options(chat: CreateChatCompletion, tools: list[JsonObject]) -> JsonObject:
+    limit, effort = chat.get("max_completion_tokens"), chat.get("reasoning_effort")
     given = chat.get("response_format")
-    if given is not None:
-        text["format"] = _translate_format(cast(JsonObject, given))
-    if text:
-        translated["text"] = text
-    if chat.get("logprobs"):
-        translated.setdefault("top_logprobs", 0)
-        translated["include"] = ["message.output_text.logprobs"]
+    text_format = None if given is None else _translate_format(cast(JsonObject, given))
+    return without_nulls(
+        {
+            "tools": tools or None,
+            "tool_choice": _translate_choice(chat.get("tool_choice"), chat.get("function_call")),
+            "max_output_tokens": chat.get("max_tokens") if limit is None else limit,
+            "reasoning": None if effort is None else {"effort": effort},
+            "text": without_nulls({"verbosity": chat.get("verbosity"), "format": text_format}) or None,
+        }
+    )
 
 
 def _translate_format(given: JsonObject) -> JsonObject:
-    if given["type"] != "json_schema":
-        return given
-    inner = given.get("json_schema")
-    if not isinstance(inner, dict):
-        raise RequestRefused(
-            "`response_format.json_schema` is missing; give it a `name` and a `schema`",
-            code="missing_required_parameter",
-            param="response_format.json_schema",
-        )
-    return {"type": "json_schema", **inner}
+    if given["type"] == "json_schema" and not isinstance(given.get("json_schema"), dict):
+        raise missing("response_format.json_schema", "give it a `name` and a `schema`")
+    return _flat(given)
 
 
-def _parse(translated: JsonObject, origins: Origins) -> Request:
-    """Errors of the common parser speak of `input`; the caller wrote `messages`."""
-    try:
-        return parse_request(translated)
-    except RequestRefused as error:
-        if error.param is None:
-            raise
-        param = origins.path(error.param)
-        message = error.message.replace(f"`{error.param}`", f"`{param}`")
-        raise RequestRefused(message, code=error.code, param=param) from error
+def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, str]]:
+    """Tools (also legacy `functions`, and web search) as Responses spells them, each with its place and its fields'."""
+    found: list[tuple[JsonObject, str, str]] = []
+    for index, tool in enumerate(chat.get("tools") or ()):
+        path = f"tools[{index}]"
+        fields = path if _inner(tool) is None else f"{path}.{tool['type']}"
+        found.append((_translate_tool(tool, path), path, fields))
+    for index, function in enumerate(chat.get("functions") or ()):
+        found.append(({"type": "function", **function}, f"functions[{index}]", f"functions[{index}]"))
+    options = chat.get("web_search_options")
+    if options is not None:
+        # Chat nests an approximate location; Responses spells it flat.
+        location = options.get("user_location")
+        placed = {"user_location": _flat({"type": "approximate", **location})} if isinstance(location, dict) else {}
+        found.append(({"type": "web_search", **options, **placed}, "web_search_options", "web_search_options"))
+    return found
+
+
+def _translate_tool(tool: JsonObject, path: str) -> JsonObject:
+    inner = _inner(tool)
+    if tool.get("type") == "function":
+        if inner is None:
+            raise missing(f"{path}.function", "give it a `name`")
+        if not isinstance(inner.get("name"), str) or not inner["name"]:
+            said = f"`{path}.function` has no `name`; give each function tool one"
+            raise RequestRefused(said, code="missing_required_parameter", param=f"{path}.function.name")
+    elif inner is not None and isinstance(inner.get("format"), dict):
+        return {**_flat(tool), "format": _flat(inner["format"])}  # the grammar is nested one level deeper
+    return tool if inner is None else _flat(tool)
+
+
+def _translate_choice(choice: str | JsonObject | None, legacy: str | JsonObject | None) -> str | JsonObject | None:
+    if choice is None:
+        return {"type": "function", "name": legacy.get("name")} if isinstance(legacy, dict) else legacy
+    if isinstance(choice, str):
+        return choice
+    inner = _nested(choice)
+    if inner is not None and choice["type"] == "allowed_tools":
+        named = [_flat(tool) for tool in inner.get("tools") or () if isinstance(tool, dict)]
+        return {"type": "allowed_tools", "mode": inner.get("mode", "auto"), "tools": named}
+    return _flat(choice)
+
+
+def _inner(tool: JsonObject) -> JsonObject | None:
+    """The fields of a function or custom tool, which chat nests under its type."""
+    return _nested(tool) if tool.get("type") in ("function", "custom") else None
+
+
+def _nested(given: Mapping[str, Any]) -> JsonObject | None:
+    kind = given.get("type")
+    inner = given.get(kind) if isinstance(kind, str) else None
+    return inner if isinstance(inner, dict) else None
+
+
+def _flat(given: JsonObject) -> JsonObject:
+    """What chat nests under its own type, as Responses spells it."""
+    inner = _nested(given)
+    return given if inner is None else {"type": given["type"], **inner}

@@ -22,27 +22,32 @@ def translate_messages(messages: Sequence[JsonObject]) -> tuple[list[JsonObject]
     return items, origins
 
 
+def missing(path: str, hint: str = "") -> RequestRefused:
+    said = f"`{path}` is missing; {hint}" if hint else f"`{path}` is missing"
+    return RequestRefused(said, code="missing_required_parameter", param=path)
+
+
+def _wrong_type(path: str, wanted: str) -> RequestRefused:
+    return RequestRefused(f"`{path}` must be {wanted}", code="invalid_type", param=path)
+
+
 def _translate(message: JsonObject, path: str, index: int, legacy: dict[str, str]) -> list[JsonObject]:
     match message.get("role"):
         case "system" | "developer" | "user" as role:
-            item = {"type": "message", "role": role, "content": _parts(message.get("content"), "input", path)}
-            if isinstance(message.get("name"), str):
-                item["name"] = message["name"]
-            return [item]
+            named = {"name": message["name"]} if isinstance(message.get("name"), str) else {}
+            return [_message(role, _parts(message.get("content"), "input", path)) | named]
         case "assistant":
             return _translate_assistant(message, path, index, legacy)
         case "tool":
-            return [_output(_required_id(message, path), message.get("content"), path)]
+            call_id = _text(message, "tool_call_id", path, "name the call that this message answers")
+            return [_output(call_id, message, path)]
         case "function":
             name = message.get("name")
-            call_id = legacy.get(name) if isinstance(name, str) else None
-            return [_output(call_id or f"call_legacy_{name}", message.get("content"), path)]
+            call_id = legacy.get(name, "") if isinstance(name, str) else ""
+            return [_output(call_id or f"call_legacy_{name}", message, path)]
         case role:
-            raise RequestRefused(
-                f"`{path}.role` is `{role}`; use system, developer, user, assistant or tool",
-                code="invalid_value",
-                param=f"{path}.role",
-            )
+            said = f"`{path}.role` is `{role}`; use system, developer, user, assistant or tool"
+            raise RequestRefused(said, code="invalid_value", param=f"{path}.role")
 
 
 def _translate_assistant(message: JsonObject, path: str, index: int, legacy: dict[str, str]) -> list[JsonObject]:
@@ -50,52 +55,45 @@ def _translate_assistant(message: JsonObject, path: str, index: int, legacy: dic
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if isinstance(reasoning, str):
         items.append({"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": reasoning}]})
-    content = message.get("content")
-    if content:
-        items.append({"type": "message", "role": "assistant", "content": _parts(content, "output", path)})
+    if message.get("content"):
+        items.append(_message("assistant", _parts(message["content"], "output", path)))
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
-        part = {"type": "refusal", "refusal": refusal}
-        items.append({"type": "message", "role": "assistant", "content": [part]})
+        items.append(_message("assistant", [{"type": "refusal", "refusal": refusal}]))
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, list | tuple):
-        raise RequestRefused(f"`{path}.tool_calls` must be a list", code="invalid_type", param=f"{path}.tool_calls")
+        raise _wrong_type(f"{path}.tool_calls", "a list")
     items += [_call(call, f"{path}.tool_calls[{number}]") for number, call in enumerate(calls)]
     function = message.get("function_call")
     if isinstance(function, dict) and isinstance(function.get("name"), str):
-        call_id = f"call_legacy_{index}"
-        legacy[function["name"]] = call_id
+        call_id = legacy[function["name"]] = f"call_legacy_{index}"
         items.append(_function_call(call_id, function["name"], function.get("arguments")))
     return items
 
 
 def _call(call: Any, path: str) -> JsonObject:
     if not isinstance(call, dict):
-        raise RequestRefused(f"`{path}` must be an object", code="invalid_type", param=path)
-    call_id = call.get("id")
-    if not isinstance(call_id, str) or not call_id:
-        raise RequestRefused(f"`{path}.id` is missing", code="missing_required_parameter", param=f"{path}.id")
-    custom = call.get("custom")
+        raise _wrong_type(path, "an object")
+    call_id = _text(call, "id", path)
+    custom, function = call.get("custom"), call.get("function")
     if isinstance(custom, dict):
-        return {
-            "type": "custom_tool_call",
-            "call_id": call_id,
-            "name": _name(custom, f"{path}.custom"),
-            "input": str(custom.get("input") or ""),
-        }
-    function = call.get("function")
+        name, text = _text(custom, "name", f"{path}.custom"), str(custom.get("input") or "")
+        return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": text}
     if not isinstance(function, dict):
-        raise RequestRefused(
-            f"`{path}.function` is missing", code="missing_required_parameter", param=f"{path}.function"
-        )
-    return _function_call(call_id, _name(function, f"{path}.function"), function.get("arguments"))
+        raise missing(f"{path}.function")
+    return _function_call(call_id, _text(function, "name", f"{path}.function"), function.get("arguments"))
 
 
-def _name(holder: JsonObject, path: str) -> str:
-    name = holder.get("name")
-    if not isinstance(name, str) or not name:
-        raise RequestRefused(f"`{path}.name` is missing", code="missing_required_parameter", param=f"{path}.name")
-    return name
+def _text(holder: JsonObject, name: str, path: str, hint: str = "") -> str:
+    """A string that must be there."""
+    value = holder.get(name)
+    if not isinstance(value, str) or not value:
+        raise missing(f"{path}.{name}", hint)
+    return value
+
+
+def _message(role: str, content: str | list[JsonObject] | None) -> JsonObject:
+    return {"type": "message", "role": role, "content": content}
 
 
 def _function_call(call_id: str, name: str, arguments: Any) -> JsonObject:
@@ -103,19 +101,8 @@ def _function_call(call_id: str, name: str, arguments: Any) -> JsonObject:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": text}
 
 
-def _required_id(message: JsonObject, path: str) -> str:
-    call_id = message.get("tool_call_id")
-    if not isinstance(call_id, str) or not call_id:
-        raise RequestRefused(
-            f"`{path}.tool_call_id` is missing; name the call that this message answers",
-            code="missing_required_parameter",
-            param=f"{path}.tool_call_id",
-        )
-    return call_id
-
-
-def _output(call_id: str, content: Any, path: str) -> JsonObject:
-    output = _parts(content, "input", path)
+def _output(call_id: str, message: JsonObject, path: str) -> JsonObject:
+    output = _parts(message.get("content"), "input", path)
     return {"type": "function_call_output", "call_id": call_id, "output": "" if output is None else output}
 
 
@@ -123,33 +110,25 @@ def _parts(content: Any, side: str, path: str) -> str | list[JsonObject] | None:
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise RequestRefused(
-            f"`{path}.content` must be a string or a list of parts", code="invalid_type", param=f"{path}.content"
-        )
+        raise _wrong_type(f"{path}.content", "a string or a list of parts")
     return [_part(part, side, f"{path}.content[{index}]") for index, part in enumerate(content)]
 
 
 def _part(part: Any, side: str, path: str) -> JsonObject:
     if not isinstance(part, dict):
-        raise RequestRefused(f"`{path}` must be an object", code="invalid_type", param=path)
-    match part.get("type"):
+        raise _wrong_type(path, "an object")
+    kind = part.get("type")
+    inner = part.get(kind) if isinstance(kind, str) else None
+    given = inner if isinstance(inner, dict) else {}
+    match kind:
         case "text":
             return {"type": f"{side}_text", "text": part.get("text")}
         case "image_url":
-            image = part.get("image_url")
-            given = image if isinstance(image, dict) else {"url": image}
-            translated: JsonObject = {"type": "input_image", "image_url": given.get("url")}
-            if given.get("detail") is not None:
-                translated["detail"] = given["detail"]
-            return translated
+            detail = {"detail": given["detail"]} if given.get("detail") is not None else {}
+            return {"type": "input_image", "image_url": given.get("url") if given is inner else inner, **detail}
         case "file":
-            return {"type": "input_file", **_inner(part, "file")}
+            return {"type": "input_file", **given}
         case "input_audio":
-            return {"type": "input_audio", "input_audio": _inner(part, "input_audio")}
+            return {"type": "input_audio", "input_audio": given}
         case _:
             return part
-
-
-def _inner(part: JsonObject, name: str) -> JsonObject:
-    inner = part.get(name)
-    return inner if isinstance(inner, dict) else {}

@@ -6,15 +6,14 @@ one text: several messages stand in it with an empty line between them, and thei
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from isthmus.protocol.events import Event, ItemEvent, TextDelta
+from isthmus.protocol.events import CallDelta, Event, ItemEvent, TextDelta
 from isthmus.protocol.items import Annotation, CustomToolCall, FunctionCall, Logprob
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 
 _BETWEEN: Final = "\n\n"
-_LENGTHS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class ChatRenderer:
@@ -40,11 +39,11 @@ class ChatRenderer:
             return self._say(event)
         if event["type"] == "response.output_text.annotation.added":
             return [self._chunk({"annotations": [_annotation(event["annotation"], self._part_start)]})]
-        if event["type"] == "response.function_call_arguments.delta":
-            return [self._more_arguments(event["output_index"], event["delta"])]
-        if event["type"] == "response.custom_tool_call_input.delta":
-            index = self._calls[event["output_index"]]
-            return [self._chunk({"tool_calls": [{"index": index, "custom": {"input": event["delta"]}}]})]
+        if (
+            event["type"] == "response.function_call_arguments.delta"
+            or event["type"] == "response.custom_tool_call_input.delta"
+        ):
+            return [self._argue(event)]
         if event["type"] == "response.reasoning_text.delta" or event["type"] == "response.reasoning_summary_text.delta":
             return [self._chunk({"reasoning_content": event["delta"]})]
         if event["type"] == "response.refusal.delta":
@@ -68,16 +67,11 @@ class ChatRenderer:
             self._message, self._part = event["output_index"], event["content_index"]
             self._part_start = self._length
         self._length += len(event["delta"])
-        chunks.append(self._chunk({"content": event["delta"]}, logprobs=event["logprobs"] or None))
+        chunks.append(self._chunk({"content": event["delta"]}, logprobs=event["logprobs"]))
         return chunks
 
     def _begin(self, response: Response) -> list[JsonObject]:
-        self._base = {
-            "id": chat_id(response["id"]),
-            "object": "chat.completion.chunk",
-            "created": response["created_at"],
-            "model": response["model"],
-        }
+        self._base = _base(response, "chat.completion.chunk")
         return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
 
     def _open_item(self, event: ItemEvent) -> list[JsonObject]:
@@ -89,23 +83,24 @@ class ChatRenderer:
             return [self._chunk({"function_call": {"name": item["name"], "arguments": ""}})]
         return [self._chunk({"tool_calls": [{"index": index, **_call(item)}]})]
 
-    def _more_arguments(self, output_index: int, text: str) -> JsonObject:
-        if self._legacy:
-            return self._chunk({"function_call": {"arguments": text}})
-        index = self._calls[output_index]
-        return self._chunk({"tool_calls": [{"index": index, "function": {"arguments": text}}]})
+    def _argue(self, event: CallDelta) -> JsonObject:
+        function = event["type"] == "response.function_call_arguments.delta"
+        if function and self._legacy:
+            return self._chunk({"function_call": {"arguments": event["delta"]}})
+        more = {"function": {"arguments": event["delta"]}} if function else {"custom": {"input": event["delta"]}}
+        return self._chunk({"tool_calls": [{"index": self._calls[event["output_index"]], **more}]})
 
     def _finish(self, response: Response) -> list[JsonObject]:
-        last = self._chunk({}, finish_reason=finish_reason(response, self._legacy))
+        last = self._chunk({}, finish_reason=_finish_reason(response, self._legacy))
         last["isthmus"] = response.get("isthmus")
-        if not self._include_usage:
-            return [last]
-        return [last, {**self._base, "choices": [], "usage": chat_usage(response)}]
+        usage = {**self._base, "choices": [], "usage": _usage(response)}
+        return [last, usage] if self._include_usage else [last]
 
-    def _chunk(self, delta: JsonObject, *, finish_reason: str | None = None, logprobs: Any = None) -> JsonObject:
-        choice: JsonObject = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        if logprobs:
-            choice["logprobs"] = {"content": logprobs, "refusal": None}
+    def _chunk(
+        self, delta: JsonObject, *, finish_reason: str | None = None, logprobs: list[Logprob] | None = None
+    ) -> JsonObject:
+        told = _logprobs(logprobs) if logprobs else None
+        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": finish_reason}
         chunk = {**self._base, "choices": [choice]}
         if self._include_usage:
             chunk["usage"] = None
@@ -148,40 +143,36 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
         message["function_call"] = calls[0]["function"]
     elif calls:
         message["tool_calls"] = calls
+    reason = _finish_reason(response, legacy_functions)
+    told = _logprobs(logprobs) if logprobs else None
     return {
-        "id": chat_id(response["id"]),
-        "object": "chat.completion",
-        "created": response["created_at"],
-        "model": response["model"],
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "logprobs": {"content": logprobs, "refusal": None} if logprobs else None,
-                "finish_reason": finish_reason(response, legacy_functions),
-            }
-        ],
-        "usage": chat_usage(response),
+        **_base(response, "chat.completion"),
+        "choices": [{"index": 0, "message": message, "logprobs": told, "finish_reason": reason}],
+        "usage": _usage(response),
         "service_tier": response["service_tier"],
         "isthmus": response.get("isthmus"),
     }
 
 
-def chat_id(response_id: str) -> str:
-    return "chatcmpl-" + response_id.removeprefix("resp_")
+def _base(response: Response, kind: str) -> JsonObject:
+    id = "chatcmpl-" + response["id"].removeprefix("resp_")
+    return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
 
 
-def finish_reason(response: Response, legacy_functions: bool = False) -> str:
+def _logprobs(content: list[Logprob]) -> JsonObject:
+    return {"content": content, "refusal": None}
+
+
+def _finish_reason(response: Response, legacy_functions: bool) -> str:
     cut = response["incomplete_details"]
     if cut is not None:
-        return _LENGTHS.get(cut["reason"], "length")
-    called = any(item["type"] in ("function_call", "custom_tool_call") for item in response["output"])
-    if not called:
-        return "stop"
-    return "function_call" if legacy_functions else "tool_calls"
+        return "content_filter" if cut["reason"] == "content_filter" else "length"
+    if any(item["type"] in ("function_call", "custom_tool_call") for item in response["output"]):
+        return "function_call" if legacy_functions else "tool_calls"
+    return "stop"
 
 
-def chat_usage(response: Response) -> JsonObject | None:
+def _usage(response: Response) -> JsonObject | None:
     usage = response["usage"]
     if usage is None:
         return None

@@ -7,7 +7,7 @@ it was asked for: a format and a tool choice are held to by the bridge itself, l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from isthmus.bridge.capabilities import EFFORTS
@@ -46,47 +46,37 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     }
     if body.get("user") is not None:
         echo["user"] = body.get("user")
-    if not _SERVICES.keys().isdisjoint(body):
-        for name, show in _SERVICES.items():
-            given = without_nulls(body.get(name) or {})
-            if given:
-                echo.update(show(given, _in_effect(made, name, given)))  # type: ignore[typeddict-item]
+    if not body.keys().isdisjoint(_SERVICES):
+        echo.update(_echo_services(body, made))  # type: ignore[typeddict-item]
     # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
     return echo
 
 
-def _moderation(asked: JsonObject, used: JsonObject | None) -> JsonObject:
-    failure = {"type": "error", "code": "moderation_unavailable", "message": "nothing here moderates"}
-    return {"moderation": {"input": failure, "output": dict(failure)}}
-
-
-def _access_programs(asked: JsonObject, used: JsonObject | None) -> JsonObject:
-    return {"access_programs": {"cyber": asked.get("cyber", "standard")}}
-
-
-def _image(asked: JsonObject, used: JsonObject | None) -> JsonObject:
-    enabled = asked.get("context_compression") == "enabled"
-    return {"image": {"context_compression": "enabled" if enabled else "disabled"}}
-
-
-def _prompt_cache(asked: JsonObject, used: JsonObject | None) -> JsonObject:
-    """Options that took effect; whom they were to be compared with is never known here."""
-    compared = {key: asked[key] for key in ("comparison_response_id",) if key in asked}
-    shown: JsonObject = {"prompt_cache_diagnostics": {"type": "unavailable"}} if compared else {}
-    if used is not None:
-        applied = {"mode": asked.get("mode", "implicit"), "ttl": asked.get("ttl", "30m")}
-        shown["prompt_cache_options"] = {**applied, **compared}
+def _echo_services(body: JsonObject, made: CompatibilityPlan) -> JsonObject:
+    """Fields that a Response has only where the request asked for them."""
+    asked = {name: given for name in _SERVICES if (given := without_nulls(body.get(name) or {}))}
+    shown: JsonObject = {}
+    if "moderation" in asked:
+        failure = {"type": "error", "code": "moderation_unavailable", "message": "nothing here moderates"}
+        shown["moderation"] = {"input": failure, "output": dict(failure)}
+    if "access_programs" in asked:
+        shown["access_programs"] = {"cyber": asked["access_programs"].get("cyber", "standard")}
+    if "image" in asked:
+        enabled = asked["image"].get("context_compression") == "enabled"
+        shown["image"] = {"context_compression": "enabled" if enabled else "disabled"}
+    if "prompt_cache_options" in asked:
+        options = asked["prompt_cache_options"]
+        # Whom they were to be compared with is never known here.
+        compared = {name: options[name] for name in ("comparison_response_id",) if name in options}
+        if compared:
+            shown["prompt_cache_diagnostics"] = {"type": "unavailable"}
+        if _in_effect(made, "prompt_cache_options", options) is not None:
+            applied = {"mode": options.get("mode", "implicit"), "ttl": options.get("ttl", "30m")}
+            shown["prompt_cache_options"] = {**applied, **compared}
     return shown
 
 
-_SERVICES: Final[Mapping[str, Callable[[JsonObject, JsonObject | None], JsonObject]]] = {
-    "moderation": _moderation,
-    "access_programs": _access_programs,
-    "image": _image,
-    "prompt_cache_options": _prompt_cache,
-}
-"""Fields that a Response has only where the request asked for them: what was asked and what took effect → fields."""
-
+_SERVICES: Final = ("moderation", "access_programs", "image", "prompt_cache_options")
 _SHOWN_TIERS: Final[Mapping[Any, str]] = {
     "fast": "priority",
     **{name: name for name in ("default", "flex", "scale", "priority", "ultrafast")},
@@ -95,18 +85,8 @@ _SHOWN_TIERS: Final[Mapping[Any, str]] = {
 
 _SETTINGS: Final = frozenset(
     {
-        "parallel_tool_calls",
-        "max_tool_calls",
-        "max_output_tokens",
-        "temperature",
-        "top_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "top_logprobs",
-        "truncation",
-        "store",
-        "background",
-        "service_tier",
+        *("parallel_tool_calls", "max_tool_calls", "max_output_tokens", "temperature", "top_p", "presence_penalty"),
+        *("frequency_penalty", "top_logprobs", "truncation", "store", "background", "service_tier"),
     }
 )
 

@@ -1,0 +1,90 @@
+"""What vendors report beside their words (usage, log probabilities, citations) → one shape. Odd values never raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from isthmus.bridge.capabilities import ReplyRules
+from isthmus.bridge.deltas import Usage
+from isthmus.protocol.items import Annotation, Logprob, TopLogprob
+from isthmus.protocol.json import JsonObject
+
+
+def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
+    """One `Usage`, by the field paths of the model's data; what is missing of the totals is computed."""
+    if not isinstance(usage, dict):
+        return None
+    given_input = _count(usage.get("prompt_tokens", usage.get("input_tokens")))
+    given_output = _count(usage.get("completion_tokens", usage.get("output_tokens")))
+    total = _count(usage.get("total_tokens"))
+    if not given_input and not given_output and not total:
+        return None  # none at all, or zeros that a vendor puts on every chunk (MiniMax)
+    output = given_output if given_output is not None else max((total or 0) - (given_input or 0), 0)
+    input_ = given_input if given_input is not None else max((total or 0) - output, 0)
+    # xAI and Gemini leave the tokens of thinking out of `completion_tokens`, but not out of the total
+    # (vercel/ai#12425, any-llm#1290, read 2026-11-16); in Responses they are output. And a total is never below
+    # its parts.
+    total = max(total or 0, input_ + output)
+    return Usage(
+        input_tokens=input_,
+        output_tokens=total - input_,
+        total_tokens=total,
+        cached_tokens=_first(usage, (*rules.cached_tokens, "input_tokens_details.cached_tokens")),
+        reasoning_tokens=_first(usage, (*rules.reasoning_tokens, "output_tokens_details.reasoning_tokens")),
+        cache_write_tokens=_count(usage.get("cache_creation_input_tokens")) or 0,
+    )
+
+
+def _first(usage: JsonObject, paths: Iterable[str]) -> int:
+    for path in paths:
+        value: Any = usage
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        count = _count(value)
+        if count is not None:
+            return count
+    return 0
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        return None
+    return int(value)
+
+
+def read_logprobs(entries: Any) -> list[Logprob] | None:
+    """One object for each token, with its alternatives; `None` where there is nothing of the kind."""
+    if not isinstance(entries, list):
+        return None
+    return [
+        {**_token(entry), "top_logprobs": [_token(top) for top in objects(entry.get("top_logprobs"))]}
+        for entry in objects(entries)
+    ]
+
+
+def _token(entry: JsonObject) -> TopLogprob:
+    return {"token": entry.get("token", ""), "bytes": entry.get("bytes") or [], "logprob": entry.get("logprob", 0.0)}
+
+
+def read_annotations(given: Any) -> list[Annotation]:
+    """Citations that clients can read; a web citation gets all of its fields, whatever the vendor left out."""
+    return [
+        read_citation(each) if each["type"] == "url_citation" else each
+        for each in objects(given)
+        if isinstance(each.get("type"), str)
+    ]
+
+
+def read_citation(source: JsonObject) -> JsonObject:
+    return {
+        "type": "url_citation",
+        "url": str(source.get("url") or ""),
+        "title": str(source.get("title") or ""),
+        "start_index": _count(source.get("start_index")) or 0,
+        "end_index": _count(source.get("end_index")) or 0,
+    }
+
+
+def objects(value: Any) -> list[JsonObject]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

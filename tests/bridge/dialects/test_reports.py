@@ -1,0 +1,90 @@
+"""What vendors report beside their words, whatever they leave out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.capabilities import ReplyRules
+from isthmus.bridge.deltas import Usage
+from isthmus.bridge.dialects.reports import read_annotations, read_citation, read_logprobs, read_usage
+
+CASES: dict[str, tuple[dict[str, Any], Usage]] = {
+    "xAI: thinking beside the completion": (
+        {
+            "prompt_tokens": 12,
+            "completion_tokens": 1,
+            "total_tokens": 399,
+            "completion_tokens_details": {"reasoning_tokens": 386},
+        },
+        Usage(12, 387, 399, reasoning_tokens=386),
+    ),
+    "Gemini: thinking in the total only": (
+        {"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623},
+        Usage(20, 603, 623),
+    ),
+    "OpenAI: thinking inside the completion": (
+        {
+            "prompt_tokens": 10,
+            "completion_tokens": 30,
+            "total_tokens": 40,
+            "completion_tokens_details": {"reasoning_tokens": 20},
+        },
+        Usage(10, 30, 40, reasoning_tokens=20),
+    ),
+    "a Responses object": (
+        {
+            "input_tokens": 10,
+            "output_tokens": 30,
+            "input_tokens_details": {"cached_tokens": 4},
+            "output_tokens_details": {"reasoning_tokens": 20},
+        },
+        Usage(10, 30, 40, cached_tokens=4, reasoning_tokens=20),
+    ),
+    "a total below its parts": ({"prompt_tokens": 10, "completion_tokens": 30, "total_tokens": 3}, Usage(10, 30, 40)),
+}
+
+
+@pytest.mark.parametrize(("given", "read"), CASES.values(), ids=list(CASES))
+def test_usage_adds_up(given: dict[str, Any], read: Usage) -> None:
+    assert read_usage(given, ReplyRules()) == read
+
+
+@pytest.mark.parametrize("given", [None, 7, [], {}, {"prompt_tokens": 0, "total_tokens": 0}, {"prompt_tokens": True}])
+def test_what_is_no_usage_is_none(given: Any) -> None:
+    assert read_usage(given, ReplyRules()) is None
+
+
+def test_the_paths_of_the_models_data_come_first() -> None:
+    given = {"prompt_tokens": 9, "hits": {"n": 3}, "input_tokens_details": {"cached_tokens": 1}}
+    found = read_usage(given, ReplyRules(cached_tokens=["hits.n"]))
+    assert found is not None
+    assert found.cached_tokens == 3
+
+
+def test_odd_log_probabilities_never_raise() -> None:
+    assert read_logprobs(None) is None
+    assert read_logprobs([1, {"token": "a", "top_logprobs": 3}]) == [
+        {"token": "a", "bytes": [], "logprob": 0.0, "top_logprobs": []}
+    ]
+
+
+EMPTY = {"type": "url_citation", "url": "", "title": "", "start_index": 0, "end_index": 0}
+
+
+def test_every_field_of_a_web_citation_is_there() -> None:
+    assert read_citation({}) == EMPTY
+    assert read_citation({"url": None, "start_index": -1, "end_index": "2", "more": 1}) == EMPTY
+    assert read_citation({"url": "u", "title": "t", "end_index": 3}) == {
+        **EMPTY,
+        "url": "u",
+        "title": "t",
+        "end_index": 3,
+    }
+
+
+def test_other_citations_stay_what_they_are() -> None:
+    file = {"type": "file_citation", "file_id": "f"}
+    assert read_annotations([file, {"type": "url_citation"}, {"no": "type"}, 7]) == [file, EMPTY]
+    assert read_annotations(None) == []

@@ -1,0 +1,34 @@
+"""A plan answers for its parts."""
+
+from __future__ import annotations
+
+from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.parse import parse_request
+from isthmus.bridge.plan import plan_request
+from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, NO_CONTRACT, Plan, Target
+
+
+def planned(**fields: object) -> Plan:
+    request = parse_request({"model": "m", "input": "hi", **fields})
+    return plan_request(request, Target("p", "m", ProviderCapabilities(provider="p", model="m")))
+
+
+def test_the_preamble_holds_the_words_for_choice_and_format() -> None:
+    tool = {"type": "function", "name": "f"}
+    both = planned(tools=[tool], tool_choice="required", text={"format": {"type": "json_object"}})
+    assert both.tools.instruction
+    assert both.contract.instruction
+    assert both.preamble == f"{both.tools.instruction}\n\n{both.contract.instruction}"
+    assert planned().preamble == ""
+
+
+def test_decisions_and_diagnostics_are_those_of_its_compatibility() -> None:
+    plan = planned(seed=7)
+    assert plan.decisions is plan.compatibility.decisions
+    assert [told.path for told in plan.diagnostics] == ["seed"]
+
+
+def test_without_a_word_nobody_is_treated_otherwise() -> None:
+    assert (ANY_CLIENT.leaves_cut_items_open, ANY_CLIENT.final_code) == (False, "")
+    assert CODEX.leaves_cut_items_open
+    assert (planned().client, planned().contract.mode) == (ANY_CLIENT, NO_CONTRACT.mode)
