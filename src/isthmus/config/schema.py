@@ -206,7 +206,7 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quick: Timeout = 0.5
     """How long a check may take and still count as quick."""
     deadline: Timeout = 5.0
-    """How long a check may take at all. After that its process is killed."""
+    """How much processor time a check may take at all (and ten times that by the clock). Then its process is killed."""
     idle: Timeout = 60.0
     """After how long without work a process ends."""
     memory: Annotated[int, Meta(ge=64_000_000, extra={"quantity": SIZE})] = 512_000_000

@@ -25,6 +25,8 @@ RETIRING: Final = 0x80
 """Added to the first byte: this process has grown too large and ends with this answer."""
 LENGTH: Final = struct.Struct(">I")
 
+BY_THE_CLOCK: Final = 10
+"""The deadline is processor time, so that a busy machine refuses nobody; by the clock a job has so often that."""
 _PATIENCE: Final = 2.0
 """Seconds beyond the deadline after which a job ends its process: normally the parent was faster."""
 
@@ -42,7 +44,7 @@ def main() -> None:
     _write(sink, bytes([DONE]))
     while (frame := _read_frame(source)) is not None:
         kind, _, payload = frame.partition(b"\0")
-        _bound_time(options["deadline"] + _PATIENCE)
+        _bound_time(options["deadline"])
         how, result = _run(kind.decode(), payload, options["runners"], runners)
         _bound_time(0)
         # Caches in libraries grow, and the next job needs room.
@@ -97,7 +99,8 @@ def _bound_memory(most: int) -> None:
 def _bound_time(seconds: float) -> None:
     """An alarm that nobody handles ends the process, whatever library is at work. 0: no alarm."""
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds + _PATIENCE if seconds else 0)
+        signal.setitimer(signal.ITIMER_REAL, seconds * BY_THE_CLOCK + _PATIENCE if seconds else 0)
 
 
 def _peak_memory() -> int:

@@ -17,13 +17,16 @@ import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from isthmus.errors import WorkNotDone
 from isthmus.log import tell
+from isthmus.workers.child import BY_THE_CLOCK
 from isthmus.workers.process import Died, Failed, TooLarge, Worker, start_worker
 
 log = logging.getLogger("isthmus.workers")
+
+_A_MOMENT: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +99,22 @@ class WorkerPool:
     async def _begin(self, kind: str, payload: bytes) -> _Job:
         worker = await self._take()
         self._busy.add(worker)
-        return _Job(worker, asyncio.create_task(worker.call(kind, payload), name=f"worker {worker.pid}: {kind}"))
+        begun = worker.cpu_seconds() or 0.0
+        return _Job(worker, asyncio.create_task(worker.call(kind, payload), name=f"worker {worker.pid}: {kind}"), begun)
 
     async def _to_the_end(self, job: _Job, seconds: float) -> bytes:
-        try:
-            await asyncio.wait([job.call], timeout=max(seconds, 0))
-        except BaseException:
-            self._drop(job)
-            raise
+        """Wait until it is done, or has had its time: its own, so that a busy machine refuses nobody."""
+        loop = asyncio.get_running_loop()
+        latest, left = loop.time() + seconds * BY_THE_CLOCK, seconds
+        while left > 0 and not job.call.done():
+            try:
+                await asyncio.wait([job.call], timeout=left)
+            except BaseException:
+                self._drop(job)
+                raise
+            spent = job.worker.cpu_seconds()
+            left = 0.0 if spent is None else min(seconds - (spent - job.begun), latest - loop.time())
+            left = max(left, _A_MOMENT) if left > 0 else left
         if job.call.done():
             return self._result(job)
         self._drop(job)
@@ -207,6 +218,8 @@ class WorkerPool:
 class _Job:
     worker: Worker
     call: asyncio.Task[bytes]
+    begun: float
+    """The processor time that its process had taken before."""
 
 
 def _busy(why: str) -> WorkNotDone:

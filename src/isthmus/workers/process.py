@@ -53,6 +53,15 @@ class Worker:
     def alive(self) -> bool:
         return self._process.returncode is None and not self._output.at_eof()
 
+    def cpu_seconds(self) -> float | None:
+        """The processor time that it has taken so far; `None` where the system does not tell, or it is gone."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError, ValueError):
+            return None
+
     async def call(self, kind: str, payload: bytes) -> bytes:
         """Have one job done; raises `Died`, `TooLarge` or `Failed`."""
         head = LENGTH.pack(len(kind) + 1 + len(payload)) + kind.encode() + b"\0"

@@ -16,9 +16,9 @@ def planned(**fields: object) -> Plan:
 def test_the_preamble_holds_the_words_for_choice_and_format() -> None:
     tool = {"type": "function", "name": "f"}
     both = planned(tools=[tool], tool_choice="required", text={"format": {"type": "json_object"}})
-    assert both.tools.instruction
+    assert both.tools.choice.instruction
     assert both.contract.instruction
-    assert both.preamble == f"{both.tools.instruction}\n\n{both.contract.instruction}"
+    assert both.preamble == f"{both.tools.choice.instruction}\n\n{both.contract.instruction}"
     assert planned().preamble == ""
 
 
