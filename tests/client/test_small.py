@@ -15,7 +15,6 @@ from isthmus import (
 )
 from isthmus.bridge.capabilities import Cost
 from isthmus.client.limiter import Limiter
-from isthmus.client.usage import price
 from isthmus.errors import RateLimited, UpstreamFailed, UpstreamTimedOut, specify
 from own_time import clock, run_in_own_time, turns
 
@@ -28,9 +27,9 @@ def test_usage_and_cost_are_summed_and_listed() -> None:
 
 
 def test_cached_input_has_its_own_price() -> None:
-    assert price(1_000_000, 0, 500_000, Cost(input=2.0, cached=0.2, output=10.0)) == pytest.approx(1.1)
-    assert price(1_000_000, 100_000, 0, Cost(input=2.0, output=10.0)) == pytest.approx(3.0)
-    assert price(1, 1, 0, Cost()) is None
+    assert Cost(input=2.0, cached=0.2, output=10.0).price(1_000_000, 0, 500_000) == pytest.approx(1.1)
+    assert Cost(input=2.0, output=10.0).price(1_000_000, 100_000, 0) == pytest.approx(3.0)
+    assert Cost().price(1, 1, 0) is None
 
 
 def test_one_who_gives_up_waiting_takes_nothing_along() -> None:

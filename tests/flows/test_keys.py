@@ -82,7 +82,7 @@ def test_beyond_the_loopback_it_does_not_start_without_keys(tmp_path: Path, host
     def reading(more: str) -> None:
         file = tmp_path / "isthmus.toml"
         file.write_text(f'[server]\nhost = "{host}"\n{more}')
-        check_open(load_config(file, environment={}).config.server)
+        check_open(load_config(file, environ={}).config.server)
 
     with pytest.raises(ConfigError, match="api_keys"):
         reading("")
@@ -96,4 +96,4 @@ def test_beyond_the_loopback_it_does_not_start_without_keys(tmp_path: Path, host
 def test_on_the_loopback_it_does(tmp_path: Path, host: str) -> None:
     file = tmp_path / "isthmus.toml"
     file.write_text(f'[server]\nhost = "{host}"\n')
-    check_open(load_config(file, environment={}).config.server)
+    check_open(load_config(file, environ={}).config.server)
