@@ -134,7 +134,9 @@ def test_who_decides_on_failures_reads_the_table_and_knows_no_codes(room: str) -
     constants = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     assert {said for said in constants if isinstance(said, str) and said in FAILURES} <= DECIDING[room]
     statuses = {said for said in constants if type(said) is int and 400 <= said < 600}
-    assert statuses <= ({401, 429, 500} if room == "server/errors.py" else set()), "`type` of an error is made of its status"
+    assert statuses <= ({401, 429, 500} if room == "server/errors.py" else set()), (
+        "`type` of an error is made of its status"
+    )
 
 
 def test_a_broken_contract_is_final_for_codex_too() -> None:

@@ -142,6 +142,8 @@ class StoredResponse:
     owner: str = LOCAL
     """Who may see it. Every question below is asked on behalf of one owner and sees nobody else's rows."""
     conversation: str | None = None
+    outline: bytes = b""
+    """How its stream was told, where it was streamed to the one who asked; what it means is the gateway's affair."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,19 @@ def test_starting_after_skips_what_was_seen(flow: Flow) -> None:
         assert list(nothing) == []
 
 
+def test_a_stream_is_read_on_with_the_numbers_that_it_was_told_with(flow: Flow) -> None:
+    """More than a hundred events, of which the client saw fifty."""
+    flow.script(stream(chat_chunks(" ".join(["word"] * 100), pieces=100)))
+    events, _ = flow.stream({"model": PLAIN, "input": "hi"})
+    assert len(events) > 100
+    id = events[-1]["response"]["id"]
+    for after in (50, 0, len(events) - 2):
+        with flow.streaming(f"/v1/responses/{id}?stream=true&starting_after={after}", method="GET") as rest:
+            assert list(rest) == events[after + 1 :]
+    with flow.streaming(f"/v1/responses/{id}?stream=true", method="GET") as whole:
+        assert list(whole) == events
+
+
 @pytest.mark.parametrize("value", ["x", "-1", "1.5", "99999999999999999999"])
 def test_a_bad_starting_after_is_a_400(flow: Flow, value: str) -> None:
     flow.script(chat("ok"))

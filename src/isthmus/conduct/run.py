@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeVar
@@ -52,6 +52,12 @@ class Track(Protocol):
     def begun(self, run: Run) -> None: ...
 
     def over(self, run: Run) -> None: ...
+
+
+class Recorder(Protocol):
+    """Takes note of the events of a stream as they are told."""
+
+    def add(self, events: Sequence[Event]) -> None: ...
 
 
 class _Stopped(Exception):
@@ -113,6 +119,8 @@ class Run:
         self.failure: IsthmusError | None = None
         self.abandoned = False
         """Whether its reader was cut off."""
+        self.recorder: Recorder | None = None
+        """Whoever takes note of what is told, where that is worth it."""
 
     @property
     def plan(self) -> Plan:
@@ -136,7 +144,16 @@ class Run:
 
     def heartbeat(self) -> Event | None:
         """A sign of life for a silent stream; none before it began or after it ended."""
-        return self._turn.heartbeat() if self._turn.started and not self._turn.ended else None
+        if not self._turn.started or self._turn.ended:
+            return None
+        event = self._turn.heartbeat()
+        self._record([event])
+        return event
+
+    def _record(self, events: list[Event]) -> list[Event]:
+        if self.recorder is not None:
+            self.recorder.add(events)
+        return events
 
     def stop(self, reason: Stop) -> None:
         """End it now. Whoever iterates gets the terminal event next."""
@@ -266,7 +283,7 @@ class Run:
                     await self._learn()
                     events = turn.accepted()
                     if events:
-                        yield events
+                        yield self._record(events)
                     while not turn.broken:
                         deltas = await self._wait(anext(answer, None))
                         if deltas is None:
@@ -275,9 +292,11 @@ class Run:
                         if events:
                             if self._first_at is None:
                                 self._tell_first()
+                            if self.recorder is not None:
+                                self.recorder.add(events)
                             yield events
                         if turn.pending is not None:
-                            yield await self._check_pending()
+                            yield self._record(await self._check_pending())
                 finally:
                     await sending.__aexit__(None, None, None)
                 command = await self._end()
@@ -360,6 +379,7 @@ class Run:
 
     async def _finish(self, done: Done) -> Done:
         """Saved, then told: what could not be kept must not be believed to be."""
+        self._record(done.events)
         try:
             if self._save is not None:
                 await self._save(done.response, self.plan)

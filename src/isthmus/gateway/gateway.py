@@ -31,6 +31,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
+from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import read_events
 from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs
 from isthmus.log import tell
@@ -286,6 +287,8 @@ class Gateway:
                     target = other.target
                     tell(log, "warning", "fallback.refused", provider=target.provider, model=target.model, reason=error)
 
+        stored, streamed = request.body.get("store") is not False, request.body.get("stream") is True
+        outline = Outline() if stored and streamed and not request.body.get("background") else None
         run = Run(
             id,
             attempt(candidates[0]),
@@ -293,16 +296,17 @@ class Gateway:
             owner=caller.owner,
             checker=self._checker,
             now=self._now,
-            save=self._saver(request, id, caller.owner, began) if request.body.get("store") is not False else None,
+            save=self._saver(request, id, caller.owner, began, outline) if stored else None,
             keep=self.lessons.keep,
             track=self.runs,
             observer=self._observer,
             total_timeout=candidates[0].served.total_timeout,
         )
+        run.recorder = outline
         await self._checker.admit(run.plan.contract)
         return run
 
-    def _saver(self, request: Request, id: str, owner: str, created: float) -> Save:
+    def _saver(self, request: Request, id: str, owner: str, created: float, outline: Outline | None) -> Save:
         inputs = tuple(_encode(showable_item(item)) for item in request.items)
 
         async def save(response: FinishedResponse, plan: Plan) -> None:
@@ -317,6 +321,7 @@ class Gateway:
                     model=plan.target.model,
                     provider=plan.target.provider,
                     owner=owner,
+                    outline=outline.pack() if outline is not None else b"",
                 ),
                 holder=self.runs.holder,
             )

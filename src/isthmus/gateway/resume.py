@@ -13,6 +13,7 @@ import msgspec
 
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.errors import RequestRefused
+from isthmus.gateway.outline import tell_as_told
 from isthmus.ports import UNFINISHED, Store, StoredResponse
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -66,12 +67,15 @@ def _type(event: bytes) -> str:
 
 
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:
-    """A response whose events were not kept: the same items, told whole, with numbers of their own."""
-    if after >= 0:
-        raise RequestRefused(
-            f"the events of `{found.id}` were not kept, because it was not made in the background; "
-            "leave `starting_after` out to have it told from its beginning",
-            code="events_not_kept",
-            param="starting_after",
-        )
-    return [_encode(event) for event in replay_events(_decode(found.response))]
+    """A response that is over, whose events were not kept: told as it was, or anew if nobody was told before."""
+    response = _decode(found.response)
+    events = tell_as_told(response, found.outline) if found.outline else replay_events(response)
+    if events is None:
+        if after >= 0:
+            raise RequestRefused(
+                f"how `{found.id}` was told is not known any more; leave `starting_after` out to have it told anew",
+                code="events_expired",
+                param="starting_after",
+            )
+        events = replay_events(response)
+    return [_encode(event) for event in events if event["sequence_number"] > after]

@@ -101,7 +101,7 @@ class MemoryStore:
         self._own_bytes -= entry.own_bytes
         self._release(entry)
         entry.parts, entry.stream, entry.deleted = [], Stream(), True
-        entry.record = replace(entry.record, response=b"", conversation=None, model="", provider="")
+        entry.record = replace(entry.record, response=b"", outline=b"", conversation=None, model="", provider="")
         self._changes.tell()
         return True
 

@@ -53,7 +53,7 @@ def test_an_older_file_is_brought_up_to_date_with_its_content(tmp_path: Path) ->
 
 def test_who_had_no_name_becomes_local_and_shares_what_local_had(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    before = [step for step in MIGRATIONS if step[0] < "0005"]
+    before = [step for step in MIGRATIONS if step[0] < "0006"]
     big: dict[str, Any] = {"tools": ["t" * 3000]}
     with closing(connect_writer(path, 1.0)) as connection:
         migrate(connection, path, before)

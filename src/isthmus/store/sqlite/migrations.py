@@ -200,10 +200,15 @@ def _local_hash(hash: bytes, data: bytes) -> bytes:
     return hash_piece("local", hash == hash_piece("", True, content), content)
 
 
+def _outlines(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE responses ADD COLUMN outline BLOB NOT NULL DEFAULT x''")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
     ("0003_lessons", _lessons),
     ("0004_leases", _leases),
-    ("0005_local_owner", _local_owner),
+    ("0005_outlines", _outlines),
+    ("0006_local_owner", _local_owner),
 )

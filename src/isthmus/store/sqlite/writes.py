@@ -40,8 +40,8 @@ def delete_response(connection: sqlite3.Connection, id: str, owner: str) -> bool
         return False
     _drop_content(connection, key)
     connection.execute(
-        "UPDATE responses SET deleted = 1, skeleton = x'', model = '', provider = '', conversation = NULL"
-        " WHERE key = ?",
+        "UPDATE responses SET deleted = 1, skeleton = x'', outline = x'', model = '', provider = '',"
+        " conversation = NULL WHERE key = ?",
         (key,),
     )
     return True
@@ -104,8 +104,9 @@ def find_key(connection: sqlite3.Connection, id: str, owner: str) -> int | None:
 
 def _insert(connection: sqlite3.Connection, record: StoredResponse, skeleton: bytes) -> int:
     cursor = connection.execute(
-        "INSERT INTO responses (status, model, provider, conversation, created_at, skeleton, id, owner, previous_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO responses"
+        " (status, model, provider, conversation, created_at, skeleton, outline, id, owner, previous_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*_columns(record, skeleton), record.id, record.owner, record.previous_response_id),
     )
     assert cursor.lastrowid is not None
@@ -114,14 +115,15 @@ def _insert(connection: sqlite3.Connection, record: StoredResponse, skeleton: by
 
 def _overwrite(connection: sqlite3.Connection, key: int, record: StoredResponse, skeleton: bytes) -> None:
     connection.execute(
-        "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, created_at = ?, skeleton = ?"
-        " WHERE key = ?",
+        "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, created_at = ?, skeleton = ?,"
+        " outline = ? WHERE key = ?",
         (*_columns(record, skeleton), key),
     )
 
 
 def _columns(record: StoredResponse, skeleton: bytes) -> tuple[object, ...]:
-    return record.status, record.model, record.provider, record.conversation, record.created_at, pack(skeleton)
+    content = (pack(skeleton), record.outline)
+    return record.status, record.model, record.provider, record.conversation, record.created_at, *content
 
 
 def _keep(connection: sqlite3.Connection, owner: str, piece: Piece) -> int:
