@@ -44,6 +44,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
             served[name] = await serve_provider(name, settings, config, stack, workers)
+            stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both

@@ -248,9 +248,8 @@ class Gateway:
                 tell(log, "error", "gateway.drain.stuck", running=len(self.runs))
 
     async def aclose(self) -> None:
+        """Ends its runs and closes its store; the ways to the providers belong to whoever opened them."""
         await self.runs.aclose()
-        for served in self.directory.served.values():
-            await served.backend.aclose()
         await self.store.aclose()
 
     # ── making a run ───────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Final
 
 import uvicorn
@@ -41,8 +41,11 @@ async def serve(
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone)."""
     check_open(config.server)
-    async with running_gateway(config) as gateway:
-        listener = _listen(config.server.host, config.server.port)
+    # First of all: where another one listens already, nothing is begun that would have to be undone.
+    listener = _listen(config.server.host, config.server.port)
+    async with AsyncExitStack() as stack:
+        stack.callback(listener.close)
+        gateway = await stack.enter_async_context(running_gateway(config))
         server = _Server(_uvicorn_config(gateway, config))
         hurry = asyncio.Event()
         if stop is None:
