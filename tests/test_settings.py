@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
-import settings.of_server
 from settings.proving import PROOFS, Proof, Scene, keys_of
+
+for file in sorted((Path(__file__).parent / "settings").glob("of_*.py")):
+    importlib.import_module(f"settings.{file.stem}")
 
 every_proof = pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.id)
 
@@ -16,6 +21,26 @@ def test_every_key_of_the_configuration_has_a_proof() -> None:
     known, proven = set(keys_of()), {proof.key for proof in PROOFS}
     assert known - proven == set(), "show in `tests/settings/` that these reach their part"
     assert proven - known == set(), "these are no keys of the configuration"
+
+
+class Inner(msgspec.Struct, frozen=True):
+    one: int = 1
+
+
+class Outer(msgspec.Struct):
+    plain: str = ""
+    listed: list[str] = []
+    texts: Mapping[str, str] = {}
+    table: Inner = Inner()
+    maybe: Inner | None = None
+    tables: list[Inner] = []
+    named: Mapping[str, Inner] = {}
+
+
+def test_the_walk_enters_every_table() -> None:
+    found = ["plain", "listed", "texts", "table.one", "maybe.one", "tables.one", "named.NAME.one"]
+    assert list(keys_of(Outer)) == found
+    assert {"provider_folders", "providers.NAME.codex.hold", "providers.NAME.endpoints.api_key"} <= set(keys_of())
 
 
 @every_proof

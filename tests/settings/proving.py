@@ -24,6 +24,7 @@ import pytest
 from isthmus.bridge.parse import parse_request
 from isthmus.config import load_config
 from isthmus.config.schema import Config
+from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.gateway.caller import LOCAL
 from isthmus.gateway.gateway import Gateway
 from isthmus.server.serve import serve
@@ -82,7 +83,9 @@ def keys_of(section: type[msgspec.Struct] = Config, before: str = "") -> Iterato
     for name, kind in get_type_hints(section).items():
         if name.startswith("__") or name not in section.__struct_fields__:
             continue
-        inner = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+        inner = [
+            each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, msgspec.Struct)
+        ]
         if not inner:
             yield f"{before}{name}"
             continue
@@ -161,10 +164,22 @@ async def ask(gateway: Gateway, **fields: Any) -> dict[str, Any]:
     """The response, after all of it was told."""
     run = await gateway.create(LOCAL, parse_request({"model": "main/some-model", "input": "hi", **fields}))
     last: Any = None
-    async for events in run.events():
-        last = events[-1]
+    try:
+        async for events in run.events():
+            last = events[-1]
+    except UpstreamFailed as failure:
+        raise AssertionError("there was no answer") from failure
     response = last["response"]
     return response if isinstance(response, dict) else msgspec.to_builtins(response)
+
+
+async def refusal(asking: Awaitable[object]) -> IsthmusError:
+    """With which words it was refused."""
+    try:
+        await asking
+    except IsthmusError as error:
+        return error
+    raise AssertionError("it was not refused")
 
 
 def http_places(gateway: Gateway, name: str = "main") -> list[HttpBackend]:
