@@ -63,7 +63,7 @@ def _held(gate: Gate) -> Step:
 
 def _wait_for_runs(gateway: Any, count: int) -> None:
     """Until so many requests are under way, and have got as far as they can."""
-    while len(gateway.gateway.running) < count:
+    while len(gateway.gateway.runs) < count:
         settle(gateway)
     settle(gateway)
 
