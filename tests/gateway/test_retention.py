@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.gateway.retention import Retention, keep_pruning, prune_once
 from isthmus.ports import Pruned
 from isthmus.store.memory import MemoryStore
+from isthmus.wiring import running_gateway
+from own_time import clock, run_in_own_time, turns
 from stored import turn
 
 DAY = 86_400
@@ -44,3 +51,29 @@ async def test_pruning_goes_on_after_a_failure() -> None:
     async with asyncio.timeout(60):
         await enough.wait()
     task.cancel()
+
+
+def test_a_gateway_prunes_at_its_start_and_then_every_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting(MemoryStore):
+        pruned = 0
+
+        async def prune(self, **limits: Any) -> Pruned:
+            self.pruned += 1
+            return await super().prune(**limits)
+
+    monkeypatch.setattr("isthmus.store.open.MemoryStore", Counting)
+    file = tmp_path / "isthmus.toml"
+    file.write_text('models.demo = false\nstore.url = "memory:"\nproviders.main.uses = "vllm"\n')
+
+    async def look() -> list[int]:
+        clock().stop_clock()
+        async with running_gateway(load_config(file, environ={}).config) as gateway:
+            assert isinstance(gateway.store, Counting)
+            counts = []
+            for seconds in (0, 3599, 1, 3599, 1):
+                clock().skip(seconds)
+                await turns()
+                counts.append(gateway.store.pruned)
+            return counts
+
+    assert run_in_own_time(look()) == [1, 1, 2, 2, 3]

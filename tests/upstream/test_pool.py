@@ -114,19 +114,20 @@ def test_a_key_is_left_out_for_a_day_at_most(told: str) -> None:
         assert set(keys(upstream)[-2:]) == {"k1", "k2"}
 
 
-def test_a_conversation_stays_at_one_key_and_others_take_turns() -> None:
-    three = 'api_keys = ["k1", "k2", "k3"]'
-    with ScriptedUpstream.running(default=chat("x")) as upstream, one_provider(upstream, three) as (talk, _):
+@pytest.mark.parametrize("known", [["k1", "k2"], ["k1", "k2", "k3"]], ids=["two", "three"])
+def test_a_conversation_stays_at_one_key_and_others_take_turns(known: list[str]) -> None:
+    turns = f"api_keys = {known}"
+    with ScriptedUpstream.running(default=chat("x")) as upstream, one_provider(upstream, turns) as (talk, _):
         for _ in range(4):
             say(talk, {**HELLO, "prompt_cache_key": "thread-1"})
             say(talk)
         used = keys(upstream)
         assert len(set(used[::2])) == 1, "a keyed request goes where its cache is warm"
-        assert set(used[1::2]) == {"k1", "k2", "k3"}, "others use every key"
+        assert set(used[1::2]) == set(known), "others use every key"
         del upstream.requests[:]
         for number in range(30):
             say(talk, {**HELLO, "prompt_cache_key": f"thread-{number}"})
-        assert set(keys(upstream)) == {"k1", "k2", "k3"}, "and not all conversations the same one"
+        assert set(keys(upstream)) == set(known), "and not all conversations the same one"
 
 
 class Scripted:

@@ -33,7 +33,7 @@ async def with_plain_catalog(options: ProcessOptions, file: Path) -> ProcessOpti
         catalog = plain_catalog(msgspec.json.decode(printed))
     except (TimeoutError, msgspec.DecodeError, AttributeError) as error:
         raise ConfigError(
-            "this `codex` does not print its model catalog; set `model_only = false`, or use codex 0.163 or newer"
+            "this `codex` does not print its model catalog; set `own_tools = true`, or use codex 0.163 or newer"
         ) from error
     finally:
         if child.returncode is None:
