@@ -72,7 +72,7 @@ async def serve(
 
 def check_open(server: Server) -> None:
     """Whoever reaches a gateway without keys spends the operator's money: that must be wanted."""
-    if is_loopback(server.host) or server.api_keys or server.open:
+    if is_loopback(server.host) or server.api_keys or server.admin_key or server.open:
         return
     raise ConfigError(
         f"`{server.host}` can be reached by other machines, and no key is asked for: everybody there could spend your "
