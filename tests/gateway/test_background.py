@@ -21,11 +21,13 @@ def test_events_that_the_store_does_not_take_are_kept_with_the_next_ones(
 ) -> None:
     append, tries = MemoryStore.append_events, []
 
-    async def append_at_last(self: MemoryStore, id: str, batch: EventBatch, *, owner: str = LOCAL) -> bool:
+    async def append_at_last(
+        self: MemoryStore, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None
+    ) -> bool:
         tries.append(batch.first)
         if len(tries) <= failing:
             raise ConfigError("the disk is full", code="store_unavailable")
-        return await append(self, id, batch, owner=owner)
+        return await append(self, id, batch, owner=owner, holder=holder)
 
     monkeypatch.setattr(MemoryStore, "append_events", append_at_last)
     role, *rest = chat_chunks("Hello there", pieces=4)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.assemble.output import Output, end_type
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.vendor import Seal, VendorState
 from isthmus.bridge.contract.check import (
@@ -84,8 +84,12 @@ class Done:
             "incomplete_details": None,
             "error": {"code": code, "message": message},
         }
+        return self.replaced(response)
+
+    def replaced(self, response: FinishedResponse) -> Done:
+        """The same with another end."""
         number = self.events[-1]["sequence_number"]
-        last: Event = {"type": "response.failed", "sequence_number": number, "response": response}
+        last: Event = {"type": end_type(response["status"]), "sequence_number": number, "response": response}
         return Done(response, [*self.events[:-1], last], self.failure)
 
 

@@ -35,8 +35,8 @@ from isthmus.protocol.response import FinishedResponse, Response
 log = logging.getLogger("isthmus.conduct")
 
 Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
-Save = Callable[[FinishedResponse, Plan], Awaitable[None]]
-"""Makes a finished response durable."""
+Save = Callable[[Done, Plan], Awaitable[Done]]
+"""Makes an end durable and says which one is told: another one, where somebody else has ended the response before."""
 Keep = Callable[[str, Lesson, Target], Awaitable[None]]
 """Keeps what a server taught us, under the id of the response that taught it."""
 
@@ -382,7 +382,7 @@ class Run:
         self._record(done.events)
         try:
             if self._save is not None:
-                await self._save(done.response, self.plan)
+                done = await self._save(done, self.plan)
         except Exception as error:
             known = isinstance(error, IsthmusError)
             tell(log, "error", "response.save.failed", id=self.id, reason=error, trace=None if known else error)

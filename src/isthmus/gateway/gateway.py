@@ -22,28 +22,31 @@ from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
-from isthmus.bridge.turn import Turn
+from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Lesson, Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
-from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import read_events
-from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs
+from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, unexpected
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.response import FinishedResponse, Response
+from isthmus.protocol.response import Response
 
 log = logging.getLogger("isthmus.gateway")
 
 HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
 """Request parameters that the gateway takes care of itself."""
 
+_LOOKS: Final = 4
+"""How often within the length of a lease it is looked for what others left behind."""
+_decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -129,8 +132,7 @@ class Gateway:
         """Forget a response; one that is being made, here or by another gateway, is ended first."""
         run = self.runs.get(caller.owner, id)
         if run is not None:
-            self.runs.stop(run, "cancelled")
-            await self.runs.ended(run)
+            await self.runs.end(run)
         elif await self.store.signal(run_lease(id), "delete", owner=caller.owner):
             await self._until_ended(caller, id)
         if not await self.store.delete(id, owner=caller.owner) and run is None:
@@ -151,8 +153,7 @@ class Gateway:
         if found.status not in UNFINISHED:
             return found
         if run is not None:
-            self.runs.stop(run, "cancelled")
-            await self.runs.ended(run)
+            await self.runs.end(run)
             return await self.retrieve(caller, id)
         if await self.store.signal(run_lease(id), "cancel", owner=caller.owner):
             return await self._until_ended(caller, id)
@@ -182,11 +183,12 @@ class Gateway:
         return plan
 
     async def _until_ended(self, caller: Caller, id: str) -> StoredResponse:
-        """Wait for the gateway that makes it; one that does not answer in time has lost its lease by then."""
+        """Wait for the gateway that makes it; if that is dead, until its lease has run out and it can be ended here."""
         deadline = self._now() + self.settings.runs.lease * 2
         mark = await self.store.watch(0)
         while (found := await self.retrieve(caller, id)).status in UNFINISHED and self._now() < deadline:
-            mark = await self.store.watch(1.0, since=mark)
+            if await self._end_orphan(found, "cancelled", "") is None:
+                mark = await self.store.watch(1.0, since=mark)
         return found
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
@@ -215,9 +217,9 @@ class Gateway:
         while True:
             try:
                 await self.recover()
-            except IsthmusError as error:
-                tell(log, "error", "recovery.failed", reason=error)
-            await asyncio.sleep(self.settings.runs.lease)
+            except Exception as error:
+                tell(log, "error", "recovery.failed", reason=error, trace=unexpected(error))
+            await asyncio.sleep(self.settings.runs.lease / _LOOKS)
 
     async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
         """Let running responses finish; after `grace` seconds end the rest, each with its terminal event.
@@ -308,24 +310,31 @@ class Gateway:
     def _saver(self, request: Request, id: str, owner: str, created: float, outline: Outline | None) -> Save:
         inputs = tuple(_encode(showable_item(item)) for item in request.items)
 
-        async def save(response: FinishedResponse, plan: Plan) -> None:
-            await self.store.save(
-                StoredResponse(
-                    id=id,
-                    response=_encode(response),
-                    input=inputs,
-                    previous_response_id=request.body.get("previous_response_id"),
-                    created_at=created,
-                    status=response["status"],
-                    model=plan.target.model,
-                    provider=plan.target.provider,
-                    owner=owner,
-                    outline=outline.pack() if outline is not None else b"",
-                ),
-                holder=self.runs.holder,
+        async def save(done: Done, plan: Plan) -> Done:
+            record = StoredResponse(
+                id=id,
+                response=_encode(done.response),
+                input=inputs,
+                previous_response_id=request.body.get("previous_response_id"),
+                created_at=created,
+                status=done.response["status"],
+                model=plan.target.model,
+                provider=plan.target.provider,
+                owner=owner,
+                outline=outline.pack() if outline is not None else b"",
             )
+            return done if await self.runs.save(record, done.events) else await self._as_it_stands(id, owner, done)
 
         return save
+
+    async def _as_it_stands(self, id: str, owner: str, done: Done) -> Done:
+        """The end of a response that was not ours to write any more: what is stored is what clients are told."""
+        found = await self.store.load(id, owner=owner)
+        if found is None:
+            return done.unkept("response_not_found", "the response was deleted while it was being made")
+        if found.status in UNFINISHED:
+            return done.unkept("server_error", "another gateway has taken this response over")
+        return done.replaced(_decode(found.response))
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""

@@ -27,6 +27,8 @@ log = logging.getLogger("isthmus.gateway")
 
 _encode: Final = msgspec.json.Encoder().encode
 _PAUSE: Final = 0.5
+_LAST_WORDS: Final = 2.0
+"""Seconds that the reader of a run which was ended has to take the terminal event, before it is cut off."""
 _SLOWEST_EAR: Final = 5.0
 """Seconds after which the leases are renewed and signals heard, although nothing seems to have changed."""
 Key = tuple[str, str]
@@ -78,6 +80,11 @@ class _Background:
                 await self._changed.wait()
 
 
+def unexpected(error: Exception) -> Exception | None:
+    """What the log should show whole: a bug of ours, not a store that is out of order."""
+    return None if isinstance(error, IsthmusError) else error
+
+
 class Runs:
     def __init__(self, store: Store, holder: str, limits: RunLimits) -> None:
         self._store = store
@@ -123,11 +130,21 @@ class Runs:
         for run in list(self._runs.values()):
             run.abandon()
 
-    async def ended(self, run: Run) -> None:
-        """Wait until it is over, and what it said is kept."""
+    async def end(self, run: Run) -> None:
+        """Cancel it, and wait until it is over and what it said is kept."""
+        self.stop(run, "cancelled")
         task = self._tasks.get((run.owner, run.id))
         if task is not None:
             await asyncio.wait([task])
+            return
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._not_running(run)
+        except TimeoutError:
+            run.abandon()  # its client does not read: whoever ends it must not have to wait for that
+            await self._not_running(run)
+
+    async def _not_running(self, run: Run) -> None:
         while (run.owner, run.id) in self._runs:
             await self._changed.wait()
 
@@ -160,6 +177,21 @@ class Runs:
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew(), name="renew leases")
 
+    async def save(self, record: StoredResponse, last: list[Event]) -> bool:
+        """Write the end of a run; of one in the background with its last events, in one step.
+
+        A follower at another gateway that sees the end has everything before it then. False: it was deleted, or
+        somebody else has ended it.
+        """
+        entry = self._background.get((record.owner, record.id))
+        if entry is None:
+            return await self._store.save(record, holder=self.holder)
+        batch = EventBatch(entry.kept, (*entry.events[entry.kept :], *map(_encode, last)))
+        saved = await self._store.save(record, events=batch, holder=self.holder)
+        if saved:
+            entry.kept += len(batch.events)
+        return saved
+
     def follow(self, owner: str, id: str, after: int) -> AsyncIterator[list[bytes]] | None:
         """Events above sequence number `after`, as they come; `None`: it is not made here.
 
@@ -180,7 +212,8 @@ class Runs:
         run, placed = entry.run, False
         try:
             placed = await self._take_place(entry)
-            begun = False
+            # Now, not with its first event: a provider that answers whole says nothing before it is done.
+            begun = placed and await self._begin(run)
             async for events in run.events():
                 entry.add(events)
                 if not run.finished:
@@ -227,7 +260,8 @@ class Runs:
         batch = tuple(entry.events[entry.kept :])
         run = entry.run
         if batch and await self._quietly(
-            self._store.append_events(run.id, EventBatch(entry.kept, batch), owner=run.owner), run.id
+            self._store.append_events(run.id, EventBatch(entry.kept, batch), owner=run.owner, holder=self.holder),
+            run.id,
         ):
             entry.kept += len(batch)
 
@@ -247,6 +281,8 @@ class Runs:
         mark: int | None = None
         while self._background:
             try:
+                if mark is None:
+                    mark = await self._store.watch(0)  # before the first look, or what comes in the pause is missed
                 held = await self._store.renew(self.holder, seconds=self._limits.lease)
                 for signal in held.signals:
                     entry = self._background.get((signal.owner, signal.name.removeprefix(run_lease(""))))
@@ -259,8 +295,8 @@ class Runs:
                 # What this process writes is a change, too: without a pause its own renewals would wake it for ever.
                 await asyncio.sleep(min(self._limits.lease / 3, _PAUSE))
                 mark = await self._store.watch(min(self._limits.lease / 3, _SLOWEST_EAR), since=mark)
-            except IsthmusError as error:
-                tell(log, "error", "leases.not_renewed", reason=str(error))
+            except Exception as error:  # a bug of ours too: without renewals every run here would be lost
+                tell(log, "error", "leases.not_renewed", reason=error, trace=unexpected(error))
                 await asyncio.sleep(self._limits.lease / 10)
 
     async def _claim(self, owner: str, id: str) -> bool:

@@ -20,6 +20,11 @@ _ENDS: Final[dict[ResponseStatus, SnapshotType]] = {
 }
 
 
+def end_type(status: ResponseStatus) -> SnapshotType:
+    """The terminal event of a response with this status."""
+    return _ENDS.get(status, "response.failed")
+
+
 class Output:
     __slots__ = ("_ids", "_items", "events", "sequence", "suffix")
 
@@ -66,7 +71,7 @@ class Output:
 
     def end(self, status: ResponseStatus, response: Response) -> None:
         """The terminal event."""
-        self.tell(_ENDS.get(status, "response.failed"), response)
+        self.tell(end_type(status), response)
 
     def added(self, index: int, item: OutputItem) -> None:
         number = self.number()
