@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bench.robustness import backpressure, chain, disconnect, drain, fuzz, kill
+from bench.robustness import background, backpressure, chain, disconnect, drain, fuzz, kill, two
 from bench.robustness.report import Report, show
 
 Check = Callable[[], Coroutine[Any, Any, Report]]
@@ -21,6 +21,8 @@ CHECKS: dict[str, tuple[Check, Check]] = {
     "backpressure": (backpressure.check, lambda: backpressure.check(15, 30_000_000)),
     "drain": (drain.check, lambda: drain.check(6)),
     "kill": (kill.check, lambda: kill.check(3)),
+    "two": (two.check, lambda: two.check(3)),
+    "background": (background.check, lambda: background.check(60)),
     "fuzz": (fuzz.check, lambda: fuzz.check(600, stride=20)),
     "chain": (chain.check, lambda: chain.check(60)),
 }

@@ -34,6 +34,7 @@ class GatewayProcess:
         server: str = "",
         provider: str = "",
         store: str = "",
+        background: str = "",
         core: int | None = None,
     ) -> None:
         self.folder = folder
@@ -42,6 +43,7 @@ class GatewayProcess:
         self._config.write_text(
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
             f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nmax_connections = 1000\n{provider}\n'
+            f"[background]\n{background}\n"
             f'[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
         )
         self._core = core
@@ -66,6 +68,7 @@ class GatewayProcess:
 
     def _spawn(self) -> int:
         """How long the log was before."""
+        self.port = 0
         with self.log.open("ab") as written:
             already = written.tell()
             self._process = subprocess.Popen(
@@ -85,6 +88,11 @@ class GatewayProcess:
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def listening(self) -> bool:
+        """Whether it runs and has said where."""
+        return self.running and self.port > 0
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -122,10 +130,19 @@ class GatewayProcess:
 
 @asynccontextmanager
 async def running_gateway(
-    folder: Path, upstream: str, *, server: str = "", provider: str = "", store: str = "", core: int | None = None
+    folder: Path,
+    upstream: str,
+    *,
+    server: str = "",
+    provider: str = "",
+    store: str = "",
+    background: str = "",
+    core: int | None = None,
 ) -> AsyncIterator[GatewayProcess]:
     """A started gateway; killed at the end if the check has not ended it."""
-    gateway = GatewayProcess(folder, upstream, server=server, provider=provider, store=store, core=core)
+    gateway = GatewayProcess(
+        folder, upstream, server=server, provider=provider, store=store, background=background, core=core
+    )
     cores = os.sched_getaffinity(0)
     try:
         await gateway.start()

@@ -39,6 +39,18 @@ def test_kill_9_loses_nothing_that_a_client_was_told() -> None:
     assert asyncio.run(kill.check(3)).broken == []
 
 
+def test_background_responses_wait_for_a_place_and_none_is_lost() -> None:
+    from bench.robustness import background
+
+    assert asyncio.run(background.check(40)).broken == []
+
+
+def test_two_gateways_on_one_database_end_what_the_killed_one_had_begun() -> None:
+    from bench.robustness import two
+
+    assert asyncio.run(two.check(2, clients=3, late=30)).broken == []
+
+
 def test_no_broken_request_makes_a_500_or_a_hang() -> None:
     from bench.robustness import fuzz
 
