@@ -13,6 +13,7 @@ from serving import running_gateway_server
 from talking import Talk
 from wire.oracle import check_stream
 
+TOOL = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}, "strict": False}
 HELLO = {"model": "main", "input": "hi", "temperature": 0.5}
 
 
@@ -65,6 +66,33 @@ def test_a_fallback_answers_planned_for_its_own_target_and_says_so(tmp_path: Pat
         assert first.requests[0].json["model"] == "model-a"
         assert second.requests[0].json["model"] == "deepseek-v4-pro"
         assert second.requests[0].headers["authorization"] == "Bearer sk-two"
+
+
+def test_a_fallback_is_sent_what_its_own_model_takes(tmp_path: Path) -> None:
+    asked = {
+        **HELLO,
+        "user": "somebody",
+        "reasoning": {"effort": "high"},
+        "parallel_tool_calls": False,
+        "tools": [TOOL],
+    }
+    asked["text"] = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": False}}
+    with two_providers(tmp_path) as (talk, first, second):
+        first.push(error(503))
+        second.push(chat('{"a": 1}'))
+        response = talk.post("/v1/responses", asked).json
+        one, two = first.requests[0].json, second.requests[0].json
+        # Only the second has a name for the user and a switch for thinking; only the first takes the other two, and a
+        # temperature beside thinking.
+        assert (two["user_id"], two["thinking"]) == ("somebody", {"type": "enabled"})
+        assert not {"user_id", "thinking"} & set(one)
+        assert (one["parallel_tool_calls"], one["temperature"]) == (False, 0.5)
+        assert not {"parallel_tool_calls", "temperature"} & set(two)
+        assert (one["response_format"]["type"], two["response_format"]["type"]) == ("json_schema", "json_object")
+        # What is reported is what was done for the one that answered.
+        said = {each["path"]: each["action"] for each in response["isthmus"]["diagnostics"]}
+        assert said.get("parallel_tool_calls") == "ignored"
+        assert "user" not in said
 
 
 def test_a_fallback_streams_like_any_other(tmp_path: Path) -> None:
