@@ -131,6 +131,7 @@ async def _kill_again_and_again(
         await (starting or victim.start())
     over.set()
     await asyncio.gather(*asking)
+    await until(lambda: _all_ended(database, set(seen.accepted)), "the end of what was asked for last")
     report.add("accepted, on both", len(seen.accepted))
     report.add("requests cut by the kills", seen.cut, "some", kept=seen.cut > 0)
     report.add("unfinished when their gateway was killed", left, "some", kept=left > 0)
