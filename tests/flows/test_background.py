@@ -6,6 +6,7 @@ Two gateways on one database are two servers in this process: they share nothing
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -317,6 +318,24 @@ def test_a_follower_elsewhere_misses_nothing_of_an_end_that_comes_all_at_once(bo
         assert response["output_text"] == "Done at last"
         with house.flow.streaming(f"/v1/responses/{id}?stream=true", method="GET") as again:
             assert list(again) == seen
+
+
+def test_the_last_events_are_kept_in_the_same_step_as_the_end(special: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow, gate, kept = special(), Gate(), []
+    store = flow.server.gateway.store
+    save = store.save
+
+    async def save_and_look(record: Any, **given: Any) -> bool:
+        saved: bool = await save(record, **given)
+        kept.append((record.status, [json.loads(event)["type"] for event in await store.events(record.id)][-1:]))
+        return saved
+
+    monkeypatch.setattr(store, "save", save_and_look)
+    id = begin(flow, gate)
+    with flow.streaming(f"/v1/responses/{id}?stream=true", method="GET") as events:
+        gate.open()
+        events.until("response.completed")
+    assert kept == [("queued", []), ("completed", ["response.completed"])]
 
 
 def test_a_gateway_that_was_asleep_tells_what_another_one_has_made_of_its_response(both: Callable[..., Both]) -> None:
