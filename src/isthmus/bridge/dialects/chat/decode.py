@@ -9,22 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from isthmus.bridge import deltas
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.deltas import (
-    Annotation,
-    CallOpened,
-    Delta,
-    Failed,
-    Finished,
-    HostedCall,
-    ItemBegan,
-    Markup,
-    Reasoning,
-    Refusal,
-    Text,
-    Used,
-    VendorExtra,
-)
+from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.call_reader import CallReader
 from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
@@ -91,7 +78,7 @@ class ChatDecoder(JsonDecoder):
             self._tail(reply, choice, choice.get("finish_reason"), out)
             self._flush(out)
         elif not out:
-            out.append(Failed("the upstream's reply has no choices"))
+            out.append(deltas.Failed("the upstream's reply has no choices"))
 
     def _say(self, message: JsonObject, choice: JsonObject, out: list[Delta]) -> None:
         """The thoughts and the words of a delta or message."""
@@ -103,7 +90,7 @@ class ChatDecoder(JsonDecoder):
         content = message.get("content")
         if content:
             if self._plain and type(content) is str and not choice.get("logprobs"):
-                out.append(Text(content))
+                out.append(deltas.Text(content))
             else:
                 self._content(content, choice, out)
 
@@ -116,7 +103,7 @@ class ChatDecoder(JsonDecoder):
             ]
             thought = "".join(text for text in found if isinstance(text, str))
         if thought:
-            out.append(Reasoning(thought))
+            out.append(deltas.Reasoning(thought))
 
     def _content(self, content: Any, choice: JsonObject, out: list[Delta]) -> None:
         if isinstance(content, str):
@@ -127,7 +114,7 @@ class ChatDecoder(JsonDecoder):
                 self._tags.feed(content, plain, logprobs)
                 self._look_for_calls(plain, out)
             elif self._leaked is None or logprobs:
-                out.append(Text(content, logprobs))
+                out.append(deltas.Text(content, logprobs))
             else:
                 self._leaked.feed(content, out)
         elif isinstance(content, list):
@@ -137,7 +124,7 @@ class ChatDecoder(JsonDecoder):
     def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
         """Think tags are read first, then tool calls in what is left."""
         for delta in plain:
-            if self._leaked is not None and isinstance(delta, Text) and not delta.logprobs:
+            if self._leaked is not None and isinstance(delta, deltas.Text) and not delta.logprobs:
                 self._leaked.feed(delta.text, out)
             else:
                 out.append(delta)
@@ -151,7 +138,7 @@ class ChatDecoder(JsonDecoder):
                     self._think(part.get("thinking") or part.get("text") or part.get("content"), out)
                 case "refusal":
                     if part.get("refusal"):
-                        out.append(Refusal(str(part["refusal"])))
+                        out.append(deltas.Refusal(str(part["refusal"])))
                 case _ if isinstance(part.get("text"), str):
                     if part["text"]:
                         self._content(part["text"], choice, out)
@@ -159,7 +146,7 @@ class ChatDecoder(JsonDecoder):
                     # A Response has no place for it (Mistral's `reference`, pictures): said once for each kind.
                     self._ignored.add(name)
                     words = f"a part of type `{name}` of the answer has no counterpart here"
-                    out.append(Markup(words, "bridge.response.part_ignored"))
+                    out.append(deltas.Markup(words, "bridge.response.part_ignored"))
 
     def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
         """The rarer fields of a delta or message."""
@@ -167,7 +154,7 @@ class ChatDecoder(JsonDecoder):
         if details and isinstance(details, list):
             if not any(delta.get(field) for field in self._fields):
                 self._think(details, out)
-            out.append(VendorExtra("reasoning_details", details))
+            out.append(deltas.VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
         legacy = delta.get("function_call")
         if not calls and isinstance(legacy, dict):
@@ -181,7 +168,7 @@ class ChatDecoder(JsonDecoder):
                 self._calls.read(calls, out)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
-            out.append(Refusal(refusal))
+            out.append(deltas.Refusal(refusal))
         annotations = delta.get("annotations")
         if annotations and isinstance(annotations, list):
             self._annotate(annotations, out)
@@ -191,24 +178,24 @@ class ChatDecoder(JsonDecoder):
             if isinstance(given, dict) and given.get("type") == "url_citation":
                 inner = given.get("url_citation")
                 source = inner if isinstance(inner, dict) else given
-                out.append(Annotation(read_citation(source)))
+                out.append(deltas.Annotation(read_citation(source)))
                 if self._cited is not None:
                     self._cited.append(source)
             elif isinstance(given, dict):
-                out.append(Annotation(given))
+                out.append(deltas.Annotation(given))
 
     def _message(self, message: JsonObject, choice: JsonObject, out: list[Delta]) -> None:
         said: list[Delta] = []
         self._say(message, choice, said)
         self._end_text(said)
-        if any(isinstance(delta, CallOpened) for delta in said):  # leaked calls stand where they were said
+        if any(isinstance(delta, deltas.CallOpened) for delta in said):  # leaked calls stand where they were said
             out += said
             said = []
         thoughts, spoken = _part_words(said)
         rest: list[Delta] = []
         self._rest(message, rest, whole=True)
-        spoken += [delta for delta in rest if isinstance(delta, Refusal | Annotation)]
-        acted = [delta for delta in rest if not isinstance(delta, Refusal | Annotation)]
+        spoken += [delta for delta in rest if isinstance(delta, deltas.Refusal | deltas.Annotation)]
+        acted = [delta for delta in rest if not isinstance(delta, deltas.Refusal | deltas.Annotation)]
         # A reply that was cut off was cut in its last call: that call comes last, for an item that is
         # incomplete must be.
         cut = map_provider_finish_reason(self._finish_reason(choice.get("finish_reason"))).status != "completed"
@@ -230,14 +217,14 @@ class ChatDecoder(JsonDecoder):
         given = next((place["usage"] for place in places if isinstance(place, dict) and place.get("usage")), None)
         usage = read_usage(given, self._rules)
         if usage is not None:
-            out.append(Used(usage))
+            out.append(deltas.Used(usage))
         searched = chunk.get("web_search") or (self._cited if reason else None)
         if isinstance(searched, list) and searched and not self._hosted:
             self._hosted = True
-            out.append(HostedCall(_web_search_call(searched)))
+            out.append(deltas.HostedCall(_web_search_call(searched)))
         finish_reason = self._finish_reason(reason)
         if finish_reason is not None:
-            out.append(Finished(finish_reason))
+            out.append(deltas.Finished(finish_reason))
 
     def _finish_reason(self, given: Any) -> str | None:
         """In the words of the finish table."""
@@ -262,10 +249,10 @@ def _part_words(said: list[Delta]) -> tuple[list[Delta], list[Delta]]:
     spoken: list[Delta] = []
     before: type[Delta] | None = None
     for delta in said:
-        mine = spoken if isinstance(delta, Text) else thoughts
-        if isinstance(delta, Text | Reasoning):
+        mine = spoken if isinstance(delta, deltas.Text) else thoughts
+        if isinstance(delta, deltas.Text | deltas.Reasoning):
             if before is not None and before is not type(delta) and mine:
-                mine.append(ItemBegan("message" if mine is spoken else "reasoning"))
+                mine.append(deltas.ItemBegan("message" if mine is spoken else "reasoning"))
             before = type(delta)
         mine.append(delta)
     return thoughts, spoken

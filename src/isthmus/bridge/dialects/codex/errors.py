@@ -43,13 +43,13 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
     message = str(error.get("message") or "the codex turn failed without a reason")
     name, status = _read_info(error.get("codexErrorInfo"), message)
     code = code_of_status(status) if status is not None else ERROR_CODES.get(name, "server_error")
-    if name == "other" and status is None and (read := _read_raw_body(message)) is not None:
+    if name == "other" and status is None and message.lstrip().startswith("{") and is_json(message):
+        read = upstream_failure(400, message.encode(), provider="codex")
         message, code, status = read.message, read.code, read.status
     if code == "upstream_unauthorized":
         message = LOGIN_MESSAGE
-    return UpstreamFailed(
-        message[:2000], code=code, status=status, retry_after=told_wait(message), metadata={"codex_error": name}
-    )
+    shown, wait = message[:2000], told_wait(message)
+    return UpstreamFailed(shown, code=code, status=status, retry_after=wait, metadata={"codex_error": name})
 
 
 def failure_of(failed: Failed, provider: str) -> UpstreamFailed:
@@ -86,10 +86,3 @@ def _read_info(info: Any, message: str) -> tuple[str, int | None]:
         return name, status
     found = re.match(r"unexpected status (\d{3})\b", message)
     return name, int(found[1]) if found else None
-
-
-def _read_raw_body(message: str) -> UpstreamFailed | None:
-    """The body of an upstream's 400, if that is what the message is."""
-    if not (message.lstrip().startswith("{") and is_json(message)):
-        return None
-    return upstream_failure(400, message.encode(), provider="codex")

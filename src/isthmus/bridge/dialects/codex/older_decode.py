@@ -23,15 +23,13 @@ _USAGE: Final = ("input_tokens", "cached_input_tokens", "output_tokens", "reason
 
 def translate_older(method: str, params: Params) -> list[tuple[str, Params]]:
     """Newer messages pass unchanged; an older event becomes none, one or two of them."""
-    if method == "dynamic_tool_call_request":
-        return _translate(method, params)
-    if not method.startswith("codex/event"):
-        return [(method, params)]
-    event = params.get("msg")
-    return _translate(event.get("type"), event) if isinstance(event, Mapping) else []
-
-
-def _translate(kind: Any, event: Params) -> list[tuple[str, Params]]:
+    event, kind = params, method
+    if method != "dynamic_tool_call_request":
+        if not method.startswith("codex/event"):
+            return [(method, params)]
+        told = params.get("msg")
+        event = told if isinstance(told, Mapping) else {}
+        kind = event.get("type", "")
     match kind:
         case "agent_message_delta" | "agent_reasoning_delta" | "agent_reasoning_raw_content_delta":
             return [(_DELTAS[kind], {"itemId": "", "delta": event.get("delta")})]
@@ -52,10 +50,8 @@ def _translate(kind: Any, event: Params) -> list[tuple[str, Params]]:
             return [("error", {"error": _error(event), "willRetry": True})]
         case "error":
             return _end("failed", _error(event))
-        case "turn_aborted":
-            return _end("interrupted")
-        case "task_complete" | "turn_complete":
-            return _end("completed")
+        case "turn_aborted" | "task_complete" | "turn_complete":
+            return _end("interrupted" if kind == "turn_aborted" else "completed")
         case _:
             return []
 
@@ -70,6 +66,5 @@ def _error(event: Params) -> JsonObject:
 
 
 def _camel(name: str) -> str:
-    """Words are snake case here."""
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,16 +25,14 @@ _TURN_FIELDS: Final = ("effort", "summary", "outputSchema")
 """What a turn is begun with, and keeps while it waits for tools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(NamedTuple):
     """A request that only answers tool calls: the key of the turn that waits for them, and the answers."""
 
     key: str
     outputs: Mapping[str, str | list[JsonObject]]
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
+class Continuation(NamedTuple):
     """A request that goes on after the assistant's last words: their key, and what is new before the input."""
 
     key: str
@@ -50,9 +47,8 @@ def read_outputs(body: JsonObject) -> Outputs | None:
     end = _skip_back(history, len(history), "function_call_output")
     begin = _skip_back(history, end, "function_call")
     outputs = {item["call_id"]: item["output"] for item in history[end:]}
-    if not outputs or set(outputs) != {item["call_id"] for item in history[begin:end]}:
-        return None
-    if NO_OUTPUT in outputs.values():
+    asked = {item["call_id"] for item in history[begin:end]}
+    if not outputs or set(outputs) != asked or NO_OUTPUT in outputs.values():
         return None
     if begin and _is_speech(history[begin - 1]):
         begin -= 1
@@ -77,10 +73,7 @@ def waiting_key(past: Sequence[JsonObject], call_ids: Sequence[str]) -> str:
 
 def past_of(body: JsonObject) -> list[JsonObject]:
     """Everything that the model sees before it answers this body."""
-    past = list(body.get("history", ()))
-    if body["input"]:
-        past.append(user_item(body["input"]))
-    return past
+    return [*body.get("history", ()), *([user_item(body["input"])] if body["input"] else ())]
 
 
 def said_key(body: JsonObject, text: str) -> str:

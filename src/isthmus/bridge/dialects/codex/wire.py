@@ -1,9 +1,8 @@
 """What we say to a Codex app-server, newer and older: parameters of the methods we call, answers to what it asks us
-apart from tool calls, and its config and model catalog as data.
+apart from tool calls, and its config and model catalog as data (checked against 0.163 and 0.166).
 
-In: plain values. Out: JSON objects as the binary reads them (checked against 0.163 and 0.166). The one
-thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later
-carries any, and there is no temperature, no token limit and no tool choice to send.
+The one thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later carries
+any, and there is no temperature, no token limit and no tool choice to send.
 """
 
 from __future__ import annotations
@@ -88,12 +87,17 @@ _PLAIN_MODEL: Final[JsonObject] = {
     "experimental_supported_tools": [],
     "default_verbosity": None,
 }
-_APPROVALS: Final[Mapping[str, Mapping[ApprovalPolicy, str]]] = {
-    "item/commandExecution/requestApproval": {"accept": "accept", "decline": "decline"},
-    "item/fileChange/requestApproval": {"accept": "accept", "decline": "decline"},
-    "execCommandApproval": {"accept": "approved", "decline": "denied"},
-    "applyPatchApproval": {"accept": "approved", "decline": "denied"},
+_DECISIONS: Final = ({"decision": "decline"}, {"decision": "accept"})
+_OLDER_DECISIONS: Final = ({"decision": "denied"}, {"decision": "approved"})
+_ANSWERS: Final[Mapping[str, Sequence[JsonObject]]] = {
+    "item/commandExecution/requestApproval": _DECISIONS,
+    "item/fileChange/requestApproval": _DECISIONS,
+    "execCommandApproval": _OLDER_DECISIONS,
+    "applyPatchApproval": _OLDER_DECISIONS,
+    "item/tool/requestUserInput": ({"answers": {}},) * 2,
+    "mcpServer/elicitation/request": ({"action": "decline", "content": None},) * 2,
 }
+"""What we say to a request of the server where the policy is to decline, and where it is to accept."""
 _EMPTY_SCHEMA: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
@@ -108,18 +112,11 @@ def answer_server_request(
 ) -> JsonObject | None:
     """Approvals follow the operator's policy; nobody sits here to answer questions or forms. `None`: to be refused, as
     a JSON-RPC error, which Codex takes as a "no"."""
-    if method in _APPROVALS:
-        return {"decision": _APPROVALS[method][policy]}
-    match method:
-        case "item/permissions/requestApproval":
-            asked = params.get("permissions")
-            return {"permissions": dict(asked) if policy == "accept" and isinstance(asked, Mapping) else {}}
-        case "item/tool/requestUserInput":
-            return {"answers": {}}
-        case "mcpServer/elicitation/request":
-            return {"action": "decline", "content": None}
-        case _:
-            return None
+    if method == "item/permissions/requestApproval":
+        asked = params.get("permissions")
+        return {"permissions": dict(asked) if policy == "accept" and isinstance(asked, Mapping) else {}}
+    answers = _ANSWERS.get(method)
+    return None if answers is None else dict(answers[policy == "accept"])
 
 
 def build_initialize_params(*, name: str = "isthmus", version: str = "0") -> JsonObject:
