@@ -11,7 +11,7 @@ import string
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.diagnostics import CompatibilityDecision, repair_history
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
@@ -36,23 +36,17 @@ class MessageOrder:
 
     def add(self, message: JsonObject, path: str = "input") -> None:
         """`path`: where the message comes from, for what has to be said about it."""
-        last = self.messages[-1] if self.messages and (self._bridges or self._merges) else None
-        if last is None:
-            self.messages.append(message)
-        elif self._bridges and message["role"] == "user" and last["role"] == "tool":
+        last = self.messages[-1] if self.messages else message
+        if self._bridges and message["role"] == "user" and last["role"] == "tool":
             self.messages += [{"role": "assistant", "content": BRIDGE}, message]
             reason = f"the provider takes no user message straight after a tool's result; `{BRIDGE}` was put between"
-            self.decisions.append(repaired(path, reason))
-        elif self._merges and _can_join(last, message):
+            self.decisions.append(repair_history(path, reason))
+        elif self._merges and last is not message and _can_join(last, message):
             self.messages[-1] = {**last, **message, "content": _join(last["content"], message["content"])}
             reason = "the provider takes no two messages of one speaker in a row; they were joined"
             self.decisions.append(CompatibilityDecision(path, "supported", reason))
         else:
             self.messages.append(message)
-
-
-def repaired(path: str, reason: str) -> CompatibilityDecision:
-    return CompatibilityDecision(path, "degraded", reason, code="bridge.history.repaired")
 
 
 def text_part(text: str) -> JsonObject:

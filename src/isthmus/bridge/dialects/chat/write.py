@@ -36,7 +36,7 @@ def write(history: History, plan: Plan) -> Written:
             body["tool_choice"] = choice
     if plan.contract.send is not None:
         body["response_format"] = _response_format(plan.contract.send)
-    return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), built.decisions)
+    return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), tuple(built.decisions))
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:

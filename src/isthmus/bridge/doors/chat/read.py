@@ -1,8 +1,7 @@
 """A Chat Completions request → the Responses request that means the same.
 
-Chat callers take the same way as everybody: planner, tools, contracts, store, diagnostics. Fields with
-another name or shape are translated here; all others pass through under their own name, so that the
-planner decides about them. `ChatRequest.path` turns a planner's path back into the caller's words.
+Fields with another name or shape are translated here; all others pass through under their own name, so that the
+planner decides about them.
 """
 
 from __future__ import annotations
@@ -107,8 +106,10 @@ def _checked(body: JsonObject) -> CreateChatCompletion:
 
 def _translate_options(chat: CreateChatCompletion, tools: list[JsonObject]) -> JsonObject:
     limit, effort = chat.get("max_completion_tokens"), chat.get("reasoning_effort")
-    given = chat.get("response_format")
-    text_format = None if given is None else _translate_format(cast(JsonObject, given))
+    given = cast(JsonObject | None, chat.get("response_format"))
+    if given is not None and given["type"] == "json_schema" and not isinstance(given.get("json_schema"), dict):
+        raise missing("response_format.json_schema", "give it a `name` and a `schema`")
+    text_format = None if given is None else _flat(given)
     return without_nulls(
         {
             "tools": tools or None,
@@ -118,12 +119,6 @@ def _translate_options(chat: CreateChatCompletion, tools: list[JsonObject]) -> J
             "text": without_nulls({"verbosity": chat.get("verbosity"), "format": text_format}) or None,
         }
     )
-
-
-def _translate_format(given: JsonObject) -> JsonObject:
-    if given["type"] == "json_schema" and not isinstance(given.get("json_schema"), dict):
-        raise missing("response_format.json_schema", "give it a `name` and a `schema`")
-    return _flat(given)
 
 
 def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, str]]:

@@ -74,8 +74,7 @@ def _translate_assistant(message: JsonObject, path: str, index: int, legacy: dic
 def _call(call: Any, path: str) -> JsonObject:
     if not isinstance(call, dict):
         raise _wrong_type(path, "an object")
-    call_id = _text(call, "id", path)
-    custom, function = call.get("custom"), call.get("function")
+    call_id, custom, function = _text(call, "id", path), call.get("custom"), call.get("function")
     if isinstance(custom, dict):
         name, text = _text(custom, "name", f"{path}.custom"), str(custom.get("input") or "")
         return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": text}
@@ -128,7 +127,5 @@ def _part(part: Any, side: str, path: str) -> JsonObject:
             return {"type": "input_image", "image_url": given.get("url") if given is inner else inner, **detail}
         case "file":
             return {"type": "input_file", **given}
-        case "input_audio":
-            return {"type": "input_audio", "input_audio": given}
         case _:
-            return part
+            return {"type": "input_audio", "input_audio": given} if kind == "input_audio" else part

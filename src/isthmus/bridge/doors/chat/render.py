@@ -19,8 +19,6 @@ _BETWEEN: Final = "\n\n"
 class ChatRenderer:
     """Turns the events of one response into chunks, in order."""
 
-    __slots__ = ("_base", "_calls", "_include_usage", "_legacy", "_length", "_message", "_part", "_part_start")
-
     def __init__(self, *, include_usage: bool = False, legacy_functions: bool = False) -> None:
         self._include_usage = include_usage
         self._legacy = legacy_functions
@@ -51,11 +49,13 @@ class ChatRenderer:
         if event["type"] == "response.output_item.added":
             return self._open_item(event)
         if event["type"] == "response.created":
-            return self._begin(event["response"])
+            self._base = _base(event["response"], "chat.completion.chunk")
+            return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
         if event["type"] == "response.completed" or event["type"] == "response.incomplete":
             return self._finish(event["response"])
         if event["type"] == "response.failed":
-            return [{"error": _error(event["response"])}]
+            error = event["response"].get("error") or {"code": "cancelled", "message": "the response was cancelled"}
+            return [{"error": {**error, "type": "server_error", "param": None}}]
         return []
 
     def _say(self, event: TextDelta) -> list[JsonObject]:
@@ -69,10 +69,6 @@ class ChatRenderer:
         self._length += len(event["delta"])
         chunks.append(self._chunk({"content": event["delta"]}, logprobs=event["logprobs"]))
         return chunks
-
-    def _begin(self, response: Response) -> list[JsonObject]:
-        self._base = _base(response, "chat.completion.chunk")
-        return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
 
     def _open_item(self, event: ItemEvent) -> list[JsonObject]:
         item = event["item"]
@@ -99,8 +95,7 @@ class ChatRenderer:
     def _chunk(
         self, delta: JsonObject, *, finish_reason: str | None = None, logprobs: list[Logprob] | None = None
     ) -> JsonObject:
-        told = _logprobs(logprobs) if logprobs else None
-        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": finish_reason}
+        choice = {"index": 0, "delta": delta, "logprobs": _logprobs(logprobs), "finish_reason": finish_reason}
         chunk = {**self._base, "choices": [choice]}
         if self._include_usage:
             chunk["usage"] = None
@@ -122,19 +117,18 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
                 if part["type"] == "refusal":
                     message["refusal"] = (message["refusal"] or "") + part["refusal"]
                     continue
+                text = text or ""
                 if text and part["text"] and not begun:
                     text += _BETWEEN
                 begun = begun or bool(part["text"])
-                start = len(text or "")
-                text = (text or "") + part["text"]
+                start, text = len(text), text + part["text"]
                 annotations += [_annotation(given, start) for given in part["annotations"]]
                 logprobs += part["logprobs"]
         elif item["type"] == "reasoning":
             thoughts += [thought["text"] for thought in (*item.get("content", ()), *item["summary"])]
         elif item["type"] == "function_call" or item["type"] == "custom_tool_call":
             calls.append(_call(item))
-    if text is not None and not (calls and not text):
-        message["content"] = text
+    message["content"] = None if calls and not text else text
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
     if annotations:
@@ -144,10 +138,9 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
     elif calls:
         message["tool_calls"] = calls
     reason = _finish_reason(response, legacy_functions)
-    told = _logprobs(logprobs) if logprobs else None
     return {
         **_base(response, "chat.completion"),
-        "choices": [{"index": 0, "message": message, "logprobs": told, "finish_reason": reason}],
+        "choices": [{"index": 0, "message": message, "logprobs": _logprobs(logprobs), "finish_reason": reason}],
         "usage": _usage(response),
         "service_tier": response["service_tier"],
         "isthmus": response.get("isthmus"),
@@ -159,8 +152,8 @@ def _base(response: Response, kind: str) -> JsonObject:
     return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
 
 
-def _logprobs(content: list[Logprob]) -> JsonObject:
-    return {"content": content, "refusal": None}
+def _logprobs(content: list[Logprob] | None) -> JsonObject | None:
+    return {"content": content, "refusal": None} if content else None
 
 
 def _finish_reason(response: Response, legacy_functions: bool) -> str:
@@ -201,8 +194,3 @@ def _annotation(given: Annotation, start: int) -> JsonObject:
         if isinstance(inner.get(name), int):
             inner[name] += start
     return {"type": "url_citation", "url_citation": inner}
-
-
-def _error(response: Response) -> JsonObject:
-    error = response.get("error") or {"code": "cancelled", "message": "the response was cancelled"}
-    return {"message": error["message"], "type": "server_error", "param": None, "code": error["code"]}
