@@ -9,10 +9,9 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.assemble.retell import replay_events
-from isthmus.bridge.doors.clients import recognise_client
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.plan import CODEX, recognise_client
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway, not_found
 from isthmus.gateway.run import Run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, NO_CONTRACT, Plan, Target
+from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, NO_CONTRACT, ClientProfile, Plan, Target, recognise_client
 
 
 def planned(**fields: object) -> Plan:
@@ -32,3 +34,17 @@ def test_without_a_word_nobody_is_treated_otherwise() -> None:
     assert (ANY_CLIENT.leaves_cut_items_open, ANY_CLIENT.final_code) == (False, "")
     assert CODEX.leaves_cut_items_open
     assert (planned().client, planned().contract.mode) == (ANY_CLIENT, NO_CONTRACT.mode)
+
+
+@pytest.mark.parametrize(
+    ("originator", "user_agent", "client"),
+    [
+        ("codex_cli_rs", "codex_cli_rs/0.163.0", CODEX),
+        ("codex_exec", "", CODEX),
+        ("", "codex_exec/0.163.0 (Linux)", CODEX),
+        ("", "OpenAI/Python 2.0", ANY_CLIENT),
+        ("", "", ANY_CLIENT),
+    ],
+)
+def test_a_client_is_known_by_its_headers(originator: str, user_agent: str, client: ClientProfile) -> None:
+    assert recognise_client(originator=originator, user_agent=user_agent) is client

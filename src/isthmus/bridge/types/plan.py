@@ -36,6 +36,11 @@ ANY_CLIENT: Final = ClientProfile()
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
 
 
+def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:
+    """The client behind these two headers. Codex sends both, its forks and older versions one of them."""
+    return CODEX if originator.startswith("codex") or user_agent.startswith("codex") else ANY_CLIENT
+
+
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What a server taught us about one model: a field of our requests that it refused by name."""

@@ -1,8 +1,7 @@
 """Chat Completions replies and chunks → deltas. Nothing below knows which vendor spoke.
 
-A chunk is decoded in the order reasoning, text, tool calls, usage, finish. A whole reply is decoded in
-the seed's order: reasoning, tool calls, then the message. The first lines of `_read` and `_say` are the path of
-nearly every token: a few look-ups, one delta.
+A chunk is decoded in the order reasoning, text, tool calls, usage, finish; a whole reply in the order reasoning, tool
+calls, message. The first lines of `_read` and `_say` are the path of nearly every token: a few look-ups, one delta.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ _TEXTS: Final = ("text", "summary", "content")
 
 
 class ChatDecoder(JsonDecoder):
-    __slots__ = ("_calls", "_cited", "_fields", "_hosted", "_ignored", "_leaked", "_live", "_plain", "_tags")
     _unit = "a chunk"
 
     def __init__(self, rules: ReplyRules, leaks: Schemas | None = None, scrubber: Scrubber | None = None) -> None:
@@ -44,7 +42,8 @@ class ChatDecoder(JsonDecoder):
 
     def end(self) -> list[Delta]:
         out: list[Delta] = []
-        self._flush(out)
+        self._end_text(out)
+        self._calls.end(out)
         return out
 
     def _read(self, chunk: JsonObject, out: list[Delta]) -> None:
@@ -76,12 +75,11 @@ class ChatDecoder(JsonDecoder):
             message = choice.get("message")
             self._message(message if isinstance(message, dict) else {}, choice, out)
             self._tail(reply, choice, choice.get("finish_reason"), out)
-            self._flush(out)
+            out += self.end()
         elif not out:
             out.append(deltas.Failed("the upstream's reply has no choices"))
 
     def _say(self, message: JsonObject, choice: JsonObject, out: list[Delta]) -> None:
-        """The thoughts and the words of a delta or message."""
         for field in self._fields:
             thought = message.get(field)
             if thought:
@@ -98,9 +96,7 @@ class ChatDecoder(JsonDecoder):
         """A thought is text, an object with text, or a list of either, as vendors wrap it."""
         if type(thought) is not str:
             pieces = thought if isinstance(thought, list) else [thought]
-            found = [
-                next(filter(None, map(each.get, _TEXTS)), "") if isinstance(each, dict) else each for each in pieces
-            ]
+            found = [next(filter(None, map(one.get, _TEXTS)), "") if isinstance(one, dict) else one for one in pieces]
             thought = "".join(text for text in found if isinstance(text, str))
         if thought:
             out.append(deltas.Reasoning(thought))
@@ -109,14 +105,12 @@ class ChatDecoder(JsonDecoder):
         if isinstance(content, str):
             given = choice.get("logprobs")
             logprobs = read_logprobs(given.get("content")) if isinstance(given, dict) else None
-            if self._tags is not None:
-                plain: list[Delta] = []
-                self._tags.feed(content, plain, logprobs)
-                self._look_for_calls(plain, out)
-            elif self._leaked is None or logprobs:
-                out.append(deltas.Text(content, logprobs))
+            plain: list[Delta] = []
+            if self._tags is None:
+                plain.append(deltas.Text(content, logprobs))
             else:
-                self._leaked.feed(content, out)
+                self._tags.feed(content, plain, logprobs)
+            self._look_for_calls(plain, out)
         elif isinstance(content, list):
             for part in content:
                 self._part(part, choice, out)
@@ -149,7 +143,6 @@ class ChatDecoder(JsonDecoder):
                     out.append(deltas.Markup(words, "bridge.response.part_ignored"))
 
     def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
-        """The rarer fields of a delta or message."""
         details = delta.get("reasoning_details")
         if details and isinstance(details, list):
             if not any(delta.get(field) for field in self._fields):
@@ -162,10 +155,7 @@ class ChatDecoder(JsonDecoder):
         if calls:
             if not self._plain:
                 self._end_text(out)
-            if whole:
-                self._calls.read_whole(calls, out)
-            else:
-                self._calls.read(calls, out)
+            (self._calls.read_whole if whole else self._calls.read)(calls, out)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             out.append(deltas.Refusal(refusal))
@@ -227,12 +217,7 @@ class ChatDecoder(JsonDecoder):
             out.append(deltas.Finished(finish_reason))
 
     def _finish_reason(self, given: Any) -> str | None:
-        """In the words of the finish table."""
         return self._rules.finish_reasons.get(given, given) if isinstance(given, str) and given else None
-
-    def _flush(self, out: list[Delta]) -> None:
-        self._end_text(out)
-        self._calls.end(out)
 
     def _end_text(self, out: list[Delta]) -> None:
         if self._tags is not None:

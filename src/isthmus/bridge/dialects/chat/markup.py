@@ -45,11 +45,6 @@ _MAX_BLOCK: Final = 1 << 20
 class LeakedTools:
     """Reads the text of one reply. Slots of leaked calls are negative: the vendor's own count from zero."""
 
-    __slots__ = (
-        *("_after", "_begins", "_block", "_form", "_forms", "_held", "_opening", "_openings", "_read"),
-        *("_schemas", "_size", "_slots", "_space", "_tail", "_told"),
-    )
-
     def __init__(self, family: str, schemas: Schemas) -> None:
         self._forms = _FAMILIES[family]
         self._openings = _OPENINGS[family]
@@ -64,10 +59,8 @@ class LeakedTools:
         """How it must begin; nothing more to see once it has."""
         self._opening = self._tail = ""
         self._block: list[str] = []
-        self._size = self._read = 0
-        self._after = False
-        self._slots = 0
-        self._told = False
+        self._size = self._read = self._slots = 0
+        self._after = self._told = False
 
     def feed(self, text: str, out: list[Delta]) -> None:
         while text:
@@ -207,7 +200,7 @@ def _read_qwen(block: str, schemas: Schemas) -> Calls | None:
     values = _json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(name, str) or name not in schemas or not isinstance(values, dict):
         return None
-    return [(name, _encode(values))]
+    return [_call(name, values)]
 
 
 def _read_coder(block: str, schemas: Schemas) -> Calls | None:
@@ -219,7 +212,7 @@ def _read_coder(block: str, schemas: Schemas) -> Calls | None:
         key.strip(): _value(text.removeprefix("\n").removesuffix("\n"), key.strip(), schemas[name])
         for key, text in _PARAMETER.findall(parameters)
     }
-    return [(name, _encode(values))]
+    return [_call(name, values)]
 
 
 def _read_glm(block: str, schemas: Schemas) -> Calls | None:
@@ -228,7 +221,7 @@ def _read_glm(block: str, schemas: Schemas) -> Calls | None:
     pairs, left = _each(_PAIR, inner[len(name) :])
     if name not in schemas or left:
         return _MORE if name in schemas and left.startswith("<arg_") else None
-    return [(name, _encode({key.strip(): _value(text, key.strip(), schemas[name]) for key, text in pairs}))]
+    return [_call(name, {key.strip(): _value(text, key.strip(), schemas[name]) for key, text in pairs})]
 
 
 def _read_dsml(block: str, schemas: Schemas) -> Calls | None:
@@ -241,12 +234,16 @@ def _read_dsml(block: str, schemas: Schemas) -> Calls | None:
         values: JsonObject = {}
         for key, form, text in arguments:
             values[key] = text if form == "true" else _value(text, key, None if form == "false" else schemas[name])
-        calls.append((name, _encode(values)))
+        calls.append(_call(name, values))
     return calls if calls and not left else None
 
 
 def _read_invoke(block: str, schemas: Schemas) -> Calls | None:
     return _read_dsml(f'<|DSML|invoke name="{block}</|DSML|invoke>', schemas)
+
+
+def _call(name: str, arguments: JsonObject) -> tuple[str, str]:
+    return name, msgspec.json.encode(arguments).decode()
 
 
 def _each(pattern: re.Pattern[str], text: str) -> tuple[list[tuple[Any, ...]], str]:
@@ -271,10 +268,6 @@ def _json(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
-
-
-def _encode(arguments: JsonObject) -> str:
-    return msgspec.json.encode(arguments).decode()
 
 
 _TOOL_CALL_END: Final = re.compile("</tool_call>")

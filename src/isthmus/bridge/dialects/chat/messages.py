@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import decide_item, repair_history
 from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, create_call_id_codec, text_part
 from isthmus.bridge.history import replay
@@ -20,9 +20,6 @@ from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.types import history as past
 from isthmus.bridge.types.tools import ToolIdentityMap
 from isthmus.protocol.json import JsonObject
-
-if TYPE_CHECKING:
-    from isthmus.bridge.capabilities import MessageRules
 
 
 def build_messages(
@@ -49,8 +46,6 @@ def build_messages(
 
 
 class _Builder(MessageOrder):
-    """One pass over the turns."""
-
     def __init__(self, rules: MessageRules, identities: ToolIdentityMap, thinking: bool) -> None:
         super().__init__(rules)
         self._rules = rules

@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
+from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, repair_history
 from isthmus.protocol.json import JsonObject
-
-if TYPE_CHECKING:
-    from isthmus.bridge.capabilities import MessageRules
 
 CONTINUE: Final = "Continue."
 """The whole user message where a provider insists on one and the client sent none."""
@@ -26,8 +24,6 @@ _ID_LENGTH: Final = 9
 
 
 class MessageOrder:
-    """A growing list of messages that always keeps the rules."""
-
     def __init__(self, rules: MessageRules, messages: Iterable[JsonObject] = ()) -> None:
         self.messages = list(messages)
         self.decisions: list[CompatibilityDecision] = []
@@ -68,10 +64,8 @@ def _join(first: Any, second: Any) -> str | list[JsonObject]:
 
 
 def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
-    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request.
-
-    Ids that are unique in the history stay so; calls and their results still find each other.
-    """
+    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request, and
+    ids that are unique in the history stay so."""
     if rule == "keep":
         return str
     given: dict[str, str] = {}
@@ -93,9 +87,5 @@ def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[st
 
 def _shorten(call_id: str, attempt: int) -> str:
     digest = hashlib.sha256(f"{attempt}:{call_id}".encode("utf-8", "surrogatepass")).digest()
-    number = int.from_bytes(digest[:12], "big")
-    letters = []
-    for _ in range(_ID_LENGTH):
-        number, place = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[place])
-    return "".join(letters)
+    number, base = int.from_bytes(digest[:12], "big"), len(_ALPHABET)
+    return "".join(_ALPHABET[number // base**place % base] for place in range(_ID_LENGTH))

@@ -19,7 +19,6 @@ from isthmus.protocol.json import JsonObject
 
 
 def write(history: History, plan: Plan) -> Written:
-    """The exact body that goes upstream."""
     built = build_messages(
         history,
         rules=plan.rules,
@@ -40,10 +39,8 @@ def write(history: History, plan: Plan) -> Written:
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it.
-
-    An answer without a word is not sent back: many providers refuse an assistant message that is empty.
-    """
+    """The same request, with each failed answer and the words that ask for a better one behind it. An answer without a
+    word is not sent back: many providers refuse an assistant message that is empty."""
     order = MessageOrder(plan.rules, plan.body["messages"])
     for answer, words in said:
         if answer:

@@ -16,14 +16,24 @@ from isthmus.bridge import deltas
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex.dynamic_tools import build_tool_call_delta_from_dynamic_request
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
-from isthmus.bridge.dialects.codex.older_decode import Params, translate_older
+from isthmus.bridge.dialects.reports import read_phase, seal
 from isthmus.bridge.json_text import is_json
 from isthmus.protocol.items import Phase
+from isthmus.protocol.json import JsonObject
+
+Params = Mapping[str, Any]
 
 _USAGE: Final = (
     *("inputTokens", "outputTokens", "totalTokens"),
     *("cachedInputTokens", "reasoningOutputTokens", "cacheWriteInputTokens"),
 )
+_OLDER: Final = {
+    "agent_message_delta": "item/agentMessage/delta",
+    "agent_reasoning_delta": "item/reasoning/summaryTextDelta",
+    "agent_reasoning_raw_content_delta": "item/reasoning/textDelta",
+    "raw_response_item": "rawResponseItem/completed",
+}
+"""Events of the older methods (`codex/event/…`) that differ from today's notifications in their name only."""
 
 
 class LegDecoder:
@@ -94,8 +104,8 @@ class LegDecoder:
 
     def _note_phase(self, item: Params) -> None:
         """Said before the first words of a message, or with the whole of it."""
-        if item.get("phase") in ("commentary", "final_answer"):
-            self._phases[str(item.get("id") or "")] = item["phase"]
+        if (phase := read_phase(item.get("phase"))) is not None:
+            self._phases[str(item.get("id") or "")] = phase
 
     def _say(self, text: str) -> list[Delta]:
         if not text:
@@ -130,14 +140,11 @@ class LegDecoder:
             self._between_responses = not self._marks_responses
         if kind == "function_call":
             return self._list_call(item)
-        return self._seal_thought(item) if kind == "reasoning" and item.get("encrypted_content") else []
-
-    def _seal_thought(self, item: Params) -> list[Delta]:
-        """Codex takes encrypted reasoning back when a thread is rebuilt: it travels with the item it belongs to."""
-        kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
+        if kind != "reasoning" or not item.get("encrypted_content"):
+            return []
         out = self._begin("reasoning", item.get("id"))
         self._item = None
-        return [*out, deltas.VendorExtra("encrypted_content", [{"summary": [], **kept}]), deltas.ItemEnded()]
+        return [*out, seal(item), deltas.ItemEnded()]
 
     def _list_call(self, item: Params) -> list[Delta]:
         call_id, name, text = str(item.get("call_id")), str(item.get("name")), str(item.get("arguments") or "")
@@ -225,3 +232,45 @@ class LegDecoder:
 def _read_usage(usage: Params) -> deltas.Usage:
     given, made, total, cached, thought, written = (int(usage.get(name) or 0) for name in _USAGE)
     return deltas.Usage(given, made, total or given + made, cached, thought, written)
+
+
+def translate_older(method: str, params: Params) -> list[tuple[str, Params]]:
+    """Newer messages pass unchanged; an older event becomes none, one or two of them, so that there is one decoder.
+    The older stream marks no end of a model response, so a dynamic call ends its leg as soon as it arrives."""
+    event, kind = params, method
+    if method != "dynamic_tool_call_request":
+        if not method.startswith("codex/event"):
+            return [(method, params)]
+        told = params.get("msg")
+        event = told if isinstance(told, Mapping) else {}
+        kind = str(event.get("type"))
+    match kind:
+        case "agent_reasoning_section_break":
+            return [("item/reasoning/summaryPartAdded", {"summaryIndex": 1})]
+        case "agent_message":
+            return [("item/completed", {"item": {"type": "agentMessage", "id": "", "text": event.get("message")}})]
+        case "token_count":
+            last = (event.get("info") or {}).get("last_token_usage")
+            if not isinstance(last, Mapping):
+                return []
+            return [("isthmus/usage", {_camel(name): count for name, count in last.items()})]
+        case "dynamic_tool_call_request":
+            return [("rawResponse/completed", {}), ("item/tool/call", event)]
+        case "stream_error":
+            return [("error", {"error": _error(event), "willRetry": True})]
+        case "error" | "turn_aborted" | "task_complete" | "turn_complete":
+            status = {"error": "failed", "turn_aborted": "interrupted"}.get(kind, "completed")
+            error = _error(event) if kind == "error" else None
+            return [("turn/completed", {"turn": {"status": status, "error": error}})]
+        case _:
+            return [(_OLDER[kind], event)] if kind in _OLDER else []
+
+
+def _error(event: Params) -> JsonObject:
+    info = event.get("codex_error_info")
+    return {"message": event.get("message"), "codexErrorInfo": _camel(info) if isinstance(info, str) else info}
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

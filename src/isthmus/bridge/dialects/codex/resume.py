@@ -1,10 +1,9 @@
 """Where a conversation stands, as a fingerprint: how a request finds the thread that already knows its past.
 
-In: bodies as `build` makes them, and what was answered. Out: short keys. A thread is only ever continued by a
-request whose visible past is exactly what that thread has seen, so a thread can be neither mixed up nor reached
-by somebody who does not already hold the whole conversation. Anything else (an edited message, other tools, a
-branch) begins a new thread with the history it brings along: dearer, never wrong. Reasoning does not count: a client
-may send it back or not, and the thread remembers its own; nor does how the assistant's words were cut into messages.
+A thread is only ever continued by a request whose visible past is exactly what that thread has seen, so it can be
+neither mixed up nor reached by somebody who does not already hold the whole conversation. Anything else (an edited
+message, other tools, a branch) begins a new thread with the history it brings along: dearer, never wrong. Reasoning
+does not count (the thread remembers its own), nor does how the assistant's words were cut into messages.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ _NOT_SENT: Final = ("stream", "stream_options", "reasoning")
 
 
 def write(history: History, plan: Plan) -> Written:
-    """Everything that a thread and its next turn need."""
     declared = render_provider_tool_declarations(plan.tools.declarations)
     named = [tool["function"]["name"] for tool in declared]
     identities, turns = plan.tools.identities, history.turns
@@ -60,7 +59,6 @@ def write(history: History, plan: Plan) -> Written:
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it."""
     history, turn_input = list(plan.body.get("history", ())), plan.body["input"]
     for answer, words in said:
         if turn_input:
@@ -77,7 +75,6 @@ def user_item(turn_input: Iterable[JsonObject]) -> JsonObject:
 
 
 def spoken_item(text: str) -> JsonObject:
-    """What the assistant said, likewise."""
     return message("assistant", [{"type": "output_text", "text": text}])
 
 

@@ -15,25 +15,15 @@ import msgspec
 
 from isthmus.bridge import deltas
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.deltas import Delta
+from isthmus.bridge.deltas import Delta, PartKind
 from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.decoder import JsonDecoder
-from isthmus.bridge.dialects.reports import read_annotations, read_logprobs, read_usage
-from isthmus.bridge.dialects.responses.told import (
-    PartKind,
-    Told,
-    ToldItems,
-    ToldPart,
-    read_parts,
-    read_phase,
-    text_of,
-    text_of_part,
-)
+from isthmus.bridge.dialects.reports import read_annotations, read_logprobs, read_phase, read_usage, seal, text_of
+from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, text_of_part
 from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 
-_CALL_TEXT: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 _HOSTED: Final = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
@@ -62,9 +52,6 @@ _PART_KINDS: Final[Mapping[str, PartKind]] = {"text": "output_text", **{kind: ki
 
 
 class ResponsesDecoder(JsonDecoder):
-    """Knows what was told of each item, and which one speaks."""
-
-    __slots__ = ("_calls", "_hosted", "_items", "_speaking")
     _unit = "an event"
 
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
@@ -72,8 +59,7 @@ class ResponsesDecoder(JsonDecoder):
         self._items = ToldItems()
         self._speaking: Told | None = None
         """The message or reasoning item that the deltas are in."""
-        self._calls = 0
-        self._hosted = 0
+        self._calls = self._hosted = 0
 
     def _read(self, event: JsonObject, out: list[Delta]) -> None:
         kind = event.get("type")
@@ -87,12 +73,8 @@ class ResponsesDecoder(JsonDecoder):
         if isinstance(reply.get("output"), list):
             self._finish(reply, "completed", out)
         else:
-            error = reply.get("error")
-            out.append(
-                deltas.Failed("the upstream's reply has no output") if error is None else read_error(error, self._scrub)
-            )
-
-    # ── events ─────────────────────────────────────────────────────────────────────────────────────
+            error, missing = reply.get("error"), deltas.Failed("the upstream's reply has no output")
+            out.append(missing if error is None else read_error(error, self._scrub))
 
     def _say(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
@@ -161,8 +143,6 @@ class ResponsesDecoder(JsonDecoder):
         error = event["error"] if isinstance(event.get("error"), dict | str) else event
         out.append(read_error(error, self._scrub))
         self.done = True
-
-    # ── items ──────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         match item.get("type"):
@@ -236,7 +216,8 @@ class ResponsesDecoder(JsonDecoder):
     def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         slot = self._open(told, item, out)
         custom = told.kind == "custom_tool_call"
-        whole, said = text_of(item.get(_CALL_TEXT[item["type"]])), "".join(told.pieces)
+        whole = text_of(item.get("arguments" if item["type"] == "function_call" else "input"))
+        said = "".join(told.pieces)
         end = _END if custom and item.get("status") != "incomplete" else ""
         if not said or not whole.startswith(said):  # nothing was told yet, or it is told anew: then the end is right
             text = f"{_BEGIN}{_encode_inside(whole)}{end}" if custom else whole
@@ -252,8 +233,7 @@ class ResponsesDecoder(JsonDecoder):
             self._enter(told, out, item)
         self._tell_rest(told, item, out)
         if item.get("encrypted_content"):
-            kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
-            out.append(deltas.VendorExtra("encrypted_content", [{"summary": [], **kept}]))
+            out.append(seal(item))
         if self._speaking is told:
             self._speaking = None
             phase = read_phase(item.get("phase"))
@@ -262,7 +242,7 @@ class ResponsesDecoder(JsonDecoder):
 
     def _tell_rest(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """What the whole parts say beyond what was streamed. What was said otherwise cannot be taken back."""
-        streamed = {kind: told.parts_of(kind) for kind in _WORDS}
+        streamed = {kind: [part for part in told.parts if part.kind == kind] for kind in _WORDS}
         said = {kind: "".join(part.text for part in parts) for kind, parts in streamed.items()}
         for kind, part in read_parts(item):
             before, text = said[kind], text_of_part(part)
@@ -284,7 +264,6 @@ class ResponsesDecoder(JsonDecoder):
 
     @staticmethod
     def _make_up(known: ToldPart, whole: JsonObject, rest: str, out: list[Delta]) -> None:
-        """What is missing of the part that is open."""
         if rest:
             known.say(rest)
             logprobs = whole.get("logprobs") if rest == text_of_part(whole) else None

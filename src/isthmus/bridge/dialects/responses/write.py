@@ -19,7 +19,6 @@ from isthmus.protocol.json import JsonObject
 
 
 def write(history: History, plan: Plan) -> Written:
-    """The exact body that goes upstream."""
     writer = ItemWriter(plan)
     leading = opening(history.turns)
     _lead(writer, plan.instructions, plan.preamble if plan.instructions else "")
@@ -47,7 +46,6 @@ def write(history: History, plan: Plan) -> Written:
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it."""
     writer = ItemWriter(plan)
     items = list(plan.body["input"])
     for answer, words in said:

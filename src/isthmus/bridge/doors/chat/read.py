@@ -22,8 +22,6 @@ from isthmus.protocol.json import JsonObject, without_nulls
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """The translated request, and what the reply must remember of the original."""
-
     request: Request
     include_usage: bool
     legacy_functions: bool
@@ -50,7 +48,6 @@ _TRANSLATED: Final = frozenset(
 
 
 def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
-    """Check a Chat Completions request and translate it."""
     body = raw if isinstance(raw, dict) else decode_json(raw)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
@@ -126,8 +123,9 @@ def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, 
     found: list[tuple[JsonObject, str, str]] = []
     for index, tool in enumerate(chat.get("tools") or ()):
         path = f"tools[{index}]"
-        fields = path if _inner(tool) is None else f"{path}.{tool['type']}"
-        found.append((_translate_tool(tool, path), path, fields))
+        inner = _nested(tool) if tool.get("type") in ("function", "custom") else None
+        fields = path if inner is None else f"{path}.{tool['type']}"
+        found.append((_translate_tool(tool, inner, path), path, fields))
     for index, function in enumerate(chat.get("functions") or ()):
         found.append(({"type": "function", **function}, f"functions[{index}]", f"functions[{index}]"))
     options = chat.get("web_search_options")
@@ -139,8 +137,8 @@ def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, 
     return found
 
 
-def _translate_tool(tool: JsonObject, path: str) -> JsonObject:
-    inner = _inner(tool)
+def _translate_tool(tool: JsonObject, inner: JsonObject | None, path: str) -> JsonObject:
+    """`inner`: the fields of a function or custom tool, which chat nests under its type."""
     if tool.get("type") == "function":
         if inner is None:
             raise missing(f"{path}.function", "give it a `name`")
@@ -162,11 +160,6 @@ def _translate_choice(choice: str | JsonObject | None, legacy: str | JsonObject 
         named = [_flat(tool) for tool in inner.get("tools") or () if isinstance(tool, dict)]
         return {"type": "allowed_tools", "mode": inner.get("mode", "auto"), "tools": named}
     return _flat(choice)
-
-
-def _inner(tool: JsonObject) -> JsonObject | None:
-    """The fields of a function or custom tool, which chat nests under its type."""
-    return _nested(tool) if tool.get("type") in ("function", "custom") else None
 
 
 def _nested(given: Mapping[str, Any]) -> JsonObject | None:

@@ -84,7 +84,6 @@ def _call(call: Any, path: str) -> JsonObject:
 
 
 def _text(holder: JsonObject, name: str, path: str, hint: str = "") -> str:
-    """A string that must be there."""
     value = holder.get(name)
     if not isinstance(value, str) or not value:
         raise missing(f"{path}.{name}", hint)
@@ -127,5 +126,7 @@ def _part(part: Any, side: str, path: str) -> JsonObject:
             return {"type": "input_image", "image_url": given.get("url") if given is inner else inner, **detail}
         case "file":
             return {"type": "input_file", **given}
+        case "input_audio":
+            return {"type": "input_audio", "input_audio": given}
         case _:
-            return {"type": "input_audio", "input_audio": given} if kind == "input_audio" else part
+            return part

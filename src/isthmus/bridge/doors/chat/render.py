@@ -17,15 +17,12 @@ _BETWEEN: Final = "\n\n"
 
 
 class ChatRenderer:
-    """Turns the events of one response into chunks, in order."""
-
     def __init__(self, *, include_usage: bool = False, legacy_functions: bool = False) -> None:
         self._include_usage = include_usage
         self._legacy = legacy_functions
         self._base: JsonObject = {}
         self._calls: dict[int, int] = {}
         self._length = 0
-        """How long the text is by now."""
         self._message = -1
         self._part = -1
         self._part_start = 0
@@ -87,15 +84,13 @@ class ChatRenderer:
         return self._chunk({"tool_calls": [{"index": self._calls[event["output_index"]], **more}]})
 
     def _finish(self, response: Response) -> list[JsonObject]:
-        last = self._chunk({}, finish_reason=_finish_reason(response, self._legacy))
+        last = self._chunk({}, _finish_reason(response, self._legacy))
         last["isthmus"] = response.get("isthmus")
         usage = {**self._base, "choices": [], "usage": _usage(response)}
         return [last, usage] if self._include_usage else [last]
 
-    def _chunk(
-        self, delta: JsonObject, *, finish_reason: str | None = None, logprobs: list[Logprob] | None = None
-    ) -> JsonObject:
-        choice = {"index": 0, "delta": delta, "logprobs": _logprobs(logprobs), "finish_reason": finish_reason}
+    def _chunk(self, delta: JsonObject, reason: str | None = None, logprobs: list[Logprob] | None = None) -> JsonObject:
+        choice = {"index": 0, "delta": delta, "logprobs": _logprobs(logprobs), "finish_reason": reason}
         chunk = {**self._base, "choices": [choice]}
         if self._include_usage:
             chunk["usage"] = None
@@ -103,7 +98,6 @@ class ChatRenderer:
 
 
 def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool = False) -> JsonObject:
-    """A finished response as one chat reply."""
     message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
     text: str | None = None
     thoughts: list[str] = []

@@ -72,9 +72,18 @@ _SHOWN_TIERS: Final[Mapping[Any, str]] = {
 """Tiers as a Response names them; `auto`, and whatever only one provider knows, is shown as `default`."""
 
 _SETTINGS: Final[JsonObject] = {
-    **{"parallel_tool_calls": True, "max_tool_calls": None, "max_output_tokens": None, "truncation": "disabled"},
-    **{"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "top_logprobs": 0},
-    **{"store": True, "background": False, "service_tier": None},
+    "parallel_tool_calls": True,
+    "max_tool_calls": None,
+    "max_output_tokens": None,
+    "truncation": "disabled",
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "store": True,
+    "background": False,
+    "service_tier": None,
 }
 """What a decision may change, each with its default."""
 
