@@ -28,8 +28,7 @@ class JsonDecoder(ABC):
         self._rules = rules
         self._scrubber = scrubber or _NO_SECRETS
         self._scrub = self._scrubber.text
-        self.done = False
-        """Whether nothing more is to come."""
+        self.done = False  # whether nothing more is to come
 
     def chunk(self, data: bytes) -> list[Delta]:
         """The deltas of one SSE data line; none behind the end."""

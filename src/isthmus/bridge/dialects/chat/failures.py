@@ -87,8 +87,7 @@ _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
     ],
 }
 """What words may make of the code that the status gives."""
-_READ: Final = 8 * 1024
-"""So much of an error's text is looked at; what is cut off here is never shown."""
+_READ: Final = 8 * 1024  # so much of an error's text is looked at; what is cut off here is never shown
 _SHOWN: Final = 2000
 _EXCERPT: Final = 120
 _WAIT: Final = _pattern(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b")

@@ -27,19 +27,16 @@ import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Markup, Text
 from isthmus.bridge.dialects.chat.thinking import held_back
+from isthmus.bridge.json_text import NOT_JSON, read_json
 from isthmus.protocol.json import JsonObject
 
 Schemas = Mapping[str, JsonObject | None]
 Calls = list[tuple[str, str]]
 
-_MORE: Final[Calls] = []
-"""The block does not read as a whole yet: its closing tag stood inside a value."""
-_HEAD: Final = 256
-"""How much of a block's beginning decides whether it can become a call: no tool name is longer."""
-_LONGEST: Final = 32
-"""No closing tag is longer."""
-_MAX_BLOCK: Final = 1 << 20
-"""Characters that a block may have before it is taken for text after all."""
+_MORE: Final[Calls] = []  # the block does not read as a whole yet: its closing tag stood inside a value
+_HEAD: Final = 256  # how much of a block's beginning decides whether it can become a call: no tool name is longer
+_LONGEST: Final = 32  # no closing tag is longer
+_MAX_BLOCK: Final = 1 << 20  # characters that a block may have before it is taken for text after all
 
 
 class LeakedTools:
@@ -49,14 +46,11 @@ class LeakedTools:
         self._forms = _FAMILIES[family]
         self._openings = _OPENINGS[family]
         self._schemas = schemas
-        self._held = ""
-        """An opening that is not whole yet."""
-        self._space = ""
-        """White space that belongs to a block if one follows, and to the text otherwise."""
+        self._held = ""  # an opening that is not whole yet
+        self._space = ""  # white space that belongs to a block if one follows, and to the text otherwise
         self._form: _Form | None = None
         """The form of the block that is being collected, and from here on what is known of it."""
-        self._begins: tuple[str, ...] = ()
-        """How it must begin; nothing more to see once it has."""
+        self._begins: tuple[str, ...] = ()  # how it must begin; nothing more to see once it has
         self._opening = self._tail = ""
         self._block: list[str] = []
         self._size = self._read = self._slots = 0
@@ -155,11 +149,9 @@ class LeakedTools:
 
 
 class _Form(NamedTuple):
-    begins: tuple[str, ...]
-    """How a block may begin; `%s` is the name of a tool."""
+    begins: tuple[str, ...]  # how a block may begin; `%s` is the name of a tool
     closing: re.Pattern[str]
-    read: Callable[[str, Schemas], Calls | None]
-    """The calls of a closed block; `None`: it is none, `_MORE`: read on."""
+    read: Callable[[str, Schemas], Calls | None]  # the calls of a closed block; `None`: it is none, `_MORE`: read on
 
 
 _BARS: Final = re.compile("[｜|‖]{1,2}")
@@ -264,10 +256,8 @@ def _value(text: str, key: str, schema: JsonObject | None) -> Any:
 
 def _json(text: str) -> Any:
     """The value that the text is; the text itself where it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+    value = read_json(text)
+    return text if value is NOT_JSON else value
 
 
 _TOOL_CALL_END: Final = re.compile("</tool_call>")

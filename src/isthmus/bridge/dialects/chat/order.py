@@ -1,7 +1,7 @@
 """What a provider insists on: who may speak after whom, and what the id of a call looks like.
 
-In: messages one by one, and the model's rules. Out: the list that may be sent. A rule is kept with the smallest
-change: a few words of the assistant between a tool's result and the user, or two messages of one speaker as one.
+A rule is kept with the smallest change: a few words of the assistant between a tool's result and the user, or two
+messages of one speaker as one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, repair_history
 from isthmus.protocol.json import JsonObject
 
-CONTINUE: Final = "Continue."
-"""The whole user message where a provider insists on one and the client sent none."""
-BRIDGE: Final = "Understood."
-"""What the assistant says between a tool's result and the user, where the user may not speak straight after it."""
+CONTINUE: Final = "Continue."  # the whole user message where a provider insists on one and the client sent none
+BRIDGE: Final = "Understood."  # said between a tool's result and a user who may not speak straight after it
 _ALPHABET: Final = string.ascii_letters + string.digits
 _ID_LENGTH: Final = 9
 

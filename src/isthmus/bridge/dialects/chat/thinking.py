@@ -28,8 +28,7 @@ class ThinkTags:
         self._inside = inside
         self._held = ""
         self._after_close = self._told = self._stray = False
-        self._at = 0
-        """How much of all text has been told or dropped."""
+        self._at = 0  # how much of all text has been told or dropped
         self._tokens: list[tuple[int, Logprob]] = []
         """Log probabilities that wait for their text, each with the place where its token begins."""
 

@@ -33,8 +33,12 @@ def write(history: History, plan: Plan) -> Written:
         choice = render_provider_tool_choice(plan.tools.choice)
         if choice is not None:
             body["tool_choice"] = choice
-    if plan.contract.send is not None:
-        body["response_format"] = _response_format(plan.contract.send)
+    send = plan.contract.send
+    if send is not None and send["type"] == "json_schema":  # Chat Completions nests what Responses spells flat
+        nested = {name: value for name, value in send.items() if name != "type"}
+        body["response_format"] = {"type": "json_schema", "json_schema": nested}
+    elif send is not None:
+        body["response_format"] = send
     return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), tuple(built.decisions))
 
 
@@ -47,10 +51,3 @@ def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
             order.add({"role": "assistant", "content": answer})
         order.add({"role": "user", "content": words})
     return {**plan.body, "messages": order.messages}
-
-
-def _response_format(send: JsonObject) -> JsonObject:
-    """Chat Completions nests what Responses spells flat."""
-    if send["type"] != "json_schema":
-        return send
-    return {"type": "json_schema", "json_schema": {name: value for name, value in send.items() if name != "type"}}

@@ -41,10 +41,8 @@ class LegDecoder:
 
     def __init__(self, names: Mapping[str, str], *, marks_responses: bool = True) -> None:
         self.state: Literal["open", "paused", "ended"] = "open"
-        self.calls: list[str] = []
-        """Ids of the calls that this leg opened and that the client must answer, in order."""
-        self.abandoned = False
-        """The leg failed while Codex goes on by itself: the turn must be interrupted."""
+        self.calls: list[str] = []  # ids of the calls that this leg opened and that the client must answer, in order
+        self.abandoned = False  # the leg failed while Codex goes on by itself: the turn must be interrupted
         self._names = names
         self._marks_responses = marks_responses
         self._between_responses = True
@@ -52,10 +50,8 @@ class LegDecoder:
         self._requested: set[str] = set()
         self._settled: set[str] = set()
         self._early: dict[str, Params] = {}
-        self._item: tuple[str, str] | None = None
-        """The message or thought that speaks, by its kind and id."""
-        self._pieces: list[str] = []
-        """What was streamed of the message that speaks."""
+        self._item: tuple[str, str] | None = None  # the message or thought that speaks, by its kind and id
+        self._pieces: list[str] = []  # what was streamed of the message that speaks
         self._phases: dict[str, Phase] = {}
         self._dirty = False
         self._usage: deltas.Usage | None = None

@@ -1,7 +1,6 @@
 """Codex turn errors → codes that Responses clients know.
 
-In: `TurnError` objects (`message`, `codexErrorInfo`) and JSON-RPC refusals. Out: `UpstreamFailed`. The
-one thing worth knowing: for a plain HTTP 400 Codex says only `other` and puts the raw body in the message.
+The one thing worth knowing: for a plain HTTP 400 Codex says only `other` and puts the raw body in the message.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
 
 def failure_of(failed: Failed, provider: str) -> UpstreamFailed:
     """A leg that failed before it said anything: an error with a kind of its own."""
-    failure = UpstreamFailed(failed.message, code=failed.code, retry_after=told_wait(failed.message))
-    return specify(failure, provider)
+    return specify(UpstreamFailed(failed.message, code=failed.code, retry_after=told_wait(failed.message)), provider)
 
 
 def map_rpc_error(method: str, message: str) -> UpstreamFailed:
@@ -63,9 +61,8 @@ def map_rpc_error(method: str, message: str) -> UpstreamFailed:
     lowered = message.lower()
     if "not logged in" in lowered or "login" in lowered or "unauthorized" in lowered:
         return UpstreamFailed(LOGIN_MESSAGE, code="upstream_unauthorized")
-    code = "invalid_prompt" if "image" in lowered or "dynamic tool" in lowered else "server_error"
-    if "overloaded" in lowered:
-        code = "server_is_overloaded"
+    told = {"overloaded": "server_is_overloaded", "image": "invalid_prompt", "dynamic tool": "invalid_prompt"}
+    code = next((code for word, code in told.items() if word in lowered), "server_error")
     return UpstreamFailed(f"codex refused `{method}`: {message[:1000]}", code=code)
 
 

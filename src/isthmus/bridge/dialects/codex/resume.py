@@ -18,10 +18,9 @@ from isthmus.bridge.dialects.codex.write import spoken_item, user_item
 from isthmus.bridge.history.normalise import NO_OUTPUT
 from isthmus.protocol.json import JsonObject
 
+# What a thread is born with; and what a turn is begun with, and keeps while it waits for tools.
 _THREAD_FIELDS: Final = ("model", "baseInstructions", "dynamicTools", "toolNames", "config")
-"""What a thread is born with."""
 _TURN_FIELDS: Final = ("effort", "summary", "outputSchema")
-"""What a turn is begun with, and keeps while it waits for tools."""
 
 
 class Outputs(NamedTuple):
@@ -41,13 +40,11 @@ class Continuation(NamedTuple):
 def read_outputs(body: JsonObject) -> Outputs | None:
     """The answers at the very end of the history, if nothing else is new and each call has its own."""
     history = _visible(body.get("history", ()))
-    if body["input"] or not history:
-        return None
     end = _skip_back(history, len(history), "function_call_output")
     begin = _skip_back(history, end, "function_call")
     outputs = {item["call_id"]: item["output"] for item in history[end:]}
     asked = {item["call_id"] for item in history[begin:end]}
-    if not outputs or set(outputs) != asked or NO_OUTPUT in outputs.values():
+    if body["input"] or not outputs or set(outputs) != asked or NO_OUTPUT in outputs.values():
         return None
     if begin and _is_speech(history[begin - 1]):
         begin -= 1
@@ -94,14 +91,11 @@ def _visible(items: Sequence[JsonObject]) -> list[JsonObject]:
     """The items without reasoning, and words that the assistant spoke in a row as one message."""
     seen: list[JsonObject] = []
     for item in items:
-        if item["type"] == "reasoning":
-            continue
-        if not _is_speech(item):
+        if _is_speech(item):
+            before = _text(seen.pop()) if seen and _is_speech(seen[-1]) else ""
+            seen.append(spoken_item(before + _text(item)))
+        elif item["type"] != "reasoning":
             seen.append(item)
-        elif seen and _is_speech(seen[-1]):
-            seen[-1] = spoken_item(_text(seen[-1]) + _text(item))
-        else:
-            seen.append(spoken_item(_text(item)))
     return seen
 
 

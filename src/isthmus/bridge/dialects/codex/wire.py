@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 from isthmus.bridge.merge import deep_merge
 from isthmus.protocol.json import JsonObject
 
-Approval = Literal["untrusted", "on-request", "never"]
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
 ApprovalPolicy = Literal["decline", "accept"]
 
@@ -25,15 +24,14 @@ class ThreadSpec:
 
     model: str
     tools: tuple[JsonObject, ...] = ()
-    tool_names: Mapping[str, str] = field(default_factory=dict)
-    """Codex name → client name, for every tool in `tools`."""
+    tool_names: Mapping[str, str] = field(default_factory=dict)  # Codex name → client name, for each of `tools`
     base_instructions: str | None = None
     developer_instructions: str | None = None
     model_provider: str | None = None
     model_only: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     cwd: str | None = None
-    approval_policy: Approval = "never"
+    approval_policy: Literal["untrusted", "on-request", "never"] = "never"
     """When Codex may ask before it acts with tools of its own; the process's policy answers."""
     sandbox: Sandbox = "read-only"
 
@@ -98,7 +96,6 @@ _ANSWERS: Final[Mapping[str, Sequence[JsonObject]]] = {
     "mcpServer/elicitation/request": ({"action": "decline", "content": None},) * 2,
 }
 """What we say to a request of the server where the policy is to decline, and where it is to accept."""
-_EMPTY_SCHEMA: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
 def plain_catalog(catalog: Mapping[str, Any]) -> JsonObject:
@@ -190,7 +187,7 @@ def complete_tool(tool: Mapping[str, Any]) -> JsonObject:
         "type": "function",
         "name": tool["name"],
         "description": tool.get("description") or "",
-        "inputSchema": schema if isinstance(schema, Mapping) and schema else _EMPTY_SCHEMA,
+        "inputSchema": schema if isinstance(schema, Mapping) and schema else {"type": "object", "properties": {}},
     }
 
 

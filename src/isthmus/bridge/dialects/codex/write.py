@@ -25,8 +25,7 @@ from isthmus.bridge.types.history import Acted, History, Image, PastTurn, Said, 
 from isthmus.bridge.types.plan import Plan, Written
 from isthmus.protocol.json import JsonObject
 
-_NOT_SENT: Final = ("stream", "stream_options", "reasoning")
-"""Fields that other dialects send: Codex always streams, and takes its summary at the top."""
+_NOT_SENT: Final = ("stream", "stream_options", "reasoning")  # Codex always streams, and takes its summary at the top
 
 
 def write(history: History, plan: Plan) -> Written:

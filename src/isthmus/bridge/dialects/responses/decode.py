@@ -57,8 +57,7 @@ class ResponsesDecoder(JsonDecoder):
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
         super().__init__(rules, scrubber)
         self._items = ToldItems()
-        self._speaking: Told | None = None
-        """The message or reasoning item that the deltas are in."""
+        self._speaking: Told | None = None  # the message or reasoning item that the deltas are in
         self._calls = self._hosted = 0
 
     def _read(self, event: JsonObject, out: list[Delta]) -> None:

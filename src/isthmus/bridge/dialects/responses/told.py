@@ -14,12 +14,10 @@ from isthmus.protocol.json import JsonObject
 @dataclass(slots=True, eq=False)
 class ToldPart:
     kind: PartKind
-    index: Any = None
-    """The vendor's own number; `None` where it gives none."""
+    index: Any = None  # the vendor's own number; `None` where it gives none
     pieces: list[str] = field(default_factory=list)
     cited: int = 0
-    opened: bool = False
-    """Whether a delta has opened it: words do, an empty part has to be said."""
+    opened: bool = False  # whether a delta has opened it: words do, an empty part has to be said
 
     @property
     def text(self) -> str:
@@ -35,16 +33,12 @@ class Told:
     kind: str
     id: str = ""
     phase: Phase | None = None
-    slot: int | None = None
-    """The decoder's key of a call."""
-    hosted: int | None = None
-    """The decoder's key of a tool that the provider runs itself."""
+    slot: int | None = None  # the decoder's key of a call
+    hosted: int | None = None  # the decoder's key of a tool that the provider runs itself
     closed: bool = False
-    pieces: list[str] = field(default_factory=list)
-    """A call's own text."""
+    pieces: list[str] = field(default_factory=list)  # a call's own text
     parts: list[ToldPart] = field(default_factory=list)
-    left: int = 0
-    """How many parts are over, because something else has spoken since."""
+    left: int = 0  # how many parts are over, because something else has spoken since
 
     def drop_unsaid(self) -> None:
         """A part that was announced, and nothing said: its words will come with the whole item."""

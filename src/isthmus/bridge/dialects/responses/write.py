@@ -73,6 +73,4 @@ def _flat_choice(choice: str | JsonObject, tools: ToolPlan) -> str | JsonObject:
     identity = tools.choice.identity
     if choice["type"] in ("function", "custom") and identity is not None:
         return {"type": choice["type"], "name": identity.provider_name}
-    if choice["type"] == "mcp":
-        return {"type": "mcp", **choice["mcp"]}
-    return choice
+    return {"type": "mcp", **choice["mcp"]} if choice["type"] == "mcp" else choice

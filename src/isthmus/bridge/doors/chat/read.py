@@ -25,8 +25,7 @@ class ChatRequest:
     request: Request
     include_usage: bool
     legacy_functions: bool
-    path: Callable[[str], str]
-    """A planner's path in the caller's own words: `input[3]` → `messages[2]`."""
+    path: Callable[[str], str]  # a planner's path in the caller's own words: `input[3]` → `messages[2]`
 
 
 _INDEXED: Final = re.compile(r"^(input|tools)\[(\d+)\](.*)$", re.DOTALL)

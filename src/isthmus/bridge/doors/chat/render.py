@@ -25,8 +25,7 @@ class ChatRenderer:
         self._length = 0
         self._message = -1
         self._part = -1
-        self._part_start = 0
-        """Where in the text the part begins that speaks."""
+        self._part_start = 0  # where in the text the part begins that speaks
 
     def render(self, event: Event) -> list[JsonObject]:
         """The chunks that one event becomes: mostly one, often none."""

@@ -73,17 +73,13 @@ _SHOWN_TIERS: Final[Mapping[Any, str]] = {
 
 _SETTINGS: Final[JsonObject] = {
     "parallel_tool_calls": True,
-    "max_tool_calls": None,
-    "max_output_tokens": None,
-    "truncation": "disabled",
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
+    **dict.fromkeys(("max_tool_calls", "max_output_tokens", "service_tier")),
+    **dict.fromkeys(("temperature", "top_p"), 1.0),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), 0.0),
     "top_logprobs": 0,
+    "truncation": "disabled",
     "store": True,
     "background": False,
-    "service_tier": None,
 }
 """What a decision may change, each with its default."""
 
