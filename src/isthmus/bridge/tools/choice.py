@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.bridge.tools.catalog import NAMED_TYPES
+from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE, NAMED_TYPES
 from isthmus.bridge.tools.declare import TOOL_CODE
-from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.types.tools import ToolChoicePlan, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 

@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from isthmus.bridge.json_text import NOT_JSON, read_json
 from isthmus.bridge.tools.builtin import PATCH_BEGIN, expects_patch
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
 
 Shape = Literal["input", "loose", "cut", "key", "text", "nested", "fenced"]
 

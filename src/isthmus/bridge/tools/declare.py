@@ -14,9 +14,9 @@ from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.builtin import describe_as_function
+from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
-from isthmus.bridge.tools.names import NameAllocator, flat_name
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isthmus.bridge.merge import deep_merge
-from isthmus.protocol.json import JsonObject, without_nulls
+from isthmus.protocol.json import JsonObject, deep_merge, without_nulls
 
 _MCP_OPTIONS: Final = (
     *("server_label", "server_url", "connector_id", "server_description"),

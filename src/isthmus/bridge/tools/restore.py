@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.json_text import read_json
+from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
-from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.tools.search import runs_here
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol import items
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, read_json
 
 
 def restore_tool_call(

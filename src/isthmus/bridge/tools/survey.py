@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
-from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused

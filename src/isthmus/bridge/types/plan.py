@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.bounds import DEFAULT_BOUNDS
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.tools import ToolPlan
@@ -34,6 +34,24 @@ ANY_CLIENT: Final = ClientProfile()
 # After a failed stream Codex asks five times more, unless the code is one of four that it takes as final; the message
 # of `invalid_prompt` is the one that it shows as it is, without the JSON around it (seen with 0.163 and 0.166).
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What surrounds the bridge: the planner is told, it never guesses. A gateway with a store honours `metadata`,
+    `store`, `previous_response_id` and so on by itself; a bare library call honours none of them."""
+
+    honours: frozenset[str] = frozenset()
+    """Parameters that are kept by the host and not sent upstream; the other gateway-owned ones are ignored."""
+    strict: bool = False
+    """Strict mode: nothing is degraded or ignored; what cannot be had exactly is rejected."""
+    repair_budget: int = 1
+    """How often the model may be asked again when its answer breaks a binding output contract."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    """How large the schemas of a request may be."""
+
+
+LIBRARY: Final = Host()
 
 
 @dataclass(frozen=True, slots=True)

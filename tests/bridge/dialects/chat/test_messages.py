@@ -10,7 +10,7 @@ from chat_sequence import validate_chat_sequence
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.dialects.chat.messages import CONTINUE, MessagesPlan, build_messages
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap
 
 IDENTITIES = ToolIdentityMap(

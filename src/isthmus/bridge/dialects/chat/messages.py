@@ -18,7 +18,7 @@ from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, create_ca
 from isthmus.bridge.dialects.chat.past_reasoning import replay_reasoning
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.replay import is_unfinished, leave_out_unfinished
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types.history import Acted, Audio, File, History, Image, PastCall, Said, Words, join_texts, opening
 from isthmus.bridge.types.tools import ToolIdentityMap
 from isthmus.protocol.json import JsonObject

@@ -32,8 +32,8 @@ from isthmus.bridge.deltas import (
 from isthmus.bridge.dialects.codex.dynamic_tools import build_tool_call_delta_from_dynamic_request
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
 from isthmus.bridge.dialects.codex.older_decode import translate_older
-from isthmus.bridge.json_text import is_json
 from isthmus.protocol.items import Phase
+from isthmus.protocol.json import is_json
 
 LegState = Literal["open", "paused", "ended"]
 Params = Mapping[str, Any]
