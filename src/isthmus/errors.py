@@ -33,12 +33,10 @@ SCHEMA_TOO_LARGE = "schema_too_large"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a failure means: one row of `FAILURES`."""
+    """What a failure means: the HTTP status of our own answer, who can do something about it, and what may help."""
 
     status: int
-    """The HTTP status of our own answer."""
     turn: Literal["caller", "provider", "operator"]
-    """Who can do something about it."""
     retry: bool = False
     """Whether the same request may well succeed here a moment later."""
     elsewhere: bool = False
@@ -59,10 +57,6 @@ class IsthmusError(Exception):
     default_code = "error"
     default_meaning = Meaning(500, "operator")
     """What a code means that has no row in the table."""
-    retry_after: float | None = None
-    """Seconds that the provider asked us to wait."""
-    status: int | None = None
-    """The provider's HTTP status, where it got so far."""
 
     def __init__(
         self,
@@ -70,12 +64,18 @@ class IsthmusError(Exception):
         *,
         code: str | None = None,
         param: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        """`status` and `retry_after` are the provider's: its HTTP status, where it got so far, and the seconds that it
+        asked us to wait."""
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.param = param
+        self.status = status
+        self.retry_after = retry_after
         self.metadata: Mapping[str, Any] = dict(metadata or {})
 
     @property
@@ -84,12 +84,10 @@ class IsthmusError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may well succeed a moment later."""
         return self.meaning.retry
 
     @property
     def provider(self) -> str | None:
-        """The provider that it is about."""
         return self.metadata.get("provider")
 
     @property
@@ -135,19 +133,6 @@ class UpstreamFailed(IsthmusError):
     """The provider failed us: `code` is one that clients know (`server_error`, `rate_limit_exceeded` …)."""
 
     default_code = "server_error"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        status: int | None = None,
-        retry_after: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message, code=code, metadata=metadata)
-        self.status = status
-        self.retry_after = retry_after
 
     @property
     def meaning(self) -> Meaning:
@@ -243,9 +228,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "server_is_overloaded": _passing(503, 503, 529),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn
-    "store_unavailable": Meaning(503, "operator"),
-    "draining": Meaning(503, "operator"),
-    "workers_busy": Meaning(503, "operator"),
+    **dict.fromkeys(("store_unavailable", "draining", "workers_busy"), Meaning(503, "operator")),
     "work_failed": Meaning(500, "operator"),
 }
 """Code → what it means. Every table of failures elsewhere is read off this one."""

@@ -137,15 +137,8 @@ class Usage(_Delta, frozen=True, gc=False):
 
     def __add__(self, other: Usage) -> Usage:
         """The sum over two upstream calls."""
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.total_tokens + other.total_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.estimated or other.estimated,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__[:-1]}
+        return msgspec.structs.replace(other, **sums, estimated=self.estimated or other.estimated)
 
 
 class Used(_Delta, frozen=True, gc=False):
@@ -174,22 +167,6 @@ class Markup(_Delta, frozen=True, gc=False):
     code: str = "bridge.response.markup_parsed"
 
 
-Delta = (
-    Text
-    | Reasoning
-    | Refusal
-    | Annotation
-    | ItemBegan
-    | PartBegan
-    | ItemEnded
-    | CallOpened
-    | CallArguments
-    | HostedCall
-    | HostedOpened
-    | HostedProgress
-    | VendorExtra
-    | Used
-    | Finished
-    | Failed
-    | Markup
-)
+Spoken = Text | Reasoning | Refusal | Annotation | ItemBegan | PartBegan | ItemEnded
+Called = CallOpened | CallArguments | HostedCall | HostedOpened | HostedProgress
+Delta = Spoken | Called | VendorExtra | Used | Finished | Failed | Markup
