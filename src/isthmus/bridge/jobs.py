@@ -23,10 +23,9 @@ from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 @dataclass(frozen=True, slots=True)
 class AdmitSchema:
-    """Whether answers can be checked against a schema, found out before anything is sent."""
+    """Whether answers can be checked against a schema (in canonical text), found out before anything is sent."""
 
     schema: str
-    """In canonical text."""
     max_regex: int
 
 
@@ -39,10 +38,9 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class CheckAnswer:
-    """Whether an answer keeps its contract."""
+    """Whether an answer keeps its contract, whose schema is in canonical text."""
 
     schema: str
-    """In canonical text."""
     max_regex: int
     text: str
 
@@ -52,7 +50,6 @@ Result = Admission | ContractCheck | Examined
 
 
 def run_job(job: Job) -> Result:
-    """Do it, here and now."""
     match job:
         case AdmitSchema():
             return _admit(job)

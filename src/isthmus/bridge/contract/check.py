@@ -77,17 +77,16 @@ def contract_failure(
 ) -> OutputInvalid | OutputUnchecked:
     """The error that ends a response whose answer breaks a binding contract, or could not be held against it."""
     facts = {"provider": provider, "model": model, "response_id": response_id}
+    asked = f"the requested {contract.requested} format"
     if check.unchecked:
-        asked = f"the requested {contract.requested} format"
         words = f"the answer of `{model}` could not be checked against {asked}: {check.unchecked}"
         return OutputUnchecked(words, metadata=facts)
     of = f" `{contract.name}`" if contract.name else ""
-    words = f"the answer of `{model}` does not match the requested {contract.requested} format{of}"
-    return OutputInvalid(f"{words}: {'; '.join(check.errors)}", metadata={**facts, "errors": list(check.errors)})
+    words = f"the answer of `{model}` does not match {asked}{of}: {'; '.join(check.errors)}"
+    return OutputInvalid(words, metadata={**facts, "errors": list(check.errors)})
 
 
 def repair_request(contract: OutputContract, check: ContractCheck) -> str:
-    """The words that ask the model once more."""
     reminder = f"\n\n{contract.reminder}" if contract.reminder else ""
     problems = "\n".join(f"- {error}" for error in check.errors)
     return (
@@ -97,7 +96,6 @@ def repair_request(contract: OutputContract, check: ContractCheck) -> str:
 
 
 def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
-    """What is wrong with a candidate, one by one; nothing when it fits."""
     if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
         yield "a string holds half of a surrogate pair, which no reader can count on"
     elif validator is None:
@@ -106,7 +104,8 @@ def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
     else:
         try:
             for error in validator.iter_errors(candidate.value):
-                yield _place(error.instance_path) + _cut(error.message)
+                steps = [str(step).replace("~", "~0").replace("/", "~1") for step in error.instance_path]
+                yield (_cut(f"at `/{'/'.join(steps)}`") + ": " if steps else "") + _cut(error.message)
         except ValueError:  # Python's own bound on reading digits, met inside the validator
             yield "a number has more digits than can be checked"
 
@@ -118,13 +117,6 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _place(path: list[str | int]) -> str:
-    if not path:
-        return ""
-    steps = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return _cut(f"at `/{steps}`") + ": "
 
 
 def _cut(words: str) -> str:
@@ -160,12 +152,9 @@ def find_json(text: str) -> Iterator[list[Candidate]]:
         if inner is not None:  # JSON that was encoded twice
             yield [inner]
         return
-    fenced = _in_fences(text)
-    if fenced:
-        yield fenced
-    scattered = _in_prose(text)
-    if scattered:
-        yield scattered
+    for find in (_in_fences, _in_prose):
+        if found := find(text):
+            yield found
 
 
 def parse_json(text: str) -> Candidate | None:
@@ -180,12 +169,9 @@ def parse_json(text: str) -> Candidate | None:
 
 def _in_fences(text: str) -> list[Candidate]:
     marks = list(islice(_FENCE.finditer(text), _MOST_FENCES))
-    found: list[Candidate] = []
-    for opened, closed in zip(marks[::2], [*marks[1::2], None], strict=False):
-        candidate = parse_json(text[opened.end() : closed.start() if closed else len(text)])
-        if candidate is not None:
-            found.append(candidate)
-    return found
+    pairs = zip(marks[::2], [*marks[1::2], None], strict=False)
+    inside = (text[opened.end() : closed.start() if closed else len(text)] for opened, closed in pairs)
+    return [found for found in map(parse_json, inside) if found is not None]
 
 
 def _in_prose(text: str) -> list[Candidate]:
