@@ -1,7 +1,7 @@
 """Everything raised on purpose, drawn as a tree: whose turn is it to act.
 
     IsthmusError
-    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id)
+    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id): it says what to do next
     ├── ConfigError         the operator can fix it (config file, provider file, missing key)
     ├── LimitReached        a run met a limit and was asked to raise; it carries the run's result
     ├── WorkNotDone         a worker process gave a piece of work up, or none was free for it
@@ -97,15 +97,11 @@ class IsthmusError(Exception):
 
 
 class RequestRefused(IsthmusError):
-    """The caller can fix this: it says which field, and what to do next."""
-
     default_code = "invalid_request"
     default_meaning = Meaning(400, "caller", final=True)
 
 
 class ConfigError(IsthmusError):
-    """The operator can fix this: a config or provider file says something we cannot use."""
-
     default_code = "invalid_config"
 
 
@@ -141,14 +137,10 @@ class UpstreamFailed(IsthmusError):
 
 
 class OutputInvalid(UpstreamFailed):
-    """The model's answer does not keep the output contract that the request made binding."""
-
     default_code = BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
 
 
 class OutputUnchecked(UpstreamFailed):
-    """Whether the answer keeps the output contract could not be found out within the limits of the gateway."""
-
     default_code = BRIDGE_RESPONSE_OUTPUT_UNCHECKED
 
 

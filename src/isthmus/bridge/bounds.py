@@ -8,15 +8,15 @@ References that are not found here are left to the validator: it refuses them, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
+
+import msgspec
 
 from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """Each is the setting of its name under `[checks]`, where it is described."""
 
     max_schema: int = 1_000_000
@@ -68,11 +68,10 @@ REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 
 
-@dataclass(slots=True)
-class _Found:
-    patterns: set[str] = field(default_factory=set)
-    references: set[str] = field(default_factory=set)
-    named: dict[str, Any] = field(default_factory=dict)
+class _Found(msgspec.Struct):
+    patterns: set[str] = set()
+    references: set[str] = set()
+    named: dict[str, Any] = {}
     """What has an id, or an anchor (with a `#` before it)."""
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from isthmus.protocol.response import IncompleteReason
 
 Status = Literal["completed", "incomplete", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     status: Status
     incomplete_reason: IncompleteReason | None = None
     error_code: str = ""

@@ -10,7 +10,6 @@ into a huge one. The walk knows where schemas sit: a property *named* `minimum` 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -78,12 +77,11 @@ def _as_object(schema: Any) -> tuple[JsonObject, bool]:
 _SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(msgspec.Struct):
     document: JsonObject
     drop: Set[str]
     inline: bool
-    dropped: dict[str, None] = field(default_factory=dict)
+    dropped: dict[str, None] = {}
     inlined: int = 0
 
     def schema(self, value: Any, depth: int, open_refs: tuple[str, ...]) -> Any:

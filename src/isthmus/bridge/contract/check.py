@@ -13,10 +13,11 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import msgspec
 
 from isthmus.bridge.contract.validators import compile_schema, read_schema
 from isthmus.bridge.types.plan import OutputContract
@@ -30,8 +31,7 @@ _LONGEST_ERROR: Final = 300
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class ContractCheck:
+class ContractCheck(msgspec.Struct, frozen=True, tag=True):
     valid: bool
     text: str
     """The answer: the JSON alone when something around it was removed (`cleaned`), else the text as it came."""
@@ -137,8 +137,7 @@ _LONGEST_INT: Final = 4000
 """Python refuses to read longer digit strings as `int`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     text: str
     value: Any
 

@@ -9,10 +9,9 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from msgspec.structs import replace
+import msgspec
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
@@ -25,8 +24,7 @@ _CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer 
 Mode = Literal["omit", "none", "auto", "required", "named"]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChoice:
+class ToolChoice(msgspec.Struct, frozen=True):
     """What a client's `tool_choice` says, in whichever spelling; resolved against no tool yet."""
 
     mode: Literal["unset", "none", "auto", "required", "named"] = "unset"
@@ -171,7 +169,8 @@ def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:
     if plan.mode not in ("auto", "required", "named") or plan.decision is None:
         return plan
     reason = f"{plan.decision.reason}; the field itself is left out, because the server refuses it"
-    return replace(plan, mode="omit", decision=replace(plan.decision, reason=reason))
+    decision = msgspec.structs.replace(plan.decision, reason=reason)
+    return msgspec.structs.replace(plan, mode="omit", decision=decision)
 
 
 def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:

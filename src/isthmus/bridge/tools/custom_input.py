@@ -9,8 +9,9 @@ the whole, and begins with everything that was given out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+import msgspec
 
 from isthmus.bridge.tools.builtin import PATCH_BEGIN, expects_patch
 from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
@@ -18,8 +19,7 @@ from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
 Shape = Literal["input", "loose", "cut", "key", "text", "nested", "fenced"]
 
 
-@dataclass(frozen=True, slots=True)
-class CustomInput:
+class CustomInput(msgspec.Struct, frozen=True):
     text: str
     shape: Shape = "input"
     """`input`: as asked for · `loose`: the same in broken JSON · `cut`: it ends before the string does ·
@@ -34,7 +34,7 @@ def read_custom_input(arguments: str, *, nested: bool = False) -> CustomInput | 
     if found is None or found.shape == "cut":
         return found
     unfenced = strip_fence(found.text)
-    return found if unfenced is None else replace(found, text=unfenced, shape="fenced")
+    return found if unfenced is None else msgspec.structs.replace(found, text=unfenced, shape="fenced")
 
 
 def strip_fence(text: str) -> str | None:

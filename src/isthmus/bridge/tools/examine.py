@@ -9,8 +9,9 @@ added to at its end: what was streamed stays true.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from isthmus.bridge.tools.builtin import PATCH_BEGIN, PATCH_END, expects_patch
 from isthmus.bridge.tools.custom_input import strip_fence
@@ -18,15 +19,13 @@ from isthmus.bridge.tools.grammar import VerdictState, examine_input
 from isthmus.protocol.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ExamineInput:
+class ExamineInput(msgspec.Struct, frozen=True, tag=True):
     tool: JsonObject
     """What a grammar needs of the client's declaration: `type`, `name`, `format`."""
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True, tag=True):
     text: str
     note: str = ""
     """What was mended; empty: nothing."""

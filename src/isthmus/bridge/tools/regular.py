@@ -157,7 +157,9 @@ class _Lowering:
                 times = operator if operator != "~" else f"{{{bounds[0]},{bounds[-1]}}}"
                 written = f"(?:{self._tree(children[0])}){times}"
             case "value":
-                written = self._value(children[0])
+                name = str(getattr(children[0], "name", ""))
+                written = self._rule(name) if name else self._tree(children[0])
+                written += self._gap if name in self._terminals else ""
             case "literal" | "range":
                 written = _write_literal(tree) + self._gap
             case other:
@@ -165,12 +167,6 @@ class _Lowering:
         if len(written) > _MAX_PATTERN:
             raise NotRegular("the grammar is too large to write out")
         return written
-
-    def _value(self, value: Any) -> str:
-        name = getattr(value, "name", None)
-        if name is None:
-            return self._tree(value)
-        return self._rule(str(name)) + (self._gap if str(name) in self._terminals else "")
 
 
 def _write_literal(tree: Any) -> str:

@@ -8,8 +8,9 @@ under the tool's own name, so that the answer is always valid. Nothing is invent
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE
@@ -101,12 +102,11 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
     return (*own, f"{DEFAULT_NAMESPACE}.{identity.provider_name}", f"{DEFAULT_NAMESPACE}/{identity.provider_name}")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(msgspec.Struct):
     """One call on its way back."""
 
     call: ProviderCall
-    diagnostics: list[CompatibilityDiagnostic] = field(default_factory=list)
+    diagnostics: list[CompatibilityDiagnostic] = []
 
     def say(self, code: str, message: str) -> None:
         said = notice(f"bridge.tool.{code}", "output", message, call_id=self.call.id, tool=self.call.name)

@@ -9,7 +9,8 @@ Once it is known whether the model will think, the choice narrows them: a `ToolP
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
@@ -22,8 +23,7 @@ from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSurvey:
+class ToolSurvey(msgspec.Struct, frozen=True):
     declared: tuple[ToolDeclarationPlan, ...]
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
