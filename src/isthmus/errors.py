@@ -48,7 +48,6 @@ class Meaning:
     codex: Literal["as it is", "in the stream", "as a refusal"] = "as it is"
     """How Codex must be told so that it does the right thing (see `server/codex_client.py`)."""
     upstream: tuple[int, ...] = ()
-    """Statuses of a provider that stand for it."""
 
 
 class IsthmusError(Exception):
@@ -116,11 +115,8 @@ class LimitReached(IsthmusError):
 
 
 class WorkNotDone(IsthmusError):
-    """A worker process did not do a piece of work; the message names the limit and its setting.
-
-    `work_too_costly`: it took too long, or too much memory. `workers_busy`: too much else was waiting.
-    `work_failed`: a bug of ours.
-    """
+    """A worker process did not do a piece of work; the message names the limit and its setting. `work_too_costly`: it
+    took too long, or too much memory. `workers_busy`: too much else was waiting. `work_failed`: a bug of ours."""
 
     default_code = "work_too_costly"
 
@@ -155,8 +151,6 @@ class ModelNotFound(UpstreamFailed):
 
 
 class PromptRefused(UpstreamFailed):
-    """The provider calls the request itself wrong."""
-
     default_code = "invalid_prompt"
 
 
@@ -237,11 +231,9 @@ def code_of_status(status: int | None) -> str:
 
 
 def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFailed:
-    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is.
-
-    The code comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code
-    that only says "it failed" gives way to the one that its status stands for.
-    """
+    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is. The code
+    comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code that only says
+    "it failed" gives way to the one that its status stands for."""
     if type(failure) is not UpstreamFailed:
         return failure
     metadata = {"provider": provider, **failure.metadata} if provider is not None else failure.metadata

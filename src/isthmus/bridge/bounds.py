@@ -76,7 +76,6 @@ class _Found(msgspec.Struct):
 
 
 def _survey(schema: Any, bounds: Bounds, param: str) -> _Found:
-    """One walk over the text as it stands."""
     found = _Found()
     nodes = depth = 0
     level = [schema]
@@ -126,10 +125,8 @@ def _resolve(reference: str, root: Any, found: _Found) -> Any:
 
 
 def _expanded_size(root: Any, targets: dict[str, Any], most: int) -> int:
-    """The number of objects and lists with references written out; stops growing just above `most`.
-
-    A loop with a stack of its own: a chain of references may be longer than Python's.
-    """
+    """The number of objects and lists with references written out; stops growing just above `most`. A loop with a stack
+    of its own: a chain of references may be longer than Python's."""
     sizes: dict[int, int] = {}
     opened: dict[int, list[Any]] = {}
     if isinstance(root, dict):

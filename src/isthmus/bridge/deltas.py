@@ -94,8 +94,6 @@ class HostedCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class HostedOpened(msgspec.Struct, frozen=True, gc=False):
-    """The provider begins to run one of its own tools; the item as it stands."""
-
     slot: int
     item: Any
 

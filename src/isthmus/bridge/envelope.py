@@ -30,7 +30,6 @@ class Sealed(msgspec.Struct, frozen=True):
     extras: dict[str, Any] = {}
     """Message-level vendor state, by upstream field (`reasoning_details` …)."""
     calls: dict[str, Any] = {}
-    """Per-call vendor state, by call id."""
 
 
 def seal(sealed: Sealed, key: bytes) -> str:

@@ -28,7 +28,6 @@ class AdmitSchema(msgspec.Struct, frozen=True, tag=True):
 
 class Admission(msgspec.Struct, frozen=True, tag=True):
     refusal: str = ""
-    """What is wrong with the schema; empty: nothing."""
     code: str = "invalid_json_schema"
 
 
@@ -74,12 +73,10 @@ def give_up(job: Job, reason: str) -> Result:
 
 
 def admission_of(contract: OutputContract) -> AdmitSchema | None:
-    """The job that admits a contract's schema; `None`: it has none."""
     return AdmitSchema(contract.canonical.decode(), contract.max_regex) if contract.canonical else None
 
 
 def refuse(admission: Admission) -> None:
-    """Raise what an admission found to be wrong."""
     if admission.refusal:
         raise RequestRefused(admission.refusal, code=admission.code, param=PARAM)
 

@@ -27,11 +27,10 @@ _SCHEMA: Final = frozenset(
 )
 _SCHEMA_LIST: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _SCHEMA_MAP: Final = frozenset({*DEFINITIONS, "dependentSchemas", "patternProperties", "properties"})
+# Keywords whose loss tells the model nothing.
 _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
-"""Keywords whose loss tells the model nothing."""
 
-_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}
-"""Keywords that say (nearly) the same."""
+_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}  # keywords that say (nearly) the same
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -40,10 +39,8 @@ _MAX_DEPTH: Final = 48
 def project_schema(
     schema: JsonObject, refused: Set[str], inline_refs: bool = False, *, document: JsonObject | None = None
 ) -> tuple[JsonObject, tuple[str, ...]]:
-    """The schema to send, and the keywords that it lost, in the order in which they were met.
-
-    `document` is what `#/…` pointers point into, where that is not the schema itself.
-    """
+    """The schema to send, and the keywords that it lost, in the order in which they were met. `document` is what `#/…`
+    pointers point into, where that is not the schema itself."""
     inline = inline_refs or "$ref" in refused or not refused.isdisjoint(DEFINITIONS)
     if not refused and not inline:
         return schema, ()

@@ -111,7 +111,6 @@ def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether all strings in a value can be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
@@ -157,7 +156,6 @@ def find_json(text: str) -> Iterator[list[Candidate]]:
 
 
 def parse_json(text: str) -> Candidate | None:
-    """The text as one JSON value, if it is one (and nothing else)."""
     inner = text.strip(_SPACE)
     try:
         value, end = _DECODER.raw_decode(inner)
@@ -174,7 +172,6 @@ def _in_fences(text: str) -> list[Candidate]:
 
 
 def _in_prose(text: str) -> list[Candidate]:
-    """Outermost objects and arrays, from left to right."""
     found: list[Candidate] = []
     budget = 4 * len(text) + 64 * 1024
     start = _START.search(text)

@@ -42,11 +42,9 @@ def plan_output_contract(
     *,
     assumed: bool = False,
 ) -> OutputContract:
-    """Make the contract; a schema that is missing or larger than allowed is refused here.
-
-    Whether it is a JSON Schema at all is for `AdmitSchema` to say: that takes compiling it. `assumed`: nobody knows
-    whether this server heeds a format, so an answer is not shown before it was checked, as if there were none.
-    """
+    """Make the contract; a schema that is missing or larger than allowed is refused here. Whether it is a JSON Schema
+    at all is for `AdmitSchema` to say: that takes compiling it. `assumed`: nobody knows whether this server heeds a
+    format, so an answer is not shown before it was checked, as if there were none."""
     decision = plan.decision("text.format")
     asked: Mapping[str, Any] = (request.body.get("text") or {}).get("format") or {}
     kind = asked.get("type", "text")

@@ -18,7 +18,6 @@ PATCH_END: Final = "*** End Patch"
 
 
 def describe_as_function(tool: CatalogTool) -> tuple[str, Any]:
-    """Description and parameters of the function that stands in for `tool`."""
     own, parameters = _own_words(tool), tool.tool.get("parameters")
     match tool.type:
         case "function":

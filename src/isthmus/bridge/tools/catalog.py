@@ -24,7 +24,6 @@ NAMED_TYPES: Final = ("function", "custom")
 """Types that carry a name of their own; the others are known by their type."""
 
 CARRIERS: Final = ("additional_tools", "tool_search_output")
-"""Input items that declare tools."""
 
 
 def build_tool_catalog(
@@ -139,10 +138,8 @@ def flat_name(name: str, namespace: str | None) -> str:
 
 
 def name_past_call(name: str, namespace: str | None, identities: ToolIdentityMap) -> str:
-    """The provider's name for a call in the history, also when its tool is not declared any more.
-
-    Clients leave the default namespace out of their calls, or write it out, as they please.
-    """
+    """The provider's name for a call in the history, also when its tool is not declared any more. Clients leave the
+    default namespace out of their calls, or write it out, as they please."""
     spaces = (None, DEFAULT_NAMESPACE) if namespace in (None, DEFAULT_NAMESPACE) else (namespace,)
     known = (identities.by_request(name, space) for space in spaces)
     found = next((identity for identity in known if identity is not None), None)

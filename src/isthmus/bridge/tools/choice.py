@@ -143,7 +143,6 @@ def _plan_mode(
 def _plan_named(
     choice: JsonObject, identities: list[ToolIdentity], supported: frozenset[str], when: str
 ) -> ToolChoicePlan:
-    """One certain tool: forced where the provider can, else left as the only one."""
     matches = match_entry(choice, identities)
     if not matches:
         return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")

@@ -133,10 +133,8 @@ _KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "
 
 
 def _read_on(rest: str) -> str:
-    """In broken JSON the first quote may be one that the model forgot to escape: then the text goes on.
-
-    Stopping there would hand the tool half a command.
-    """
+    """In broken JSON the first quote may be one that the model forgot to escape: then the text goes on. Stopping there
+    would hand the tool half a command."""
     return "" if _AFTER_VALUE.match(rest) else '"' + _ESCAPE.sub(_unescape, _END_OF_OBJECT.sub("", rest))
 
 

@@ -48,7 +48,6 @@ def plan_tool_declaration(
 
 
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
-    """A search with nothing to find is not offered."""
     return _leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
 
 
@@ -58,7 +57,6 @@ def _leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclaratio
 
 
 def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan]) -> list[JsonObject]:
-    """The `tools` of a Chat-Completions body."""
     return [_render(plan) for plan in declarations if plan.identity is not None]
 
 
@@ -80,7 +78,6 @@ def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
 
 
 def _obstacle(tool: CatalogTool, support: ToolSupport, to: str) -> str:
-    """Why a tool cannot be sent at all; empty when it can."""
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if not to:

@@ -28,7 +28,6 @@ class ExamineInput(msgspec.Struct, frozen=True, tag=True):
 class Examined(msgspec.Struct, frozen=True, tag=True):
     text: str
     note: str = ""
-    """What was mended; empty: nothing."""
     state: VerdictState = "free"
     detail: str = ""
 
@@ -42,7 +41,6 @@ def examination_of(tool: JsonObject, text: str) -> ExamineInput | None:
 
 
 def examine(job: ExamineInput) -> Examined:
-    """The verdict on a text, mended where there is no doubt what was meant."""
     grammar = job.tool.get("format")
     verdict = examine_input(grammar, job.text)
     text, notes = (job.text, []) if verdict.state == "matches" else _repair(job.tool, job.text)

@@ -153,10 +153,8 @@ _TAME: Final = re.compile(rf"(?:\(\?[imsx]+:)?(?:{_ATOM}\??)*(?:(?:{_ATOM}|\(\?:
 
 
 def _is_tame(pattern: str) -> bool:
-    """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options.
-
-    Lark matches terminals with `re`; a client's terminal must not be able to keep it busy for ever.
-    """
+    """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options. Lark matches
+    terminals with `re`; a client's terminal must not be able to keep it busy for ever."""
     few = len(pattern) <= 200 and pattern.count("?") <= 4
     return pattern in _common_patterns() or (few and _TAME.fullmatch(pattern) is not None)
 

@@ -43,7 +43,6 @@ _CARRIED: Final[Mapping[str, str]] = {
     "blocked_domains": "filters.blocked_domains",
     "vector_store_id": "vector_store_ids",
 }
-"""Which option of the client's tool a placeholder carries."""
 
 _NO_OPTION: Final = frozenset({"type", "description", "name", "defer_loading"})
 
@@ -62,7 +61,6 @@ def _fill_all(template: Mapping[str, Any], tool: JsonObject, used: set[str]) -> 
 
 
 def _fill(value: Any, tool: JsonObject, used: set[str]) -> Any:
-    """What stands in a template's place; `None`: nothing does."""
     if isinstance(value, str):
         name = _placeholder(value)
         return value if name is None else _read_option(name, tool, used)

@@ -21,8 +21,7 @@ Matcher = Callable[[str], bool]
 MAX_DEFINITION: Final = 16_000
 _MAX_PATTERN: Final = 100_000
 _MAX_NODES: Final = 20_000
-_MAX_COMPILED: Final = 8 * 1024 * 1024
-"""Bytes that a pattern may take once compiled."""
+_MAX_COMPILED: Final = 8 * 1024 * 1024  # bytes of a pattern once compiled
 
 
 class NotRegular(Exception):
@@ -104,8 +103,6 @@ def _is_explosive(definition: str) -> bool:
 
 
 class _Lowering:
-    """Writes the rules of one grammar out, from `start` down."""
-
     def __init__(self, grammar: Grammar) -> None:
         self._trees: dict[str, Any] = {name: tree for name, (tree, _) in grammar.term_defs}
         self._terminals = frozenset(self._trees)

@@ -31,9 +31,7 @@ def restore_tool_call(
     examined: Examined | None = None,
 ) -> RestoredCall:
     """The output item for `call`, of the type that its tool (see `find_identity`) was declared with; its id is open.
-
-    `read` and `examined` are a custom tool's input, where somebody has read and examined it already.
-    """
+    `read` and `examined` are a custom tool's input, where somebody has read and examined it already."""
     draft = _Draft(call)
     item: CallItem | None = None
     if identity is None:
@@ -103,8 +101,6 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
 
 
 class _Draft(msgspec.Struct):
-    """One call on its way back."""
-
     call: ProviderCall
     diagnostics: list[CompatibilityDiagnostic] = []
 
@@ -236,7 +232,6 @@ def _decode_object(arguments: str) -> JsonObject | None:
 
 
 def _strings(value: Any) -> list[str]:
-    """A list that holds only strings; anything else counts as none."""
     return value if isinstance(value, list) and all(isinstance(entry, str) for entry in value) else []
 
 

@@ -92,7 +92,6 @@ def _weigh(tool: CatalogTool) -> dict[str, int]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Keys and strings of a JSON value, whatever its shape."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

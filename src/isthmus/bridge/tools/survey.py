@@ -27,7 +27,6 @@ class ToolSurvey(msgspec.Struct, frozen=True):
     declared: tuple[ToolDeclarationPlan, ...]
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
-    """Those that this model can be told of."""
     deferred: tuple[ToolDeclarationPlan, ...]
     """Those that it is told of once a search has found them."""
     identities: ToolIdentityMap
@@ -36,7 +35,6 @@ class ToolSurvey(msgspec.Struct, frozen=True):
     """`required`, or the provider's type of the one tool that must be called; `None`: the model is free."""
     support: ToolChoiceSupport
     most: int | None
-    """How many tools the provider takes."""
     given: bool
     """Whether the request has a list of tools at all, be it an empty one."""
 
@@ -61,10 +59,8 @@ def survey_tools(
     stored: int = 0,
     search: bool = True,
 ) -> ToolSurvey:
-    """Look at all tools of one request; the first `stored` items come from earlier turns.
-
-    Without `search` nothing is deferred, whatever the tools say: the model has searched often enough.
-    """
+    """Look at all tools of one request; the first `stored` items come from earlier turns. Without `search` nothing is
+    deferred, whatever the tools say: the model has searched often enough."""
     allocate = create_provider_name_allocator()
     catalog = build_tool_catalog(tools, items, stored=stored)
     searches = [index for index, tool in enumerate(catalog) if runs_here(tool.type, tool.tool)]
