@@ -1,7 +1,7 @@
 """Everything raised on purpose, drawn as a tree: whose turn is it to act.
 
     IsthmusError
-    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id)
+    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id): it says what to do next
     ├── ConfigError         the operator can fix it (config file, provider file, missing key)
     ├── LimitReached        a run met a limit and was asked to raise; it carries the run's result
     ├── WorkNotDone         a worker process gave a piece of work up, or none was free for it
@@ -33,12 +33,10 @@ SCHEMA_TOO_LARGE = "schema_too_large"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a failure means: one row of `FAILURES`."""
+    """What a failure means: the HTTP status of our own answer, who can do something about it, and what may help."""
 
     status: int
-    """The HTTP status of our own answer."""
     turn: Literal["caller", "provider", "operator"]
-    """Who can do something about it."""
     retry: bool = False
     """Whether the same request may well succeed here a moment later."""
     elsewhere: bool = False
@@ -50,7 +48,6 @@ class Meaning:
     codex: Literal["as it is", "in the stream", "as a refusal"] = "as it is"
     """How Codex must be told so that it does the right thing (see `server/codex_client.py`)."""
     upstream: tuple[int, ...] = ()
-    """Statuses of a provider that stand for it."""
 
 
 class IsthmusError(Exception):
@@ -59,10 +56,6 @@ class IsthmusError(Exception):
     default_code = "error"
     default_meaning = Meaning(500, "operator")
     """What a code means that has no row in the table."""
-    retry_after: float | None = None
-    """Seconds that the provider asked us to wait."""
-    status: int | None = None
-    """The provider's HTTP status, where it got so far."""
 
     def __init__(
         self,
@@ -70,12 +63,18 @@ class IsthmusError(Exception):
         *,
         code: str | None = None,
         param: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        """`status` and `retry_after` are the provider's: its HTTP status, where it got so far, and the seconds that it
+        asked us to wait."""
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.param = param
+        self.status = status
+        self.retry_after = retry_after
         self.metadata: Mapping[str, Any] = dict(metadata or {})
 
     @property
@@ -84,12 +83,10 @@ class IsthmusError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may well succeed a moment later."""
         return self.meaning.retry
 
     @property
     def provider(self) -> str | None:
-        """The provider that it is about."""
         return self.metadata.get("provider")
 
     @property
@@ -99,15 +96,11 @@ class IsthmusError(Exception):
 
 
 class RequestRefused(IsthmusError):
-    """The caller can fix this: it says which field, and what to do next."""
-
     default_code = "invalid_request"
     default_meaning = Meaning(400, "caller", final=True)
 
 
 class ConfigError(IsthmusError):
-    """The operator can fix this: a config or provider file says something we cannot use."""
-
     default_code = "invalid_config"
 
 
@@ -122,11 +115,8 @@ class LimitReached(IsthmusError):
 
 
 class WorkNotDone(IsthmusError):
-    """A worker process did not do a piece of work; the message names the limit and its setting.
-
-    `work_too_costly`: it took too long, or too much memory. `workers_busy`: too much else was waiting.
-    `work_failed`: a bug of ours.
-    """
+    """A worker process did not do a piece of work; the message names the limit and its setting. `work_too_costly`: it
+    took too long, or too much memory. `workers_busy`: too much else was waiting. `work_failed`: a bug of ours."""
 
     default_code = "work_too_costly"
 
@@ -136,19 +126,6 @@ class UpstreamFailed(IsthmusError):
 
     default_code = "server_error"
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        status: int | None = None,
-        retry_after: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message, code=code, metadata=metadata)
-        self.status = status
-        self.retry_after = retry_after
-
     @property
     def meaning(self) -> Meaning:
         """A code of a vendor's own means what its status means."""
@@ -156,14 +133,10 @@ class UpstreamFailed(IsthmusError):
 
 
 class OutputInvalid(UpstreamFailed):
-    """The model's answer does not keep the output contract that the request made binding."""
-
     default_code = BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
 
 
 class OutputUnchecked(UpstreamFailed):
-    """Whether the answer keeps the output contract could not be found out within the limits of the gateway."""
-
     default_code = BRIDGE_RESPONSE_OUTPUT_UNCHECKED
 
 
@@ -178,8 +151,6 @@ class ModelNotFound(UpstreamFailed):
 
 
 class PromptRefused(UpstreamFailed):
-    """The provider calls the request itself wrong."""
-
     default_code = "invalid_prompt"
 
 
@@ -243,9 +214,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "server_is_overloaded": _passing(503, 503, 529),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn
-    "store_unavailable": Meaning(503, "operator"),
-    "draining": Meaning(503, "operator"),
-    "workers_busy": Meaning(503, "operator"),
+    **dict.fromkeys(("store_unavailable", "draining", "workers_busy"), Meaning(503, "operator")),
     "work_failed": Meaning(500, "operator"),
 }
 """Code → what it means. Every table of failures elsewhere is read off this one."""
@@ -262,11 +231,9 @@ def code_of_status(status: int | None) -> str:
 
 
 def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFailed:
-    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is.
-
-    The code comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code
-    that only says "it failed" gives way to the one that its status stands for.
-    """
+    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is. The code
+    comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code that only says
+    "it failed" gives way to the one that its status stands for."""
     if type(failure) is not UpstreamFailed:
         return failure
     metadata = {"provider": provider, **failure.metadata} if provider is not None else failure.metadata

@@ -24,11 +24,10 @@ from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.parts import settle_marks
 from isthmus.bridge.history.replay import remember, replays_reasoning
-from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Plan, Target
+from isthmus.bridge.types.plan import ANY_CLIENT, LIBRARY, ClientProfile, Host, Plan, Target
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject

@@ -18,12 +18,11 @@ import msgspec
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import find_refusal, learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Check, Send, Turn
-from isthmus.bridge.types.plan import Lesson, Plan, Target
+from isthmus.bridge.types.plan import Host, Lesson, Plan, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.ports import Backend, Checker

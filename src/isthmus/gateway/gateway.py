@@ -17,13 +17,12 @@ from isthmus.bridge.assemble.vendor import Seal
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Lesson, Plan
+from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Host, Lesson, Plan
 from isthmus.errors import RequestRefused
 from isthmus.gateway.background import Background
 from isthmus.gateway.directory import Candidate, Directory

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import restore_tool_call, shape_call
@@ -28,7 +27,7 @@ from isthmus.bridge.tools.search import runs_here, search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.events import CommandPlace, ItemPlace
 from isthmus.protocol.items import CallItem, HostedItem, Status, ToolSearchOutput
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, is_json
 
 _PREFIXES: Final = {
     "function_call": "fc",

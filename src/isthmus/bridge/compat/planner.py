@@ -21,11 +21,10 @@ from isthmus.bridge.compat.gates import hold_back
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
-from isthmus.bridge.host import LIBRARY, Host
-from isthmus.bridge.merge import nest
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
-from isthmus.protocol.json import JsonObject, without_nulls
+from isthmus.bridge.types.plan import LIBRARY, Host
+from isthmus.protocol.json import JsonObject, nest, without_nulls
 from isthmus.protocol.responses import CreateResponse
 
 UPDATE: Final = "configuration_update"

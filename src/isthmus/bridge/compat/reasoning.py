@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from isthmus.bridge.capabilities import EFFORTS, ReasoningSupport
 from isthmus.bridge.compat.rules import ignored, rejected, supported
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.merge import contains, deep_merge, nest
 from isthmus.bridge.tools.survey import ToolSurvey
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, contains, deep_merge, nest
 
 _ENABLED: Final[JsonObject] = {"thinking": {"type": "enabled"}}
 _DISABLED: Final[JsonObject] = {"thinking": {"type": "disabled"}}

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from isthmus.bridge.capabilities import ParameterRule
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.bridge.merge import nest
 from isthmus.bridge.resolve import nearest_name
+from isthmus.protocol.json import nest
 from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
 
 

@@ -13,7 +13,7 @@ from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.history import replay
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.parts import BREAKPOINT
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types import history as past
 from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.json import JsonObject

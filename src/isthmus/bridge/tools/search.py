@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from isthmus.bridge.tools.builtin import closed, field
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan
 from isthmus.protocol.json import JsonObject
 
@@ -26,15 +27,12 @@ _MAX_LISTED: Final = 100
 _MAX_WORDS: Final = 120
 """How many deferred tools and namespaces the model is told of, and how much of each."""
 
-PARAMETERS: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "What the tool should do, or the name of a tool or group."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": _MAX_FOUND, "description": "How many tools to load."},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+PARAMETERS: Final = closed(
+    {
+        "query": field("string", "What the tool should do, or the name of a tool or group."),
+        "limit": field("integer", "How many tools to load.", minimum=1, maximum=_MAX_FOUND),
+    }
+)
 
 
 def runs_here(kind: str, tool: JsonObject) -> bool:
@@ -94,7 +92,6 @@ def _weigh(tool: CatalogTool) -> dict[str, int]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Keys and strings of a JSON value, whatever its shape."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

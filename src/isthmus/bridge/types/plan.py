@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.bounds import DEFAULT_BOUNDS
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.tools import ToolPlan
@@ -39,6 +39,24 @@ CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="in
 def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:
     """The client behind these two headers. Codex sends both, its forks and older versions one of them."""
     return CODEX if originator.startswith("codex") or user_agent.startswith("codex") else ANY_CLIENT
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What surrounds the bridge: the planner is told, it never guesses. A gateway with a store honours `metadata`,
+    `store`, `previous_response_id` and so on by itself; a bare library call honours none of them."""
+
+    honours: frozenset[str] = frozenset()
+    """Parameters that are kept by the host and not sent upstream; the other gateway-owned ones are ignored."""
+    strict: bool = False
+    """Strict mode: nothing is degraded or ignored; what cannot be had exactly is rejected."""
+    repair_budget: int = 1
+    """How often the model may be asked again when its answer breaks a binding output contract."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    """How large the schemas of a request may be."""
+
+
+LIBRARY: Final = Host()
 
 
 @dataclass(frozen=True, slots=True)

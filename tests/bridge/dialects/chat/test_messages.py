@@ -11,7 +11,7 @@ from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.dialects.chat.messages import CONTINUE, build_messages
 from isthmus.bridge.dialects.chat.order import MessageOrder
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap
 
 IDENTITIES = ToolIdentityMap(

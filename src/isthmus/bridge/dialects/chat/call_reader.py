@@ -22,8 +22,7 @@ import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
 from isthmus.bridge.dialects.reports import text_of
-from isthmus.bridge.json_text import is_json
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, is_json
 
 
 @dataclass(slots=True, eq=False)

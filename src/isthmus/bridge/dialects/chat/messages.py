@@ -16,7 +16,7 @@ from isthmus.bridge.diagnostics import decide_item, repair_history
 from isthmus.bridge.dialects.chat.order import CONTINUE, MessageOrder, create_call_id_codec, text_part
 from isthmus.bridge.history import replay
 from isthmus.bridge.history.fitting import Fitted, Fitter
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types import history as past
 from isthmus.bridge.types.tools import ToolIdentityMap
 from isthmus.protocol.json import JsonObject

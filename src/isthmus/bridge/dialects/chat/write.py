@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 from isthmus.bridge.dialects.chat.messages import build_messages
 from isthmus.bridge.dialects.chat.order import MessageOrder
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.types.history import History
 from isthmus.bridge.types.plan import Plan, Written
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 
 def write(history: History, plan: Plan) -> Written:

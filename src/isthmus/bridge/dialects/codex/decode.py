@@ -17,9 +17,8 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex.dynamic_tools import build_tool_call_delta_from_dynamic_request
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
 from isthmus.bridge.dialects.reports import read_phase, seal
-from isthmus.bridge.json_text import is_json
 from isthmus.protocol.items import Phase
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, is_json
 
 Params = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from isthmus.bridge.deltas import Failed
 from isthmus.bridge.dialects.chat.failures import told_wait, upstream_failure
-from isthmus.bridge.json_text import is_json
 from isthmus.errors import UpstreamFailed, code_of_status, specify
+from isthmus.protocol.json import is_json
 
 LOGIN_MESSAGE: Final = (
     "codex is not logged in, or its login has expired; run `codex login` as the user that runs the gateway "

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from isthmus.bridge.merge import deep_merge
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
 ApprovalPolicy = Literal["decline", "accept"]

@@ -17,13 +17,12 @@ from isthmus.bridge.dialects.codex.dynamic_tools import assign_names, build_dyna
 from isthmus.bridge.dialects.codex.wire import complete_tool, image_input, text_input
 from isthmus.bridge.dialects.items import ItemWriter, message
 from isthmus.bridge.history.fitting import Fitted
-from isthmus.bridge.merge import deep_merge
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.types.history import Acted, History, Image, PastTurn, Said, Words
 from isthmus.bridge.types.plan import Plan, Written
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 _NOT_SENT: Final = ("stream", "stream_options", "reasoning")  # Codex always streams, and takes its summary at the top
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isthmus.bridge.dialects.items import ItemWriter, message
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.types.history import History, Words, opening
 from isthmus.bridge.types.plan import Plan, Written
 from isthmus.bridge.types.tools import ToolPlan
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 
 def write(history: History, plan: Plan) -> Written:
