@@ -27,8 +27,7 @@ import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Markup, Text
 from isthmus.bridge.dialects.chat.thinking import held_back
-from isthmus.bridge.json_text import NOT_JSON, read_json
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
 
 Schemas = Mapping[str, JsonObject | None]
 Calls = list[tuple[str, str]]
