@@ -82,7 +82,8 @@ class CompatibilityPlan(msgspec.Struct, frozen=True):
 
     @property
     def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
-        return tuple(found for decision in self.decisions if (found := diagnose(decision)) is not None)
+        told = [decision for decision in self.decisions if decision.action != "supported"]
+        return tuple(found for decision in told if (found := diagnose(decision)) is not None)
 
     @property
     def sends(self) -> list[Mapping[str, Any]]:

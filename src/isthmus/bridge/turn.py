@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.assemble.calls import Calls
+from isthmus.bridge.assemble.hosted import Hosted
+from isthmus.bridge.assemble.output import Frame, Output
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.vendor import Seal, VendorState
 from isthmus.bridge.contract.check import (
@@ -176,42 +177,40 @@ class Turn:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
         reply, contract = self._reply, self._plan.contract
         reply.last_examination()
-        if self.pending is not None:
-            return self.pending
-        if reply.calls.only_search and self._plan.after_search is not None and reply.outcome.status == "completed":
-            return self._search(self._plan.after_search)
-        if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
-            return self._finish(now)
-        check, self._check = self._check, None
-        if check is None and contract.canonical:
+        if (check := self.pending) is not None:
+            return check
+        outcome, after = reply.outcome, self._plan.after_search
+        if after is not None and reply.calls.only_search and outcome.status == "completed":
+            return self._search(after)
+        if not applies_to(contract, outcome.status, bool(reply.calls), reply.refused):
+            return self._close(outcome, now)
+        checked, self._check = self._check, None
+        if checked is None and contract.canonical:
             return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
         # Without a schema there is nothing that could take long.
-        return self._settle(check or validate_output_contract(contract, reply.text), now)
+        return self._settle(checked or validate_output_contract(contract, reply.text), now)
 
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
         contract, target, attempt = self._plan.contract, self._plan.target, self._attempt
-        facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
-        if check.valid and not check.cleaned:
-            return self._finish(now)
-        if check.valid and not self._reply.holds:
-            words = "the requested JSON stands among other text, which was told as it came"
-            self.note(notice("bridge.response.output_unclean", "output", words))
-            return self._finish(now)
-        if check.valid:
-            words = "text around the requested JSON was removed"
-            self.note(notice("bridge.response.output_cleaned", "output", words))
+        if check.valid and check.cleaned and self._reply.holds:
+            self._notice("output_cleaned", "output", "text around the requested JSON was removed")
             self._reply.replace_text(check.text)
-            return self._finish(now)
-        if check.unchecked:
-            self.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
-        else:
-            words = "; ".join(check.errors)
-            self.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=attempt))
-        if not contract.requires_valid_json:
-            return self._finish(now)
+        elif check.valid and check.cleaned:
+            words = "the requested JSON stands among other text, which was told as it came"
+            self._notice("output_unclean", "output", words)
+        elif check.unchecked:
+            self._notice("output_unchecked", "text.format", check.unchecked)
+        elif not check.valid:
+            self._notice("invalid_output_format", "text.format", "; ".join(check.errors), attempt=attempt)
+        if check.valid or not contract.requires_valid_json:
+            return self._close(self._reply.outcome, now)
         if contract.held and not check.unchecked and attempt < self._plan.repair_budget:
             return self._ask_again(repair_request(contract, check))
+        facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
         return self.fail(contract_failure(contract, check, **facts), now)
+
+    def _notice(self, code: str, path: str, words: str, **facts: Any) -> None:
+        self._notices.append(notice(f"bridge.response.{code}", path, words, **facts))
 
     def _ask_again(self, words: str) -> Send:
         """Another attempt: what was told stays, what was held is never told."""
@@ -245,9 +244,6 @@ class Turn:
         """The client left or cancelled: the response keeps what it had."""
         return self._close(Outcome("failed"), now, cancelled=True)
 
-    def _finish(self, now: int) -> Done:
-        return self._close(self._reply.outcome, now)
-
     def _close(
         self, outcome: Outcome, now: int, *, failure: UpstreamFailed | None = None, cancelled: bool = False
     ) -> Done:
@@ -280,13 +276,13 @@ class Turn:
         plan, contract = self._plan, self._plan.contract
         return Reply(
             self._output,
-            plan.tools,
             VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
             self._notices,
-            self._taken,
+            Hosted(self._output),
+            Calls(plan.tools, self._output, self._taken, self._notices),
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
-            hold=contract.held or (contract.requires_valid_json and not plan.stream),
-            summarises=plan.reasoning_as == "summary",
+            contract.held or (contract.requires_valid_json and not plan.stream),
+            plan.reasoning_as == "summary",
         )
 
     def _start(self) -> None:

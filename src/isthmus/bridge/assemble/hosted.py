@@ -6,8 +6,9 @@ it. An item that is still open when the reply ends has failed: nobody will hear 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import HostedCall, HostedOpened, HostedProgress
@@ -25,22 +26,18 @@ _PREFIXES: Final = {
 _UNFINISHED: Final = frozenset({"in_progress", "searching", "interpreting", "generating", "calling"})
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     id: str
     index: int
     item: Any
     stepped: bool = False
 
 
-class Hosted:
-    __slots__ = ("_open", "_output", "told")
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._open: dict[int, _Open] = {}
-        self.told = False
-        """Whether there was any."""
+class Hosted(msgspec.Struct, eq=False):
+    _output: Output
+    _open: dict[int, _Open] = {}
+    told: bool = False
+    """Whether there was any."""
 
     def open(self, delta: HostedOpened) -> None:
         self._open[delta.slot] = self._begin(delta.item)
@@ -80,6 +77,4 @@ class Hosted:
         self._output.done(known.index, ended)
 
     def _tell(self, known: _Open, type: str, fields: dict[str, Any]) -> None:
-        number, at = self._output.number(), {"item_id": known.id, "output_index": known.index}
-        step: Any = {"type": type, "sequence_number": number, **at, **fields}  # the vendor's own fields
-        self._output.events.append(step)
+        self._output.say(type, item_id=known.id, output_index=known.index, **fields)  # the vendor's own fields

@@ -15,28 +15,21 @@ from isthmus.protocol.items import Annotation, Logprob, MessageItem, Phase, Reas
 
 
 class _Spelling(NamedTuple):
-    """How a kind of part is told: the field of its words, the name of its place, its events from first to last."""
+    """How a kind of part is told: the field of its words, the name of its place, the events of both."""
 
     text: str
     place: str
-    added: str
-    delta: str
-    last: str
-    done: str
-
-
-def _spell(text: str, place: str, part: str, words: str) -> _Spelling:
-    return _Spelling(text, place, f"{part}.added", f"{words}.delta", f"{words}.done", f"{part}.done")
+    part: str
+    words: str
 
 
 _PART: Final = "response.content_part"
+_SUMMARY: Final = "response.reasoning_summary_part"
 _SPELLINGS: Final[dict[PartKind, _Spelling]] = {
-    "output_text": _spell("text", "content_index", _PART, "response.output_text"),
-    "refusal": _spell("refusal", "content_index", _PART, "response.refusal"),
-    "reasoning_text": _spell("text", "content_index", _PART, "response.reasoning_text"),
-    "summary_text": _spell(
-        "text", "summary_index", "response.reasoning_summary_part", "response.reasoning_summary_text"
-    ),
+    "output_text": _Spelling("text", "content_index", _PART, "response.output_text"),
+    "refusal": _Spelling("refusal", "content_index", _PART, "response.refusal"),
+    "reasoning_text": _Spelling("text", "content_index", _PART, "response.reasoning_text"),
+    "summary_text": _Spelling("text", "summary_index", _SUMMARY, "response.reasoning_summary_text"),
 }
 
 
@@ -48,9 +41,9 @@ class Part:
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
         self.kind: PartKind = kind
         self._at, self._output, self._spelling = at, output, _SPELLINGS[kind]
-        self._delta = self._spelling.delta
+        self._delta = f"{self._spelling.words}.delta"
         self._pieces: list[str] = []
-        self._tell(self._spelling.added, {"part": self._shape()})
+        output.say(f"{self._spelling.part}.added", **at, part=self._shape())
 
     @property
     def text(self) -> str:
@@ -65,8 +58,8 @@ class Part:
 
     def close(self) -> Any:
         part = self._shape()
-        self._tell(self._spelling.last, self._last_words(part))
-        self._tell(self._spelling.done, {"part": part})
+        self._output.say(f"{self._spelling.words}.done", **self._at, **self._last_words(part))
+        self._output.say(f"{self._spelling.part}.done", **self._at, part=part)
         return part
 
     def _shape(self) -> dict[str, Any]:
@@ -74,12 +67,6 @@ class Part:
 
     def _last_words(self, part: dict[str, Any]) -> dict[str, Any]:
         return {self._spelling.text: part[self._spelling.text]}
-
-    def _tell(self, type: str, fields: dict[str, Any]) -> None:
-        output = self._output
-        event: Any = {"type": type, "sequence_number": output.sequence, **self._at, **fields}
-        output.events.append(event)
-        output.sequence += 1
 
 
 class TextPart(Part):
@@ -112,8 +99,9 @@ class TextPart(Part):
             self._logprobs += logprobs
 
     def annotate(self, annotation: Annotation) -> None:
-        at = {"annotation_index": len(self._annotations), "annotation": annotation}
-        self._tell("response.output_text.annotation.added", at)
+        number = len(self._annotations)
+        added = "response.output_text.annotation.added"
+        self._output.say(added, **self._at, annotation_index=number, annotation=annotation)
         self._annotations.append(annotation)
 
     def _shape(self) -> dict[str, Any]:
@@ -175,14 +163,14 @@ class Speech:
             self._parts[_SPELLINGS[part.kind].place].append(part.close())
 
     def _item(self, status: Status) -> MessageItem | ReasoningItem:
-        content, summary = list(self._parts["content_index"]), list(self._parts["summary_index"])
         item: MessageItem | ReasoningItem
+        content = [*self._parts["content_index"]]
         if self.kind == "message":
             item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
             if self.phase is not None:
                 item["phase"] = self.phase
         else:
-            item = {"type": "reasoning", "id": self._id, "status": status, "summary": summary}
+            item = {"type": "reasoning", "id": self._id, "status": status, "summary": [*self._parts["summary_index"]]}
             if content:
                 item["content"] = content
         return item
