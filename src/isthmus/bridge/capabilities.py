@@ -196,8 +196,6 @@ class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All facts about one *(provider, model)* pair."""
-
     provider: str = ""
     model: str = ""
     dialect: Dialect = "chat"

@@ -87,11 +87,9 @@ class CompatibilityPlan(msgspec.Struct, frozen=True):
 
     @property
     def sends(self) -> list[Mapping[str, Any]]:
-        """The upstream body fields of all decisions that send any, in their order."""
         return [decision.sends for decision in self.decisions if decision.sends]
 
     def decision(self, path: str) -> CompatibilityDecision | None:
-        """The decision made for `path`, if the request carried it."""
         return next((d for d in self.decisions if d.path == path), None)
 
 
@@ -118,7 +116,6 @@ _ITEM_CODES: Final[Mapping[Action, str]] = {"degraded": "bridge.item.degraded", 
 
 
 def decide_item(path: str, action: Action, reason: str = "", **metadata: Any) -> CompatibilityDecision:
-    """A decision about an input item, or a part of one."""
     return CompatibilityDecision(path, action, reason, code=_ITEM_CODES.get(action, ""), metadata=metadata)
 
 

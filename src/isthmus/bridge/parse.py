@@ -67,7 +67,6 @@ def decode_json(raw: bytes | str) -> Any:
 
 
 def _check_tools(tools: Sequence[JsonObject], path: str) -> None:
-    """Each tool is an object with a `type` and the fields of its type that we rely on."""
     for index, tool in enumerate(tools):
         where = f"{path}[{index}]"
         kind = tool.get("type")

@@ -91,8 +91,6 @@ class Done:
 
 
 class Turn:
-    """The conductor of one response."""
-
     def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
         self._plan = plan
         self._seal = seal
@@ -131,7 +129,6 @@ class Turn:
         self._notices.append(diagnostic)
 
     def queued(self) -> Response:
-        """The response object of a turn that has not begun."""
         return self._frame.response("queued")
 
     def begin(self) -> Send:
@@ -164,7 +161,6 @@ class Turn:
         return None if job is None else Check(job)
 
     def checked(self, result: Result) -> None:
-        """The result of a check."""
         match result:
             case Examined():
                 self._reply.calls.take_verdict(result)
@@ -268,7 +264,6 @@ class Turn:
 
     @property
     def _used(self) -> Usage | None:
-        """The tokens of all attempts so far."""
         before, now = self._used_before, self._reply.usage
         return before + now if before is not None and now is not None else before or now
 

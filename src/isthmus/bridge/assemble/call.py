@@ -85,13 +85,11 @@ class Call:
 
     @property
     def searches(self) -> bool:
-        """Whether it looks for deferred tools."""
         tool = self._identity
         return tool is not None and runs_here(tool.requested_type, tool.tool)
 
     @property
     def text(self) -> str:
-        """The argument text so far."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
@@ -179,7 +177,6 @@ class Call:
         return [replace(said, path=f"output.{self.item_id}") for said in restored.diagnostics]
 
     def close_cut(self) -> list[CompatibilityDiagnostic]:
-        """The reply ended before the call did."""
         if self._unshown:
             self._open(self._shape("custom_tool_call", "", "in_progress"))
             self._streamed.append(self._unshown)

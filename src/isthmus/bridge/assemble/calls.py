@@ -121,7 +121,6 @@ class Calls(msgspec.Struct, eq=False):
                 raise Paused
 
     def close_all(self, outcome: Outcome, *, spoken_since: bool) -> None:
-        """The reply is over."""
         self.examine_all(outcome, spoken_since=spoken_since)
         for slot, call in list(self._open.items()):
             cut = self._cut(call, outcome, spoken_since)
@@ -131,7 +130,6 @@ class Calls(msgspec.Struct, eq=False):
                 self._close(slot, call, cut=cut)
 
     def _cut(self, call: Call, outcome: Outcome, spoken_since: bool) -> bool:
-        """Whether the reply ended in the middle of this call."""
         if outcome.status == "completed" or call.whole:
             return False
         # A call without a word of arguments is whole unless it is the very last thing that was said.

@@ -57,7 +57,6 @@ class Output:
         return [item for item in self._items if item is not None]
 
     def say(self, type: str, **fields: Any) -> None:
-        """The next event."""
         event: Any = {"type": type, "sequence_number": self.sequence, **fields}
         self.events.append(event)
         self.sequence += 1
@@ -75,11 +74,9 @@ class Output:
         return id, index
 
     def put(self, index: int, item: OutputItem) -> None:
-        """The item as the response will hold it."""
         self._items[index] = item
 
     def tell(self, type: SnapshotType, response: Response) -> None:
-        """The response as it stands."""
         self.say(type, response=response)
 
     def end(self, status: ResponseStatus, response: Response) -> None:
@@ -103,8 +100,6 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a response says about itself besides its output."""
-
     plan: Plan
     response_id: str
     created_at: int

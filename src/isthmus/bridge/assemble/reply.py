@@ -72,7 +72,6 @@ class Reply(msgspec.Struct, eq=False):
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended, by its finish reason."""
         if self.failure is not None:
             return Outcome("failed", None, self.failure.code, self.failure.message)
         return self._unless_broken(map_provider_finish_reason(self.finish))
@@ -200,7 +199,6 @@ class Reply(msgspec.Struct, eq=False):
             self.take(held)
 
     def _part(self, kind: kinds.PartKind) -> Part:
-        """The part that is open, or a new one."""
         part = self._speech.part if self._speech is not None else None
         return part if part is not None and part.kind == kind else self._begin(kind)
 

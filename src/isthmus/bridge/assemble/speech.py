@@ -70,8 +70,6 @@ class Part:
 
 
 class TextPart(Part):
-    """Answer text, with what is said about it."""
-
     __slots__ = ("_annotations", "_index", "_item_id", "_logprobs", "_output_index")
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:

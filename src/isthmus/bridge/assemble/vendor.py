@@ -41,7 +41,6 @@ class VendorState(msgspec.Struct, eq=False):
             self._values[delta.key] = delta.value
 
     def seal_reasoning(self, text: str) -> str | None:
-        """The envelope of a reasoning item, if it needs one."""
         return self._envelope(text, {}) if self._text_too or self._lists or self._values else None
 
     def flush(self, output: Output) -> None:

@@ -33,8 +33,6 @@ _LONGEST_LABEL: Final = 500
 
 
 class Fitter:
-    """Fits the parts of one request's messages, and collects what had to be said about them."""
-
     __slots__ = ("_decisions", "_name_of", "_rules")
 
     def __init__(self, rules: MessageRules, name_of: NameOf, decisions: list[CompatibilityDecision]) -> None:
@@ -173,7 +171,6 @@ def _ending(url: str) -> str:
 
 
 def _decoded_text(data: str, media: str) -> str | None:
-    """The text inside a data URL of a text type."""
     head, _, payload = data.partition(",")
     if not (media.startswith("text/") or media in _TEXT_TYPES) or not head.endswith(";base64"):
         return None

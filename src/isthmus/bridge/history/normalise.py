@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, get_args
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item, repair_history
-from isthmus.bridge.history.items import read_call, read_compaction, read_thought
-from isthmus.bridge.history.notes import write_note
+from isthmus.bridge.history.items import read_call, read_compaction, read_thought, write_note
 from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, find_late_outputs, is_unnamed, pair_outputs
 from isthmus.bridge.history.parts import read_output, read_parts
 from isthmus.bridge.types.history import (
@@ -94,7 +93,6 @@ class _Walk:
         self._open_turn()
 
     def take(self, index: int, item: JsonObject, keeps: Set[str]) -> None:
-        """Each item goes to exactly one of these."""
         kind, where = item["type"], self._paths[index]
         if kind == "message":
             self._take_message(where, item)

@@ -45,7 +45,6 @@ def remember(past: History, rules: MessageRules, context: str | None) -> tuple[H
 
 
 def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
-    """Whether any real reasoning of this history will go back to the model."""
     return rules.replay != "never" and any(
         thought.text or (rules.replay_details and thought.extras.get(DETAILS))
         for turn in turns
@@ -55,7 +54,6 @@ def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
 
 
 def wants_reasoning(turn: Acted, rules: MessageRules) -> bool:
-    """Whether the model wants the reasoning of this turn back."""
     return rules.replay == "always" or (rules.replay == "tool_turns" and bool(turn.results))
 
 

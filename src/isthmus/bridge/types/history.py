@@ -73,8 +73,6 @@ class FoundTool(_Fact, frozen=True):
 
 
 class FoundTools(_Fact, frozen=True):
-    """What a tool search answered."""
-
     tools: tuple[FoundTool, ...]
 
 

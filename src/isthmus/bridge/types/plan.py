@@ -84,8 +84,6 @@ NO_CONTRACT: Final = OutputContract()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: the resolved model, with its capabilities."""
-
     provider: str
     model: str
     capabilities: ProviderCapabilities

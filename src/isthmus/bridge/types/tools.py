@@ -118,8 +118,6 @@ class ToolPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProviderCall:
-    """A tool call as the provider made it, whole."""
-
     id: str
     name: str
     arguments: str
