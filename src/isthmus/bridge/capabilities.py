@@ -1,9 +1,8 @@
 """What one model at one provider can do: frozen facts, read by the planners and by nobody else.
 
-The facts come from the provider files (`providers/data/*.toml`), merged for one *(provider, model)*
-pair. The structs here are the only description of what such a file may say: every field has a cautious
-default, an unknown field is an error. Builders, decoders and the assembler never see this page; they
-are handed the rule structs (`MessageRules`, `ReplyRules`) that belong to them, or finished decisions.
+The facts come from the provider files (`providers/data/*.toml`), merged for one *(provider, model)* pair. The structs
+are the only description of what such a file may say: every field has a cautious default, an unknown field is an error.
+Builders and decoders are handed the rules that belong to them (`MessageRules`, `ReplyRules`), or finished decisions.
 """
 
 from __future__ import annotations
@@ -38,18 +37,12 @@ class ParameterRule(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """False where the provider ignores or refuses the parameter while the model thinks."""
 
 
-_DEGRADED_TOOLS: Final[Mapping[str, str]] = {
-    "custom": "function",
-    "local_shell": "function",
-    "shell": "function",
-    "apply_patch": "function",
-    "tool_search": "function",
-}
+_DEGRADED_TOOLS: Final = ("custom", "local_shell", "shell", "apply_patch", "tool_search")
 
 
 class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     native: frozenset[str] = frozenset({"function"})
-    degraded: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(_DEGRADED_TOOLS))
+    degraded: Mapping[str, str] = msgspec.field(default_factory=lambda: dict.fromkeys(_DEGRADED_TOOLS, "function"))
     max: int | None = 128
     strict: bool = False
     """Whether `strict` on a function declaration is accepted."""
@@ -168,11 +161,7 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     citations_tell_search: bool = False
     """Whether web citations are all that tells of a search the provider ran: it becomes a `web_search_call`."""
     cached_tokens: list[str] = msgspec.field(
-        default_factory=lambda: [
-            "prompt_tokens_details.cached_tokens",
-            "prompt_cache_hit_tokens",
-            "cached_tokens",
-        ]
+        default_factory=lambda: ["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"]
     )
     reasoning_tokens: list[str] = msgspec.field(default_factory=lambda: ["completion_tokens_details.reasoning_tokens"])
     finish_reasons: Mapping[str, str] = {}

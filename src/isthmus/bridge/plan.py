@@ -51,9 +51,8 @@ def plan_request(
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
-    `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
-    made about the request (a chat caller's translation, for example); `client` is who asks; `searches` says
-    how often this response has looked for deferred tools.
+    `history` are the items of earlier, stored turns; `noted` what the caller has decided already (a chat caller's
+    translation, for example); `searches` says how often this response has looked for deferred tools.
     """
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
@@ -76,12 +75,7 @@ def plan_request(
     asked, request = request, apply_updates(request, items)
     body = request.body
     survey = survey_tools(
-        body.get("tools"),
-        items,
-        body.get("tool_choice"),
-        capabilities,
-        stored=stored,
-        search=searches < MAX_SEARCHES,
+        body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored, search=searches < MAX_SEARCHES
     )
     past = normalise_history(
         items,

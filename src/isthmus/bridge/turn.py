@@ -18,6 +18,7 @@ was told, the notices, the call ids that are taken, and the tokens that were spe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -78,13 +79,8 @@ class Done:
 
     def unkept(self, code: str, message: str) -> Done:
         """The same for a response that could not be saved: the client must not believe that it was."""
-        response: FinishedResponse = {
-            **self.response,
-            "status": "failed",
-            "completed_at": None,
-            "incomplete_details": None,
-            "error": {"code": code, "message": message},
-        }
+        response: FinishedResponse = {**self.response, "status": "failed", "error": {"code": code, "message": message}}
+        response["completed_at"] = response["incomplete_details"] = None
         number = self.events[-1]["sequence_number"]
         last: Event = {"type": "response.failed", "sequence_number": number, "response": response}
         return Done(response, [*self.events[:-1], last], self.failure)
@@ -247,17 +243,13 @@ class Turn:
         output = self._output
         if not self.started:
             self._start()  # it ends before it began: its life is whole all the same
-        if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
-            with output.silently():
-                outcome = self._reply.close(outcome)
-        else:
+        quiet = outcome.status == "failed" and self._plan.client.leaves_cut_items_open
+        with output.silently() if quiet else nullcontext():
             outcome = self._reply.close(outcome)
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None
-        response = self._frame.response(
-            status, output.items, usage=self._used, completed_at=completed_at, outcome=outcome
-        )
+        response = self._frame.response(status, output.items, self._used, completed_at, outcome)
         finished = self._frame.finished(response, self._notices)
         output.end(status, finished)
         return Done(finished, output.take(), failure)

@@ -108,7 +108,6 @@ class Frame:
         self,
         status: ResponseStatus,
         output: Sequence[OutputItem] = (),
-        *,
         usage: Usage | None = None,
         completed_at: int | None = None,
         outcome: Outcome | None = None,
@@ -149,10 +148,7 @@ class Frame:
 def usage_object(usage: Usage) -> ResponseUsage:
     shape: ResponseUsage = {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-        },
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.total_tokens,

@@ -1,9 +1,8 @@
 """`plan_bridge_compatibility`: one decision for every field that the request carries.
 
-In: a request, what its target can do, what the host honours. Out: a `CompatibilityPlan`. Nested options are
-decided one by one (`reasoning.effort`, `text.format`); `tools` and `tool_choice` belong to the tools room. A plan
-may also hold decisions that no field asked for (the model's maximum, a switch that every request needs): they
-are there because something is sent.
+Nested options are decided one by one (`reasoning.effort`, `text.format`); `tools` and `tool_choice` belong to the tools
+room. A plan may also hold decisions that no field asked for (the model's maximum, a switch that every request needs):
+they are there because something is sent.
 """
 
 from __future__ import annotations
@@ -36,11 +35,7 @@ _LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def apply_updates(request: Request, items: Sequence[JsonObject]) -> Request:
-    """The request as `configuration_update` items leave it; the same request where there are none.
-
-    Each setting holds until a later item replaces it, and only the last one matters: one answer is asked for. The
-    items themselves never reach the model.
-    """
+    """The request as `configuration_update` items leave it: of each setting the last, since one answer is asked for."""
     changed: dict[str, Any] = {}
     for item in items:
         if item["type"] == UPDATE:
@@ -109,9 +104,8 @@ class _Planner(NamedTuple):
     def _options(self, group: str, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
         """Nested options, one by one; the effort was decided on before all else."""
         effort = self.reasoning.decision if group == "reasoning" else None
-        rest = [(_join(group, name), value) for name, value in options.items() if value is not None]
-        if group == "reasoning":
-            rest = [(path, value) for path, value in rest if path != "reasoning.effort"]
+        given = [(_join(group, name), value) for name, value in options.items() if value is not None]
+        rest = [(path, value) for path, value in given if path != "reasoning.effort"]
         if effort is not None:
             yield effort
         elif not rest:
