@@ -22,8 +22,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from isthmus.bridge.assemble.calls import Calls
-from isthmus.bridge.assemble.hosted import Hosted
+from isthmus.bridge.assemble.calls import Calls, Hosted
 from isthmus.bridge.assemble.output import Frame, Output
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.vendor import Seal, VendorState

@@ -23,8 +23,7 @@ from typing import Final
 import msgspec
 
 from isthmus.bridge import deltas as kinds
-from isthmus.bridge.assemble.calls import Calls, Paused
-from isthmus.bridge.assemble.hosted import Hosted
+from isthmus.bridge.assemble.calls import Calls, Hosted, Paused
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.assemble.speech import Part, Speech, TextPart
 from isthmus.bridge.assemble.vendor import VendorState

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.compat.format import mentions_json, plan_format
-from isthmus.bridge.compat.gates import hold_back
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
-from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, hold_back
 from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.merge import nest
 from isthmus.bridge.parse import Request
