@@ -155,11 +155,8 @@ def apply_strict(decisions: tuple[CompatibilityDecision, ...], strict: bool) -> 
 def apply_allow_list(
     body_fields: Mapping[str, Any], allow: frozenset[str] | None
 ) -> tuple[JsonObject, tuple[CompatibilityDecision, ...]]:
-    """The last gate before a body leaves: the fields that may go, and one decision for each that may not.
-
-    The decisions' paths are `upstream.<field>`: they speak of the outgoing body, not of the request, whose
-    fields have their own decisions already.
-    """
+    """The last gate before a body leaves: the fields that may go, and one decision for each that may not. Their paths
+    are `upstream.<field>`: they speak of the outgoing body; the request's fields have decisions of their own."""
     stopped = _stopped(body_fields, allow)
     if not stopped:
         return dict(body_fields), ()

@@ -1,11 +1,9 @@
 """What is sent on trust, and what is learned when a server refuses it: capabilities in, capabilities out.
 
 Of an unknown model nobody knows what it takes, so its file names fields that are *assumed*. A server that refuses one
-of them by name is asked once more without it; the refusal becomes a `Lesson`. The plan stays a pure function: lessons
-are merged into the capabilities before anything is planned, and `Target.lessons` says which ones.
-
-The second asking leaves the field out altogether. The lesson says less: only the kind of value that was refused is not
-sent again, so a server without `json_object` keeps its `json_schema`.
+of them by name is asked once more without it; the refusal becomes a `Lesson`, and lessons are merged into the
+capabilities before anything is planned. The second asking leaves the field out altogether; the lesson says less: only
+the kind of value that was refused is not sent again, so a server without `json_object` keeps its `json_schema`.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def resolve_model(
 ) -> ModelRef:
     """Find the model: `provider/model`, exact alias, the alias `*`, then the bare name at the default provider.
 
-    `default` is a `provider/model` or the name of an alias; it answers a request that names no model, and its
-    provider gets the bare names. Without a default, bare names go to the first of `providers`.
+    `default` is a `provider/model` or an alias, for requests without a model; its provider, or the first of all, gets
+    the bare names.
     """
     if name is None:
         return _resolve_default(aliases, default, providers)
@@ -56,9 +56,7 @@ def resolve_fallbacks(
     ref: ModelRef, fallbacks: Mapping[str, Sequence[str]], providers: Collection[str]
 ) -> tuple[ModelRef, ...]:
     """The models to try, in order, when `ref` fails: the list of its alias, else of its `provider/model`, else of `*`.
-
-    Each target comes once, `ref` itself never: trying the same model twice is what retries are for.
-    """
+    Each comes once, `ref` itself never: trying the same model twice is what retries are for."""
     key = next((key for key in (ref.alias, ref.name, ANY_NAME) if key is not None and key in fallbacks), None)
     if key is None:
         return ()

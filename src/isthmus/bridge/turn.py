@@ -5,10 +5,9 @@
       │                              Check                             │
       └───── the contract is not kept, budget left; or tools were searched and found
 
-The shell calls the upstream when told to `Send`, feeds what comes back, and carries out what it is
-given, in order. `Check` is work that may take long, done elsewhere: give its result to `checked`, then ask again
-where it came from (`feed` with nothing, or `end`). `Done` means: save the response, then send its events. The streamed
-and the whole answer take the same way; only the decoder's method differs.
+The shell carries out what it is given, in order. `Check` is work that may take long, done elsewhere: give its result to
+`checked`, then ask again where it came from (`feed` with nothing, or `end`). The streamed and the whole answer take the
+same way; only the decoder's method differs.
 
 A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back (`TRANSITIONS`).
 While it runs, one `Reply` takes the deltas of one upstream answer. What outlives an attempt is here: the output as it
@@ -25,7 +24,7 @@ from typing import Any, Final, Literal
 from isthmus.bridge.assemble.calls import Calls, Hosted
 from isthmus.bridge.assemble.output import Frame, Output
 from isthmus.bridge.assemble.reply import Reply
-from isthmus.bridge.assemble.vendor import Seal, VendorState
+from isthmus.bridge.assemble.speech import Seal, VendorState
 from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
@@ -87,8 +86,7 @@ class Done:
 
 class Turn:
     def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
-        self._plan = plan
-        self._seal = seal
+        self._plan, self._seal = plan, seal
         self._frame = Frame(plan, response_id, now)
         self._output = Output(response_id)
         self._phase: Phase = "idle"
@@ -204,7 +202,6 @@ class Turn:
         self._notices.append(notice(f"bridge.response.{code}", path, words, **facts))
 
     def _ask_again(self, words: str) -> Send:
-        """Another attempt: what was told stays, what was held is never told."""
         self._attempt += 1
         self._said.append((self._reply.text, words))
         self._reply.abandon()
@@ -236,7 +233,7 @@ class Turn:
         return self._close(Outcome("failed"), now, cancelled=True)
 
     def _close(
-        self, outcome: Outcome, now: int, *, failure: UpstreamFailed | None = None, cancelled: bool = False
+        self, outcome: Outcome, now: int, failure: UpstreamFailed | None = None, cancelled: bool = False
     ) -> Done:
         """Everything closes; the last event is the terminal one."""
         output = self._output

@@ -54,17 +54,13 @@ class Call:
     )
 
     def __init__(self, call_id: str, name: str, identity: ToolIdentity | None, output: Output) -> None:
-        self.call_id = call_id
-        self.name = name
-        self._identity = identity
-        self._output = output
+        self.call_id, self.name, self._identity, self._output = call_id, name, identity, output
         self._event: _DeltaType = "response.function_call_arguments.delta"
         self._pieces: list[str] = []
         self._streamed: list[str] = []
         self.examined: Examined | None = None
         """The verdict on a custom tool's input, once it is known."""
-        self.item_id = ""
-        self.output_index = -1
+        self.item_id, self.output_index = "", -1
         self._reader: CustomInputReader | None = None
         self._unshown = ""
         """Custom input that is certain, and that nobody has seen."""
@@ -79,11 +75,6 @@ class Call:
         return self.output_index >= 0
 
     @property
-    def begun(self) -> bool:
-        """Whether there is something of it that a client could use."""
-        return self.visible or bool(self._unshown)
-
-    @property
     def searches(self) -> bool:
         tool = self._identity
         return tool is not None and runs_here(tool.requested_type, tool.tool)
@@ -93,6 +84,11 @@ class Call:
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something of it that a client could use."""
+        return self.visible or bool(self._unshown)
 
     @property
     def whole(self) -> bool:

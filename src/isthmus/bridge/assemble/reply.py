@@ -25,8 +25,7 @@ import msgspec
 from isthmus.bridge import deltas as kinds
 from isthmus.bridge.assemble.calls import Calls, Hosted, Paused
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Part, Speech, TextPart
-from isthmus.bridge.assemble.vendor import VendorState
+from isthmus.bridge.assemble.speech import Part, Speech, TextPart, VendorState
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Failed, Finished, ItemBegan, Reasoning, Text, Used
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.finish import Outcome, map_provider_finish_reason

@@ -56,11 +56,8 @@ def plan_bridge_compatibility(
     history: Sequence[JsonObject] = (),
     replays_reasoning: bool = False,
 ) -> CompatibilityPlan:
-    """Decide on every field sent.
-
-    `survey` is that of the request's tools (made here where the caller has none); `history` are the items of earlier,
-    stored turns; `replays_reasoning` when earlier reasoning goes back to the model.
-    """
+    """Decide on every field sent; `survey` is that of the request's tools (made here where the caller has none),
+    `history` are the items of earlier, stored turns."""
     body = request.body
     if survey is None:
         survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
@@ -146,9 +143,6 @@ class _Planner(NamedTuple):
     def _model(self, path: str, value: Any) -> CompatibilityDecision:
         used = self.capabilities.model or value
         return supported(path, "" if used == value else f"resolved to `{used}`", effective_value=used)
-
-    def _messages(self, path: str, value: Any) -> CompatibilityDecision:
-        return supported(path, "sent as messages")
 
     def _stream(self, path: str, value: Any) -> CompatibilityDecision:
         """Every Chat-Completions provider streams, so no rule is needed to say so; one can say that it does not."""
@@ -257,8 +251,8 @@ def _join(parent: str, name: str) -> str:
 
 _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision]]] = {
     "model": _Planner._model,
-    "input": _Planner._messages,
-    "instructions": _Planner._messages,
+    "input": lambda planner, path, value: supported(path, "sent as messages"),
+    "instructions": lambda planner, path, value: supported(path, "sent as messages"),
     "stream": _Planner._stream,
     "max_output_tokens": _Planner._limit,
     "n": _Planner._count,

@@ -1,7 +1,6 @@
 """The parts of a turn as one model can take them: what it cannot take becomes a short note, and a decision.
 
-In: parts and the model's message rules. Out: parts again, of which every one may be sent; a dialect only spells
-them. Base64 is never written into text.
+Every part that comes out may be sent; a dialect only spells it. Base64 is never written into text.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ class Fitter:
     __slots__ = ("_decisions", "_name_of", "_rules")
 
     def __init__(self, rules: MessageRules, name_of: NameOf, decisions: list[CompatibilityDecision]) -> None:
-        self._rules = rules
-        self._name_of = name_of
-        self._decisions = decisions
+        self._rules, self._name_of, self._decisions = rules, name_of, decisions
 
     def fit(self, parts: Sequence[Part]) -> list[Fitted]:
         """For a user message: each part in its place."""
@@ -46,12 +43,9 @@ class Fitter:
 
     def text(self, parts: Sequence[Part]) -> str:
         """For a system message: text only."""
-        return join_texts(
-            self._omit(part, "a system message carries text only").text
-            if isinstance(part, Media)
-            else self._words(part).text
-            for part in parts
-        )
+        why = "a system message carries text only"
+        words = [self._omit(part, why) if isinstance(part, Media) else self._words(part) for part in parts]
+        return join_texts(part.text for part in words)
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
         """For a tool's result: what it carries itself, and the media that must follow in a user message."""

@@ -24,6 +24,7 @@ from isthmus.bridge.history.parts import dicts_in, read_image, text_of, texts_of
 from isthmus.bridge.types.history import Image, Said, Thought, Words, join_texts
 from isthmus.protocol.json import JsonObject, without_nulls
 
+Decisions = list[CompatibilityDecision]
 SUMMARY_NOTE: Final = "[summary of the conversation so far]"
 _LOCAL_SHELL_FIELDS: Final = ("command", "env", "timeout_ms", "user", "working_directory")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -73,10 +74,10 @@ def write_json(value: Any) -> str:
 
 
 def read_thought(
-    item: JsonObject, path: str, envelope_key: bytes | None, provider: str, decisions: list[CompatibilityDecision]
+    item: JsonObject, path: str, key: bytes | None, provider: str, decisions: Decisions
 ) -> tuple[Thought, Mapping[str, Any]]:
     """The thought, and the vendor state of its turn's calls by the client's call id."""
-    sealed = _open(item, path, envelope_key, decisions)
+    sealed = _open(item, path, key, decisions)
     text = join_texts(texts_of(item.get("content"))) or (sealed.text if sealed else "")
     summarised = not text
     text = text or join_texts(texts_of(item.get("summary")))
@@ -88,22 +89,18 @@ def read_thought(
     return Thought(path, text, sealed.extras, summarised), sealed.calls
 
 
-def read_compaction(
-    item: JsonObject, path: str, envelope_key: bytes | None, decisions: list[CompatibilityDecision]
-) -> Said | None:
+def read_compaction(item: JsonObject, path: str, key: bytes | None, decisions: Decisions) -> Said | None:
     """Our own compaction expands to its text; another's cannot be read by anyone here."""
-    sealed = _open(item, path, envelope_key, decisions)
+    sealed = _open(item, path, key, decisions)
     if sealed is not None and sealed.text:
         return Said("user", (Words(f"{SUMMARY_NOTE}\n{sealed.text}"),), path)
     decisions.append(decide_item(path, "ignored", "the compacted conversation in it cannot be read here"))
     return None
 
 
-def _open(
-    item: JsonObject, path: str, envelope_key: bytes | None, decisions: list[CompatibilityDecision]
-) -> Sealed | None:
+def _open(item: JsonObject, path: str, key: bytes | None, decisions: Decisions) -> Sealed | None:
     envelope = text_of(item, "encrypted_content")
-    sealed = unseal(envelope, envelope_key) if envelope and envelope_key is not None else None
+    sealed = unseal(envelope, key) if envelope and key is not None else None
     if envelope and sealed is None:
         reason = "it was not sealed by this gateway, or was changed"
         decisions.append(decide_item(f"{path}.encrypted_content", "ignored", reason))

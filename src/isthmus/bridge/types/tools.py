@@ -29,8 +29,6 @@ class CatalogTool(msgspec.Struct, frozen=True):
 
 
 class ToolIdentity(msgspec.Struct, frozen=True):
-    """The two-way link between what the client asked for and what the provider was told."""
-
     requested_name: str
     requested_type: str
     provider_name: str
@@ -103,8 +101,7 @@ class ToolPlan(msgspec.Struct, frozen=True):
     declarations: tuple[ToolDeclarationPlan, ...] = ()
     """Only those that are really sent, in order."""
     identities: ToolIdentityMap = msgspec.field(default_factory=ToolIdentityMap)
-    """Every tool that the client offered and that survived, also where the choice sends none of them:
-    past calls in the history still need their names."""
+    """Every tool that survived, also where the choice sends none: past calls in the history still need their names."""
     choice: ToolChoicePlan = ToolChoicePlan()
     decisions: tuple[CompatibilityDecision, ...] = ()
     deferred: tuple[ToolDeclarationPlan, ...] = ()
