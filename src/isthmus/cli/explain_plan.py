@@ -13,9 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import Dialect
-from isthmus.bridge.compat.gates import apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, apply_strict, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.lessons import learn, tell_lessons

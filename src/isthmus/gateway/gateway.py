@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.assemble.vendor import Seal
+from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal

@@ -20,9 +20,8 @@ from isthmus.bridge.capabilities import (
     TokenLimits,
     ToolChoiceSupport,
 )
-from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.diagnostics import CODES
+from isthmus.bridge.diagnostics import CODES, apply_allow_list, apply_strict
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.types.plan import LIBRARY, Host
 from isthmus.gateway.gateway import HONOURED

@@ -38,7 +38,6 @@ class ReasoningPlan(NamedTuple):
 
 
 _Fate = tuple[CompatibilityDecision, bool]
-"""What is said of the effort, and whether the model will think."""
 
 
 def plan_reasoning(
@@ -154,10 +153,8 @@ def _off(support: ReasoningSupport) -> Mapping[str, Any] | None:
 def _add_fragments(
     decision: CompatibilityDecision, thinking: bool, support: ReasoningSupport, replays: bool, explicit: bool
 ) -> _Fate:
-    """Add what every request carries, and what replayed reasoning needs (unless the client said not to think).
-
-    Where the client said nothing, the replay's own switch wins over the default, and decides on thinking.
-    """
+    """Add what every request carries, and what replayed reasoning needs (unless the client said not to think). Where
+    the client said nothing, the replay's own switch wins over the default, and decides on thinking."""
     history = support.with_history if replays and (thinking or not explicit) else {}
     if explicit:
         return replace(decision, sends=deep_merge(support.always, history, decision.sends)), thinking

@@ -41,8 +41,7 @@ def _first(usage: JsonObject, paths: Iterable[str]) -> int:
         value: Any = usage
         for name in path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        count = _count(value)
-        if count is not None:
+        if value is not None and (count := _count(value)) is not None:
             return count
     return 0
 

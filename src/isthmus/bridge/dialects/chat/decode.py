@@ -149,8 +149,7 @@ class ChatDecoder(JsonDecoder):
                 self._think(details, out)
             out.append(deltas.VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
-        legacy = delta.get("function_call")
-        if not calls and isinstance(legacy, dict):
+        if not calls and isinstance(legacy := delta.get("function_call"), dict):
             calls = [{"index": 0, "function": legacy}]
         if calls:
             if not self._plain:
