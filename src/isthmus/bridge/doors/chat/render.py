@@ -89,7 +89,8 @@ class ChatRenderer:
         return [last, usage] if self._include_usage else [last]
 
     def _chunk(self, delta: JsonObject, reason: str | None = None, logprobs: list[Logprob] | None = None) -> JsonObject:
-        choice = {"index": 0, "delta": delta, "logprobs": _logprobs(logprobs), "finish_reason": reason}
+        told = {"content": logprobs, "refusal": None} if logprobs else None
+        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": reason}
         chunk = {**self._base, "choices": [choice]}
         if self._include_usage:
             chunk["usage"] = None
@@ -131,9 +132,10 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
     elif calls:
         message["tool_calls"] = calls
     reason = _finish_reason(response, legacy_functions)
+    told = {"content": logprobs, "refusal": None} if logprobs else None
     return {
         **_base(response, "chat.completion"),
-        "choices": [{"index": 0, "message": message, "logprobs": _logprobs(logprobs), "finish_reason": reason}],
+        "choices": [{"index": 0, "message": message, "logprobs": told, "finish_reason": reason}],
         "usage": _usage(response),
         "service_tier": response["service_tier"],
         "isthmus": response.get("isthmus"),
@@ -143,10 +145,6 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
 def _base(response: Response, kind: str) -> JsonObject:
     id = "chatcmpl-" + response["id"].removeprefix("resp_")
     return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
-
-
-def _logprobs(content: list[Logprob] | None) -> JsonObject | None:
-    return {"content": content, "refusal": None} if content else None
 
 
 def _finish_reason(response: Response, legacy_functions: bool) -> str:

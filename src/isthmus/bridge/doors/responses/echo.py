@@ -22,15 +22,18 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     """Everything that a Response repeats of its request; `made` are the decisions on its fields."""
     body: JsonObject = {**request.body, **_changed(made)}
     echo: JsonObject = {
-        **{name: body.get(name) for name in ("previous_response_id", "instructions")},
+        "previous_response_id": body.get("previous_response_id"),
+        "instructions": body.get("instructions"),
         "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],
         "tool_choice": _echo_choice(body.get("tool_choice")),
-        **{name: default if body.get(name) is None else body[name] for name, default in _SETTINGS.items()},
+        **_SETTINGS,
+        **{name: body[name] for name in body.keys() & _SETTINGS.keys() if body[name] is not None},
         "text": _echo_text(body.get("text") or {}, made),
         "reasoning": _echo_reasoning(body.get("reasoning"), made),
         "service_tier": _SHOWN_TIERS.get(body.get("service_tier"), "default"),
         "metadata": body.get("metadata") or {},
-        **{name: body.get(name) for name in ("safety_identifier", "prompt_cache_key")},
+        "safety_identifier": body.get("safety_identifier"),
+        "prompt_cache_key": body.get("prompt_cache_key"),
     }
     if body.get("user") is not None:
         echo["user"] = body.get("user")
