@@ -141,9 +141,7 @@ class OutputUnchecked(UpstreamFailed):
 
 
 class CredentialsRefused(UpstreamFailed):
-    """The key is wrong, spent or not allowed to do this."""
-
-    default_code = "upstream_unauthorized"
+    default_code = "upstream_unauthorized"  # the key is wrong, spent or not allowed to do this
 
 
 class ModelNotFound(UpstreamFailed):
@@ -159,9 +157,7 @@ class ContextTooLong(UpstreamFailed):
 
 
 class QuotaSpent(UpstreamFailed):
-    """No money or quota left: waiting a moment does not help."""
-
-    default_code = "insufficient_quota"
+    default_code = "insufficient_quota"  # no money or quota left: waiting a moment does not help
 
 
 class RateLimited(UpstreamFailed):

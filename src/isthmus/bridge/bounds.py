@@ -29,6 +29,8 @@ class Bounds(msgspec.Struct, frozen=True):
     max_regex: int = 4_194_304
 
 
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 DEFAULT_BOUNDS: Final = Bounds()
 
 
@@ -62,10 +64,6 @@ def follow_pointer(document: Any, pointer: str) -> Any:
         else:
             return None
     return document
-
-
-REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 
 
 class _Found(msgspec.Struct):

@@ -31,6 +31,7 @@ _SCHEMA_MAP: Final = frozenset({*DEFINITIONS, "dependentSchemas", "patternProper
 _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
 
 _NEAR: Final = {"oneOf": "anyOf", "const": "enum"}  # keywords that say (nearly) the same
+_SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -69,9 +70,6 @@ def _as_object(schema: Any) -> tuple[JsonObject, bool]:
     definitions = {key: schema[key] for key in schema if key in DEFINITIONS}
     inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
     return {"type": "object", "properties": {"value": inner}, "required": ["value"], **definitions}, True
-
-
-_SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
 
 
 class _Walk(msgspec.Struct):

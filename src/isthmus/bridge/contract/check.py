@@ -26,6 +26,15 @@ from isthmus.errors import OutputInvalid, OutputUnchecked
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
+_SPACE: Final = " \t\r\n"
+_START: Final = re.compile(r'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[\]{"\-0-9tfn]')
+_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*$", re.MULTILINE)
+_MOST_CANDIDATES: Final = 64
+_MOST_FENCES: Final = 2 * _MOST_CANDIDATES
+_LEAST_COST: Final = 64
+"""What an attempt costs at least, in characters: an exception is dearer than reading a few of them."""
+_LONGEST_INT: Final = 4000
+"""Python refuses to read longer digit strings as `int`."""
 _MOST_ERRORS: Final = 5
 _LONGEST_ERROR: Final = 300
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -123,17 +132,6 @@ def _cut(words: str) -> str:
     if len(words) <= _LONGEST_ERROR:
         return words
     return f"{words[: _LONGEST_ERROR // 2]} … {words[-_LONGEST_ERROR // 2 :]}"
-
-
-_SPACE: Final = " \t\r\n"
-_START: Final = re.compile(r'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[\]{"\-0-9tfn]')
-_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*$", re.MULTILINE)
-_MOST_CANDIDATES: Final = 64
-_MOST_FENCES: Final = 2 * _MOST_CANDIDATES
-_LEAST_COST: Final = 64
-"""What an attempt costs at least, in characters: an exception is dearer than reading a few of them."""
-_LONGEST_INT: Final = 4000
-"""Python refuses to read longer digit strings as `int`."""
 
 
 class Candidate(msgspec.Struct, frozen=True):

@@ -33,6 +33,11 @@ from isthmus.bridge.types.plan import NO_CONTRACT, Mode, OutputContract
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
+JSON_INSTRUCTION: Final = (
+    "Give your final answer as one JSON object and nothing else: no words before or after it, no Markdown, "
+    "no code fence."
+)
+
 
 def plan_output_contract(
     request: Request,
@@ -94,12 +99,6 @@ def _native_format(asked: Mapping[str, Any], schema: JsonObject | bool, formats:
     described = {"description": asked["description"]} if asked.get("description") else {}
     binding = {"strict": asked["strict"]} if asked.get("strict") is not None else {}
     return {"type": "json_schema", "name": asked.get("name") or "response", **described, "schema": shown, **binding}
-
-
-JSON_INSTRUCTION: Final = (
-    "Give your final answer as one JSON object and nothing else: no words before or after it, no Markdown, "
-    "no code fence."
-)
 
 
 def _instruction(asked: Mapping[str, Any], schema: JsonObject | bool, strict: bool) -> str:

@@ -15,6 +15,9 @@ from isthmus.protocol.json import JsonObject
 
 PATCH_BEGIN: Final = "*** Begin Patch"
 PATCH_END: Final = "*** End Patch"
+_PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds another:
+{"input": "*** Begin Patch\n*** Update File: src/greet.py\n@@ def greet(name):\n-    print(\"Hi\")\n+    print(f\"Hello, {name}\")\n*** Add File: docs/greet.txt\n+How to greet.\n*** End Patch\n"}
+Unchanged lines inside a hunk begin with one space, removed ones with `-`, added ones with `+`."""  # noqa: E501
 
 
 def describe_as_function(tool: CatalogTool) -> tuple[str, Any]:
@@ -61,11 +64,6 @@ def _format_words(given: Any) -> str:
     if given.get("syntax") == "regex":
         return f"The whole `input` must match this regular expression:\n{definition}"
     return f"`input` must follow this {given.get('syntax') or ''} grammar, whose first rule is `start`:\n{definition}"
-
-
-_PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds another:
-{"input": "*** Begin Patch\n*** Update File: src/greet.py\n@@ def greet(name):\n-    print(\"Hi\")\n+    print(f\"Hello, {name}\")\n*** Add File: docs/greet.txt\n+How to greet.\n*** End Patch\n"}
-Unchanged lines inside a hunk begin with one space, removed ones with `-`, added ones with `+`."""  # noqa: E501
 
 
 def _describe_mcp(tool: CatalogTool) -> tuple[str, JsonObject]:

@@ -22,7 +22,13 @@ from isthmus.protocol.json import JsonObject, without_nulls
 
 NAMED_TYPES: Final = ("function", "custom")
 """Types that carry a name of their own; the others are known by their type."""
-
+MAX_NAME: Final = 64
+DEFAULT_NAMESPACE: Final = "functions"
+"""The namespace that clients use for their plain functions: its tools keep their bare names."""
+NameCodec = Callable[[str], str]
+NameAllocator = Callable[[str], str]
+_REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]")
+_HASH: Final = 8
 CARRIERS: Final = ("additional_tools", "tool_search_output")
 
 
@@ -88,17 +94,6 @@ def _number(entry: CatalogTool, unnamed: dict[str, int]) -> CatalogTool:
         return entry
     count = unnamed[entry.type] = unnamed.get(entry.type, 0) + 1
     return entry if count == 1 else replace(entry, name=f"{entry.type}_{count}")
-
-
-MAX_NAME: Final = 64
-DEFAULT_NAMESPACE: Final = "functions"
-"""The namespace that clients use for their plain functions: its tools keep their bare names."""
-
-NameCodec = Callable[[str], str]
-NameAllocator = Callable[[str], str]
-
-_REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]")
-_HASH: Final = 8
 
 
 def default_tool_name_codec(name: str) -> str:

@@ -90,10 +90,7 @@ def _match_name(kind: str, name: str, namespace: str | None, identities: Sequenc
 
 
 def plan_provider_tool_choice(
-    choice: ToolChoice,
-    declarations: Sequence[ToolDeclarationPlan],
-    support: ToolChoiceSupport,
-    thinking: bool = False,
+    choice: ToolChoice, declarations: Sequence[ToolDeclarationPlan], support: ToolChoiceSupport, thinking: bool = False
 ) -> ToolChoicePlan:
     """Resolve the choice; `declarations` are those that survived planning."""
     if choice.problem:

@@ -102,6 +102,11 @@ _SPACE_BEFORE: Final = frozenset({0, 1, 8, 9})
 _MAX_HELD: Final = 1024
 _FENCE: Final = "```"
 _FENCED: Final = re.compile(r"```[\w+.-]*[ \t]*\r?\n(?P<body>.*?)\r?\n?```\Z", re.DOTALL)
+_OPENED: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"')
+_AFTER_VALUE: Final = re.compile(r"\s*(?:\Z|\}|,\s*(?:\Z|\"[^\"\\]*(?:\Z|\"\s*(?:\Z|:))))")
+_END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
+_LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
+_KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "source", "value", "query")
 
 
 def _read(arguments: str, nested: bool) -> CustomInput | None:
@@ -123,13 +128,6 @@ def _read(arguments: str, nested: bool) -> CustomInput | None:
     if value is not NOT_JSON or not arguments.strip() or _LIKE_OBJECT.match(arguments):
         return None
     return CustomInput(arguments, "text")
-
-
-_OPENED: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"')
-_AFTER_VALUE: Final = re.compile(r"\s*(?:\Z|\}|,\s*(?:\Z|\"[^\"\\]*(?:\Z|\"\s*(?:\Z|:))))")
-_END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
-_LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
-_KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "source", "value", "query")
 
 
 def _read_on(rest: str) -> str:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 MAX_LALR: Final = 50_000
 MAX_EARLEY: Final = 40
+_MAX_EXPANSIONS: Final = 2_000
+_COMMON: Final = (
+    *("CNAME", "CR", "DECIMAL", "DIGIT", "ESCAPED_STRING", "FLOAT", "HEXDIGIT", "INT", "LCASE_LETTER", "LETTER"),
+    *("LF", "NEWLINE", "NUMBER", "SIGNED_FLOAT", "SIGNED_INT", "SIGNED_NUMBER", "UCASE_LETTER", "WORD", "WS"),
+    "WS_INLINE",
+)
 
 VerdictState = Literal["free", "matches", "differs", "unchecked"]
 
@@ -124,9 +130,6 @@ def _compile_recursive(definition: str) -> tuple[Lark | None, Lark]:
         return None, full
 
 
-_MAX_EXPANSIONS: Final = 2_000
-
-
 def _count_expansions(tree: Any) -> int:
     """Into how many plain alternatives Lark would multiply a rule out; saturates above the bound."""
     name = str(getattr(tree, "data", ""))
@@ -170,10 +173,3 @@ def _common_patterns() -> frozenset[str]:
 
     names = ", ".join(_COMMON)
     return frozenset(_patterns(Lark(f"start: {' | '.join(_COMMON)}\n%import common ({names})\n")))
-
-
-_COMMON: Final = (
-    *("CNAME", "CR", "DECIMAL", "DIGIT", "ESCAPED_STRING", "FLOAT", "HEXDIGIT", "INT", "LCASE_LETTER", "LETTER"),
-    *("LF", "NEWLINE", "NUMBER", "SIGNED_FLOAT", "SIGNED_INT", "SIGNED_NUMBER", "UCASE_LETTER", "WORD", "WS"),
-    "WS_INLINE",
-)

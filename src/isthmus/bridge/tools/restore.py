@@ -22,6 +22,8 @@ from isthmus.protocol import items
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
 from isthmus.protocol.json import JsonObject, read_json
 
+_MOST_NAMES: Final = 8
+
 
 def restore_tool_call(
     call: ProviderCall,
@@ -119,9 +121,6 @@ class _Draft(msgspec.Struct):
             self.say("arguments_ignored", f"a call of this tool has no place for {shown}{more}")
 
 
-_MOST_NAMES: Final = 8
-
-
 def _restore_custom(
     draft: _Draft, identity: ToolIdentity, found: CustomInput | None, examined: Examined | None
 ) -> CallItem | None:
@@ -155,10 +154,9 @@ def _restore_shell(draft: _Draft, given: JsonObject) -> items.ShellCall | None:
     if not lines:
         return None
     timeout, most = _whole(given.get("timeout_ms")), _whole(given.get("max_output_length"))
-    used = ["commands" if "commands" in given else "command"]
-    used += [name for name, value in (("timeout_ms", timeout), ("max_output_length", most)) if value is not None]
-    draft.leave_out(given, *used)
     action: items.ShellAction = {"commands": lines, "timeout_ms": timeout, "max_output_length": most}
+    used = [name for name, value in action.items() if value is not None]
+    draft.leave_out(given, *used, *(() if "commands" in given else ("command",)))
     return {"type": "shell_call", "id": "", "call_id": draft.call.id, "status": "completed", "action": action}
 
 
