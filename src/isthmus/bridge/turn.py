@@ -17,7 +17,6 @@ was told, the notices, the call ids that are taken, and the tokens that were spe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -239,9 +238,10 @@ class Turn:
         output = self._output
         if not self.started:
             self._start()  # it ends before it began: its life is whole all the same
-        quiet = outcome.status == "failed" and self._plan.client.leaves_cut_items_open
-        with output.silently() if quiet else nullcontext():
-            outcome = self._reply.close(outcome)
+        told = output.sequence
+        outcome = self._reply.close(outcome)
+        if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
+            output.unsay(told)
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None

@@ -27,12 +27,13 @@ def test_a_vendors_id_is_taken_unless_it_was_given_before() -> None:
     assert [output.place("ws", "ws_up")[0], output.place("ws", "ws_up")[0]] == ["ws_up", "ws_7_1"]
 
 
-def test_what_is_told_silently_keeps_its_place_and_leaves_no_gap() -> None:
+def test_what_is_unsaid_keeps_its_place_and_leaves_no_gap() -> None:
     output = Output("resp_7")
     id, index = output.place("rs")
     output.added(index, item(id))
-    with output.silently():
-        output.done(index, item(id))
+    told = output.sequence
+    output.done(index, item(id))
+    output.unsay(told)
     output.added(output.place("rs")[1], item("other"))
     assert [event["sequence_number"] for event in output.take()] == [0, 1]
     assert output.items == [item(id)]

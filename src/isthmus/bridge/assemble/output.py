@@ -18,8 +18,7 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -89,12 +88,9 @@ class Output:
         self._items[index] = item
         self.say("response.output_item.done", output_index=index, item=item)
 
-    @contextmanager
-    def silently(self) -> Iterator[None]:
-        """What is told in here is not: the items keep their place in the response."""
-        told, sequence = len(self.events), self.sequence
-        yield
-        del self.events[told:]
+    def unsay(self, sequence: int) -> None:
+        """What was told from this number on is not: the items keep their place in the response."""
+        del self.events[len(self.events) - (self.sequence - sequence) :]
         self.sequence = sequence
 
 
