@@ -11,9 +11,9 @@ import pytest
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
-from isthmus.bridge.host import Host
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.parse import parse_request
+from isthmus.bridge.types.plan import Host
+from isthmus.protocol.json import deep_merge
 from isthmus.providers import Provider, load_provider, provider_names
 
 NAMES = provider_names()

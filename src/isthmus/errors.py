@@ -1,7 +1,7 @@
 """Everything raised on purpose, drawn as a tree: whose turn is it to act.
 
     IsthmusError
-    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id)
+    ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id): it says what to do next
     ├── ConfigError         the operator can fix it (config file, provider file, missing key)
     ├── LimitReached        a run met a limit and was asked to raise; it carries the run's result
     ├── WorkNotDone         a worker process gave a piece of work up, or none was free for it
@@ -37,12 +37,10 @@ LONGEST_WAIT: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a failure means: one row of `FAILURES`."""
+    """What a failure means: the HTTP status of our own answer, who can do something about it, and what may help."""
 
     status: int
-    """The HTTP status of our own answer."""
     turn: Literal["caller", "provider", "operator"]
-    """Who can do something about it."""
     retry: bool = False
     """Whether the same request may well succeed here a moment later."""
     elsewhere: bool = False
@@ -54,7 +52,6 @@ class Meaning:
     codex: Literal["as it is", "in the stream", "as a refusal"] = "as it is"
     """How Codex must be told so that it does the right thing (see `server/codex_client.py`)."""
     upstream: tuple[int, ...] = ()
-    """Statuses of a provider that stand for it."""
     wait: int = 0
     """Seconds of our own `Retry-After` where the provider told none; 0: no such header."""
 
@@ -65,10 +62,6 @@ class IsthmusError(Exception):
     default_code = "error"
     default_meaning = Meaning(500, "operator")
     """What a code means that has no row in the table."""
-    retry_after: float | None = None
-    """Seconds that the provider asked us to wait."""
-    status: int | None = None
-    """The provider's HTTP status, where it got so far."""
 
     def __init__(
         self,
@@ -76,12 +69,18 @@ class IsthmusError(Exception):
         *,
         code: str | None = None,
         param: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        """`status` and `retry_after` are the provider's: its HTTP status, where it got so far, and the seconds that it
+        asked us to wait."""
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.param = param
+        self.status = status
+        self.retry_after = sane_wait(retry_after)
         self.metadata: Mapping[str, Any] = dict(metadata or {})
 
     @property
@@ -90,12 +89,10 @@ class IsthmusError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may well succeed a moment later."""
         return self.meaning.retry
 
     @property
     def provider(self) -> str | None:
-        """The provider that it is about."""
         return self.metadata.get("provider")
 
     @property
@@ -105,15 +102,11 @@ class IsthmusError(Exception):
 
 
 class RequestRefused(IsthmusError):
-    """The caller can fix this: it says which field, and what to do next."""
-
     default_code = "invalid_request"
     default_meaning = Meaning(400, "caller", final=True)
 
 
 class ConfigError(IsthmusError):
-    """The operator can fix this: a config or provider file says something we cannot use."""
-
     default_code = "invalid_config"
 
 
@@ -128,11 +121,8 @@ class LimitReached(IsthmusError):
 
 
 class WorkNotDone(IsthmusError):
-    """A worker process did not do a piece of work; the message names the limit and its setting.
-
-    `work_too_costly`: it took too long, or too much memory. `workers_busy`: too much else was waiting.
-    `work_failed`: a bug of ours.
-    """
+    """A worker process did not do a piece of work; the message names the limit and its setting. `work_too_costly`: it
+    took too long, or too much memory. `workers_busy`: too much else was waiting. `work_failed`: a bug of ours."""
 
     default_code = "work_too_costly"
 
@@ -142,19 +132,6 @@ class UpstreamFailed(IsthmusError):
 
     default_code = "server_error"
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        status: int | None = None,
-        retry_after: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message, code=code, metadata=metadata)
-        self.status = status
-        self.retry_after = sane_wait(retry_after)
-
     @property
     def meaning(self) -> Meaning:
         """A code of a vendor's own means what its status means."""
@@ -162,21 +139,15 @@ class UpstreamFailed(IsthmusError):
 
 
 class OutputInvalid(UpstreamFailed):
-    """The model's answer does not keep the output contract that the request made binding."""
-
     default_code = BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
 
 
 class OutputUnchecked(UpstreamFailed):
-    """Whether the answer keeps the output contract could not be found out within the limits of the gateway."""
-
     default_code = BRIDGE_RESPONSE_OUTPUT_UNCHECKED
 
 
 class CredentialsRefused(UpstreamFailed):
-    """The key is wrong, spent or not allowed to do this."""
-
-    default_code = "upstream_unauthorized"
+    default_code = "upstream_unauthorized"  # the key is wrong, spent or not allowed to do this
 
 
 class ModelNotFound(UpstreamFailed):
@@ -184,8 +155,6 @@ class ModelNotFound(UpstreamFailed):
 
 
 class PromptRefused(UpstreamFailed):
-    """The provider calls the request itself wrong."""
-
     default_code = "invalid_prompt"
 
 
@@ -194,9 +163,7 @@ class ContextTooLong(UpstreamFailed):
 
 
 class QuotaSpent(UpstreamFailed):
-    """No money or quota left: waiting a moment does not help."""
-
-    default_code = "insufficient_quota"
+    default_code = "insufficient_quota"  # no money or quota left: waiting a moment does not help
 
 
 class RateLimited(UpstreamFailed):
@@ -283,11 +250,9 @@ def code_of_status(status: int | None) -> str:
 
 
 def specify(failure: UpstreamFailed, provider: str | None = None) -> UpstreamFailed:
-    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is.
-
-    The code comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code
-    that only says "it failed" gives way to the one that its status stands for.
-    """
+    """A plain failure as the subclass that its code or status stands for; anything more exact stays as it is. The code
+    comes first, because it knows more: an HTTP 400 may be about the context, a 429 about money. A code that only says
+    "it failed" gives way to the one that its status stands for."""
     if type(failure) is not UpstreamFailed:
         return failure
     metadata = {"provider": provider, **failure.metadata} if provider is not None else failure.metadata

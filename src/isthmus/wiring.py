@@ -97,7 +97,7 @@ def open_workers(checks: Checks) -> WorkerPool:
 
 
 def schema_bounds(checks: Checks) -> Bounds:
-    return Bounds(**{name: getattr(checks, name) for name in Bounds.__dataclass_fields__})
+    return Bounds(**{name: getattr(checks, name) for name in Bounds.__struct_fields__})
 
 
 def _aliases(config: Config) -> Mapping[str, str]:

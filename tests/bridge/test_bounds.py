@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds, check_bounds
 from isthmus.bridge.contract.validators import read_schema
-from isthmus.bridge.host import Host
+from isthmus.bridge.types.plan import Host
 from isthmus.errors import RequestRefused
 from isthmus.testing.fold import plan_for
 

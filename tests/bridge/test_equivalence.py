@@ -13,10 +13,9 @@ from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.codex.decode import LegDecoder
-from isthmus.bridge.host import Host
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.turn import Done, Turn, end_here
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import Host, Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 

@@ -39,7 +39,7 @@ JOBS: list[Job] = [
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: str(job)[:60])
 def test_a_job_through_a_pipe_gives_what_it_gives_here(job: Job) -> None:
-    assert decode_result(job, run_encoded(encode_job(job))) == run_job(job)
+    assert decode_result(run_encoded(encode_job(job))) == run_job(job)
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: str(job)[:60])

@@ -11,11 +11,10 @@ import pytest
 
 from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Refusal, Text, Usage, Used
-from isthmus.bridge.host import Host
 from isthmus.bridge.jobs import CheckAnswer, give_up, run_job
 from isthmus.bridge.tools.examine import ExamineInput
 from isthmus.bridge.turn import Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import Host, Plan
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid, OutputUnchecked, UpstreamFailed
 from isthmus.testing.fold import plan_for
 from wire.oracle import check_response, check_stream

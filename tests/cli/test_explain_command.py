@@ -16,10 +16,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from isthmus.bridge.doors.chat.read import receive_chat_request
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.cli.main import app
 from isthmus.gateway.gateway import HONOURED
 from isthmus.providers import load_provider, provider_names

@@ -10,10 +10,9 @@ import pytest
 
 from chat_sequence import validate_chat_sequence
 from isthmus.bridge.capabilities import MessageRules
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import Target
+from isthmus.bridge.types.plan import Host, Target
 from provider_facts import each_model, facts_of
 from strict_vendors import Refusal, refused_by_a_strict_template, refused_by_mistral
 

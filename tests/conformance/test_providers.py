@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities
-from isthmus.bridge.merge import contains
+from isthmus.protocol.json import contains
 from isthmus.providers import check_provider_file
 from isthmus.providers import load as load_module
 from provider_facts import NAMES, each_file, each_model, effort_decision, facts_of, plan, provider_of, sent

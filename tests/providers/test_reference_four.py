@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.protocol.json import deep_merge
 from isthmus.providers import load_provider
 
 ON, OFF = {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}

@@ -116,7 +116,7 @@ def test_every_setting_reaches_its_part(tmp_path: Path) -> None:
         "queue": 8,
         "wait": 9.0,
         "cache": 10,
-        **{name: at + 11 for at, name in enumerate(Bounds.__dataclass_fields__)},
+        **{name: at + 11 for at, name in enumerate(Bounds.__struct_fields__)},
     }
     assert set(given) == set(Checks.__struct_fields__)
     path = tmp_path / "isthmus.toml"
@@ -126,8 +126,8 @@ def test_every_setting_reaches_its_part(tmp_path: Path) -> None:
     named = [name for name in PoolOptions.__dataclass_fields__ if name != "runners"]
     assert {name: getattr(options, name) for name in named} == {name: given[name] for name in named}
     bounds = schema_bounds(checks)
-    assert all(getattr(bounds, name) == given[name] for name in Bounds.__dataclass_fields__)
-    assert {*named, *Bounds.__dataclass_fields__, "cache"} == set(given)
+    assert all(getattr(bounds, name) == given[name] for name in Bounds.__struct_fields__)
+    assert {*named, *Bounds.__struct_fields__, "cache"} == set(given)
 
 
 def test_the_defaults_are_those_of_the_core() -> None:

@@ -8,35 +8,29 @@ References that are not found here are left to the validator: it refuses them, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
+
+import msgspec
 
 from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Each is the setting of its name under `[checks]`."""
+class Bounds(msgspec.Struct, frozen=True):
+    """Each is the setting of its name under `[checks]`, where it is described."""
 
     max_schema: int = 1_000_000
-    """Bytes of one schema."""
     max_nodes: int = 25_000
-    """Objects and lists in it."""
     max_depth: int = 64
-    """How deeply they are nested."""
     max_expanded: int = 100_000
-    """Objects and lists with every reference written out."""
     max_patterns: int = 500
-    """Different regular expressions."""
     max_pattern: int = 10_000
-    """Characters of one of them."""
     max_pattern_total: int = 100_000
-    """Characters of all different ones together."""
     max_regex: int = 4_194_304
-    """Bytes that one of them may take once compiled."""
 
 
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 DEFAULT_BOUNDS: Final = Bounds()
 
 
@@ -46,16 +40,17 @@ def check_bounds(schema: Any, bounds: Bounds, param: str) -> None:
     if found.references:
         targets = {reference: _resolve(reference, schema, found) for reference in found.references}
         size = _expanded_size(schema, targets, bounds.max_expanded)
-        _refuse_above(size, "max_expanded", bounds, param, "objects and lists once its references are written out")
+        what = "has more than {} objects and lists once its references are written out"
+        _refuse_above(size, "max_expanded", bounds, param, what)
     lengths = [len(pattern) for pattern in found.patterns]
-    _refuse_above(len(lengths), "max_patterns", bounds, param, "different patterns")
-    _refuse_above(max(lengths, default=0), "max_pattern", bounds, param, "characters in one pattern")
-    _refuse_above(sum(lengths), "max_pattern_total", bounds, param, "characters in its patterns together")
+    _refuse_above(len(lengths), "max_patterns", bounds, param, "has more than {} different patterns")
+    _refuse_above(max(lengths, default=0), "max_pattern", bounds, param, "has more than {} characters in one pattern")
+    what = "has more than {} characters in its patterns together"
+    _refuse_above(sum(lengths), "max_pattern_total", bounds, param, what)
 
 
 def check_bytes(size: int, bounds: Bounds, param: str) -> None:
-    """The same for the length of its text."""
-    _refuse_above(size, "max_schema", bounds, param, "bytes")
+    _refuse_above(size, "max_schema", bounds, param, "has more than {} bytes")
 
 
 def follow_pointer(document: Any, pointer: str) -> Any:
@@ -71,33 +66,26 @@ def follow_pointer(document: Any, pointer: str) -> Any:
     return document
 
 
-REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-DEFINITIONS: Final = frozenset({"$defs", "definitions"})
-
-
-@dataclass(slots=True)
-class _Found:
-    patterns: set[str] = field(default_factory=set)
-    references: set[str] = field(default_factory=set)
-    anchors: dict[str, Any] = field(default_factory=dict)
-    ids: dict[str, Any] = field(default_factory=dict)
+class _Found(msgspec.Struct):
+    patterns: set[str] = set()
+    references: set[str] = set()
+    named: dict[str, Any] = {}
+    """What has an id, or an anchor (with a `#` before it)."""
 
 
 def _survey(schema: Any, bounds: Bounds, param: str) -> _Found:
-    """One walk over the text as it stands."""
     found = _Found()
     nodes = depth = 0
     level = [schema]
     while level:
         depth += 1
         nodes += len(level)
-        _refuse_above(nodes, "max_nodes", bounds, param, "objects and lists")
+        _refuse_above(nodes, "max_nodes", bounds, param, "has more than {} objects and lists")
         for node in level:
             if isinstance(node, dict):
                 _note(node, found)
         level = [child for node in level for child in _children(node)]
-        if level and depth >= bounds.max_depth:
-            raise _refusal("max_depth", bounds, param, f"is nested more than {bounds.max_depth} levels deep")
+        _refuse_above(depth + bool(level), "max_depth", bounds, param, "is nested more than {} levels deep")
     return found
 
 
@@ -112,12 +100,9 @@ def _note(node: dict[str, Any], found: _Found) -> None:
     if isinstance(named := node.get("patternProperties"), dict):
         found.patterns.update(named)
     found.references.update(_references(node))
-    for keyword in ("$anchor", "$dynamicAnchor"):
-        if isinstance(anchor := node.get(keyword), str):
-            found.anchors.setdefault(anchor, node)
-    for keyword in ("$id", "id"):
-        if isinstance(id := node.get(keyword), str):
-            found.ids.setdefault(id.rstrip("#"), node)
+    for keyword in ("$anchor", "$dynamicAnchor", "$id", "id"):
+        if isinstance(name := node.get(keyword), str):
+            found.named.setdefault(name.rstrip("#") if keyword.endswith("id") else f"#{name}", node)
 
 
 def _references(node: dict[str, Any]) -> set[str]:
@@ -126,22 +111,20 @@ def _references(node: dict[str, Any]) -> set[str]:
 
 def _resolve(reference: str, root: Any, found: _Found) -> Any:
     base, _, fragment = reference.partition("#")
-    start = root if not base else found.ids.get(base)
+    start = root if not base else found.named.get(base)
     if base and start is None:
-        start = next((node for name, node in found.ids.items() if name.endswith(f"/{base}")), None)
+        start = next((node for name, node in found.named.items() if name.endswith(f"/{base}")), None)
     if not fragment or start is None:
         return start
     if not fragment.startswith("/"):
-        return found.anchors.get(fragment) or found.ids.get(f"#{fragment}")
+        return found.named.get(f"#{fragment}")
     target = follow_pointer(start, unquote(fragment[1:]))
     return target if isinstance(target, dict | list) else None
 
 
 def _expanded_size(root: Any, targets: dict[str, Any], most: int) -> int:
-    """The number of objects and lists with references written out; stops growing just above `most`.
-
-    A loop with a stack of its own: a chain of references may be longer than Python's.
-    """
+    """The number of objects and lists with references written out; stops growing just above `most`. A loop with a stack
+    of its own: a chain of references may be longer than Python's."""
     sizes: dict[int, int] = {}
     opened: dict[int, list[Any]] = {}
     if isinstance(root, dict):
@@ -170,13 +153,10 @@ def _refuse_above(size: int, setting: str, bounds: Bounds, param: str, what: str
     most = getattr(bounds, setting)
     if size > most:
         # Counting stops at the limit in some places, so the size itself is not told.
-        raise _refusal(setting, bounds, param, f"has more than {most:,} {what}")
-
-
-def _refusal(setting: str, bounds: Bounds, param: str, what: str) -> RequestRefused:
-    return RequestRefused(
-        f"`{param}` {what}, the limit `checks.{setting}` of this gateway; send a simpler schema, or raise the limit",
-        code=SCHEMA_TOO_LARGE,
-        param=param,
-        metadata={"limit": getattr(bounds, setting), "setting": f"checks.{setting}"},
-    )
+        words = f"{what.format(f'{most:,}')}, the limit `checks.{setting}` of this gateway"
+        raise RequestRefused(
+            f"`{param}` {words}; send a simpler schema, or raise the limit",
+            code=SCHEMA_TOO_LARGE,
+            param=param,
+            metadata={"limit": most, "setting": f"checks.{setting}"},
+        )

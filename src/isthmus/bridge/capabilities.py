@@ -1,9 +1,8 @@
 """What one model at one provider can do: frozen facts, read by the planners and by nobody else.
 
-The facts come from the provider files (`providers/data/*.toml`), merged for one *(provider, model)*
-pair. The structs here are the only description of what such a file may say: every field has a cautious
-default, an unknown field is an error. Builders, decoders and the assembler never see this page; they
-are handed the rule structs (`MessageRules`, `ReplyRules`) that belong to them, or finished decisions.
+The facts come from the provider files (`providers/data/*.toml`), merged for one *(provider, model)* pair. The structs
+are the only description of what such a file may say: every field has a cautious default, an unknown field is an error.
+Builders and decoders are handed the rules that belong to them (`MessageRules`, `ReplyRules`), or finished decisions.
 """
 
 from __future__ import annotations
@@ -38,25 +37,17 @@ class ParameterRule(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """False where the provider ignores or refuses the parameter while the model thinks."""
 
 
-_DEGRADED_TOOLS: Final[Mapping[str, str]] = {
-    "custom": "function",
-    "local_shell": "function",
-    "shell": "function",
-    "apply_patch": "function",
-    "tool_search": "function",
-}
+_DEGRADED_TOOLS: Final = ("custom", "local_shell", "shell", "apply_patch", "tool_search")
 
 
 class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     native: frozenset[str] = frozenset({"function"})
-    degraded: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(_DEGRADED_TOOLS))
+    degraded: Mapping[str, str] = msgspec.field(default_factory=lambda: dict.fromkeys(_DEGRADED_TOOLS, "function"))
     max: int | None = 128
     strict: bool = False
-    """Whether `strict` on a function declaration is accepted."""
     drop_keywords: frozenset[str] = frozenset()
     """JSON-Schema keywords the provider refuses; they move into the description."""
     inline_refs: bool = False
-    """Whether `$ref`/`$defs` must be inlined."""
     as_is: bool = False
     """Whether native declarations travel as the client wrote them: the provider speaks Responses itself."""
     cached_search: bool = False
@@ -89,13 +80,11 @@ class ResponseFormatSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fi
 class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     effort: Literal["none", "boolean", "native"] = "none"
     to: str = "reasoning_effort"
-    """Where a native effort goes; dotted for nested fields."""
     scale: list[str] = []
     """Native efforts accepted, weakest first. `none` in it means that thinking can be switched off so."""
     map: Mapping[str, str] = {}
     """Efforts whose mapping the vendor states; the others go to the nearest on the scale."""
     on: Mapping[str, Any] = {}
-    """Body fields that switch thinking on."""
     off: Mapping[str, Any] = {}
     """Body fields that switch it off; empty where it cannot be (unless `none` is on the scale)."""
     default_on: bool = False
@@ -103,13 +92,11 @@ class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=
     unset: Literal["vendor", "on", "off"] = "vendor"
     """What to send when the client names no effort."""
     with_history: Mapping[str, Any] = {}
-    """Body fields to add when reasoning is replayed."""
     always: Mapping[str, Any] = {}
     """Body fields that every request carries (`reasoning_split`)."""
     with_tools: bool = True
     """False where the provider refuses tools while the model thinks: thinking gives way to them."""
     summary: bool = False
-    """Whether `reasoning.summary` is understood upstream."""
 
 
 class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,18 +117,14 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether a tool's result may carry images itself; otherwise they follow in a user message."""
     input: frozenset[Modality] = frozenset()
     remote_images: bool = True
-    """False where images must be data URLs."""
     needs_user: bool = False
-    """Whether at least one user message must exist."""
     names: bool = False
-    """Whether `name` on messages is accepted."""
     replay: Literal["never", "tool_turns", "always"] = "never"
     """Which assistant turns get their reasoning back: none, those that called tools, or all."""
     replay_field: str = "reasoning_content"
     replay_placeholder: str | None = None
     """What to send for a tool turn whose reasoning is gone, where the vendor insists on the field."""
     replay_details: bool = False
-    """Whether `reasoning_details` go back whole, unchanged."""
     replay_chunks: bool = False
     """Whether reasoning goes back as `thinking` chunks inside `content` (Mistral)."""
     replay_extras: str = ""
@@ -150,7 +133,6 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     items: frozenset[str] = frozenset()
     """Native Responses: types of hosted items (`mcp_approval_request` …) that the endpoint takes back as they came."""
     phases: bool = False
-    """Native Responses: whether `phase` on assistant messages is understood."""
     cache_breakpoints: bool = False
     """Native Responses: whether `prompt_cache_breakpoint` on content parts is understood."""
 
@@ -168,11 +150,7 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     citations_tell_search: bool = False
     """Whether web citations are all that tells of a search the provider ran: it becomes a `web_search_call`."""
     cached_tokens: list[str] = msgspec.field(
-        default_factory=lambda: [
-            "prompt_tokens_details.cached_tokens",
-            "prompt_cache_hit_tokens",
-            "cached_tokens",
-        ]
+        default_factory=lambda: ["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"]
     )
     reasoning_tokens: list[str] = msgspec.field(default_factory=lambda: ["completion_tokens_details.reasoning_tokens"])
     finish_reasons: Mapping[str, str] = {}
@@ -203,8 +181,6 @@ class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All facts about one *(provider, model)* pair."""
-
     provider: str = ""
     model: str = ""
     dialect: Dialect = "chat"
@@ -220,9 +196,7 @@ class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fie
     limits: TokenLimits = TokenLimits()
     cost: Cost = Cost()
     assumed: frozenset[Literal["tool_choice", "parallel_tool_calls", "response_format"]] = frozenset()
-    """Body fields that are sent on trust: a server that refuses one by name is asked once more without it, and the
-    lesson is kept for a while."""
+    """Sent on trust: a server that refuses one by name is asked once more without it, and the lesson is kept."""
     allow: frozenset[str] | None = None
     """Top-level body fields that may leave; `None`: whatever the plan made."""
     extra_body: Mapping[str, Any] = {}
-    """Fields that every body carries."""

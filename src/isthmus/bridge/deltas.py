@@ -24,37 +24,29 @@ ItemKind = Literal["message", "reasoning"]
 PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
 
-class _Delta(msgspec.Struct, frozen=True, gc=False):
-    pass
-
-
-class Text(_Delta, frozen=True, gc=False):
-    """A piece of the answer."""
-
+class Text(msgspec.Struct, frozen=True, gc=False):
     text: str
     logprobs: list[Logprob] | None = None
 
 
-class Reasoning(_Delta, frozen=True, gc=False):
+class Reasoning(msgspec.Struct, frozen=True, gc=False):
     """A piece of thinking: the raw text, or a summary meant for the reader."""
 
     text: str
     kind: Literal["text", "summary"] = "text"
 
 
-class Refusal(_Delta, frozen=True, gc=False):
-    """A piece of the model's words for why it will not answer."""
-
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class Annotation(_Delta, frozen=True, gc=False):
+class Annotation(msgspec.Struct, frozen=True, gc=False):
     """A citation that belongs to the text part that is open, or to the next one."""
 
     annotation: Citation
 
 
-class ItemBegan(_Delta, frozen=True, gc=False):
+class ItemBegan(msgspec.Struct, frozen=True, gc=False):
     """An item that the vendor tells apart from the one before it. `id` is the vendor's own."""
 
     kind: ItemKind
@@ -62,20 +54,20 @@ class ItemBegan(_Delta, frozen=True, gc=False):
     id: str = ""
 
 
-class PartBegan(_Delta, frozen=True, gc=False):
+class PartBegan(msgspec.Struct, frozen=True, gc=False):
     """Another part of the item that is open: needed where its kind is that of the part before, or it stays empty."""
 
     kind: PartKind
 
 
-class ItemEnded(_Delta, frozen=True, gc=False):
+class ItemEnded(msgspec.Struct, frozen=True, gc=False):
     """The item that speaks is over; `phase` where it became known only now."""
 
     status: Literal["completed", "incomplete"] = "completed"
     phase: Phase | None = None
 
 
-class CallOpened(_Delta, frozen=True, gc=False):
+class CallOpened(msgspec.Struct, frozen=True, gc=False):
     """A tool call begins. `slot` is the decoder's own key: vendors repeat, skip or null their indexes."""
 
     slot: int
@@ -83,7 +75,7 @@ class CallOpened(_Delta, frozen=True, gc=False):
     name: str
 
 
-class CallArguments(_Delta, frozen=True, gc=False):
+class CallArguments(msgspec.Struct, frozen=True, gc=False):
     """More of a call's argument text; with `replace`, all of it anew (some vendors restart)."""
 
     slot: int
@@ -93,24 +85,20 @@ class CallArguments(_Delta, frozen=True, gc=False):
     """Nothing of it was told before and nothing will follow: it need not be shown piece by piece."""
 
 
-class HostedCall(_Delta, frozen=True, gc=False):
+class HostedCall(msgspec.Struct, frozen=True, gc=False):
     """A tool that the provider ran itself, as a Responses item with the vendor's id and status where it gave them.
-
-    With a `slot` it is the end of one that was opened; without, the whole of it.
-    """
+    With a `slot` it is the end of one that was opened; without, the whole of it."""
 
     item: Any
     slot: int | None = None
 
 
-class HostedOpened(_Delta, frozen=True, gc=False):
-    """The provider begins to run one of its own tools; the item as it stands."""
-
+class HostedOpened(msgspec.Struct, frozen=True, gc=False):
     slot: int
     item: Any
 
 
-class HostedProgress(_Delta, frozen=True, gc=False):
+class HostedProgress(msgspec.Struct, frozen=True, gc=False):
     """How far it is: an event of the tool's own, with the fields that come with it."""
 
     slot: int
@@ -118,7 +106,7 @@ class HostedProgress(_Delta, frozen=True, gc=False):
     fields: dict[str, Any]
 
 
-class VendorExtra(_Delta, frozen=True, gc=False):
+class VendorExtra(msgspec.Struct, frozen=True, gc=False):
     """Opaque vendor state that must go back on the next turn (`reasoning_details`, thought signatures)."""
 
     key: str
@@ -126,7 +114,7 @@ class VendorExtra(_Delta, frozen=True, gc=False):
     slot: int | None = None
 
 
-class Usage(_Delta, frozen=True, gc=False):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     input_tokens: int
     output_tokens: int
     total_tokens: int
@@ -136,60 +124,36 @@ class Usage(_Delta, frozen=True, gc=False):
     estimated: bool = False
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum over two upstream calls."""
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.total_tokens + other.total_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.estimated or other.estimated,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__[:-1]}
+        return msgspec.structs.replace(other, **sums, estimated=self.estimated or other.estimated)
 
 
-class Used(_Delta, frozen=True, gc=False):
+class Used(msgspec.Struct, frozen=True, gc=False):
     """Token usage so far; a later one replaces an earlier one."""
 
     usage: Usage
 
 
-class Finished(_Delta, frozen=True, gc=False):
+class Finished(msgspec.Struct, frozen=True, gc=False):
     """The provider's own finish reason, unmapped; `None` where it gave none."""
 
     reason: str | None
 
 
-class Failed(_Delta, frozen=True, gc=False):
+class Failed(msgspec.Struct, frozen=True, gc=False):
     """The upstream reported an error inside its reply, or the reply could not be read."""
 
     message: str
     code: str = "server_error"
 
 
-class Markup(_Delta, frozen=True, gc=False):
+class Markup(msgspec.Struct, frozen=True, gc=False):
     """Something to be reported: what the decoder parsed out of plain text, or had to leave out."""
 
     what: str
     code: str = "bridge.response.markup_parsed"
 
 
-Delta = (
-    Text
-    | Reasoning
-    | Refusal
-    | Annotation
-    | ItemBegan
-    | PartBegan
-    | ItemEnded
-    | CallOpened
-    | CallArguments
-    | HostedCall
-    | HostedOpened
-    | HostedProgress
-    | VendorExtra
-    | Used
-    | Finished
-    | Failed
-    | Markup
-)
+Spoken = Text | Reasoning | Refusal | Annotation | ItemBegan | PartBegan | ItemEnded
+Called = CallOpened | CallArguments | HostedCall | HostedOpened | HostedProgress
+Delta = Spoken | Called | VendorExtra | Used | Finished | Failed | Markup

@@ -13,7 +13,6 @@ import binascii
 import hashlib
 import hmac
 import zlib
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -23,16 +22,14 @@ _MAX_PAYLOAD: Final = 8 * 1024 * 1024
 """Bound on what an envelope may unpack to: it comes from outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(msgspec.Struct, frozen=True):
     """What one reasoning (or compaction) item carries for us."""
 
     provider: str
     text: str = ""
-    extras: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = {}
     """Message-level vendor state, by upstream field (`reasoning_details` …)."""
-    calls: dict[str, Any] = field(default_factory=dict)
-    """Per-call vendor state, by call id."""
+    calls: dict[str, Any] = {}
 
 
 def seal(sealed: Sealed, key: bytes) -> str:

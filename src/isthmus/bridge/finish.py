@@ -1,17 +1,17 @@
-"""Provider finish reasons → Responses statuses: the seed's nine rows, then the vendors' own values."""
+"""Provider finish reasons → Responses statuses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from isthmus.protocol.response import IncompleteReason
 
 Status = Literal["completed", "incomplete", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     status: Status
     incomplete_reason: IncompleteReason | None = None
     error_code: str = ""
@@ -22,28 +22,15 @@ def _failed(message: str, code: str = "server_error") -> Outcome:
     return Outcome("failed", None, code, message)
 
 
-_COMPLETED: Final = Outcome("completed")
-_TOO_LONG: Final = Outcome("incomplete", incomplete_reason="max_output_tokens")
-_FILTERED: Final = Outcome("incomplete", incomplete_reason="content_filter")
-
+# The seed's rows first, then the vendors' own values, as their documentation lists them.
+_COMPLETED: Final = ("stop", "tool_calls", "function_call", "end_turn", "eos", "stop_sequence", "tool_use")
+_TOO_LONG: Final = ("length", "model_context_window_exceeded", "model_length", "max_tokens", "repetition_truncation")
+_FILTERED: Final = ("content_filter", "sensitive", "safety")
 TABLE: Final[dict[str, Outcome]] = {
-    "stop": _COMPLETED,
-    "tool_calls": _COMPLETED,
-    "length": _TOO_LONG,
-    "model_context_window_exceeded": _TOO_LONG,
-    "content_filter": _FILTERED,
-    "sensitive": _FILTERED,
+    **dict.fromkeys(_COMPLETED, Outcome("completed")),
+    **dict.fromkeys(_TOO_LONG, Outcome("incomplete", "max_output_tokens")),
+    **dict.fromkeys(_FILTERED, Outcome("incomplete", "content_filter")),
     "network_error": _failed("The provider reported a network error."),
-    # Vendors' own values, as their documentation lists them.
-    "function_call": _COMPLETED,
-    "end_turn": _COMPLETED,
-    "eos": _COMPLETED,
-    "stop_sequence": _COMPLETED,
-    "tool_use": _COMPLETED,
-    "model_length": _TOO_LONG,
-    "max_tokens": _TOO_LONG,
-    "repetition_truncation": _TOO_LONG,
-    "safety": _FILTERED,
     "insufficient_system_resource": _failed(
         "The provider ran out of resources in mid-answer; try again.", "server_is_overloaded"
     ),

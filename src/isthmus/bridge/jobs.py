@@ -9,8 +9,6 @@ killed.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, Final
 
 import msgspec
 
@@ -21,28 +19,22 @@ from isthmus.bridge.types.plan import OutputContract
 from isthmus.errors import SCHEMA_TOO_LARGE, RequestRefused
 
 
-@dataclass(frozen=True, slots=True)
-class AdmitSchema:
-    """Whether answers can be checked against a schema, found out before anything is sent."""
+class AdmitSchema(msgspec.Struct, frozen=True, tag=True):
+    """Whether answers can be checked against a schema (in canonical text), found out before anything is sent."""
 
     schema: str
-    """In canonical text."""
     max_regex: int
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True, tag=True):
     refusal: str = ""
-    """What is wrong with the schema; empty: nothing."""
     code: str = "invalid_json_schema"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckAnswer:
-    """Whether an answer keeps its contract."""
+class CheckAnswer(msgspec.Struct, frozen=True, tag=True):
+    """Whether an answer keeps its contract, whose schema is in canonical text."""
 
     schema: str
-    """In canonical text."""
     max_regex: int
     text: str
 
@@ -52,7 +44,6 @@ Result = Admission | ContractCheck | Examined
 
 
 def run_job(job: Job) -> Result:
-    """Do it, here and now."""
     match job:
         case AdmitSchema():
             return _admit(job)
@@ -82,12 +73,10 @@ def give_up(job: Job, reason: str) -> Result:
 
 
 def admission_of(contract: OutputContract) -> AdmitSchema | None:
-    """The job that admits a contract's schema; `None`: it has none."""
     return AdmitSchema(contract.canonical.decode(), contract.max_regex) if contract.canonical else None
 
 
 def refuse(admission: Admission) -> None:
-    """Raise what an admission found to be wrong."""
     if admission.refusal:
         raise RequestRefused(admission.refusal, code=admission.code, param=PARAM)
 
@@ -101,24 +90,14 @@ def admit_here(contract: OutputContract) -> None:
 
 def encode_job(job: Job) -> bytes:
     # The standard library's JSON, because it carries what models really write: half surrogate pairs, huge numbers.
-    return json.dumps([type(job).__name__, _plain(job)]).encode()
+    return json.dumps(msgspec.to_builtins(job)).encode()
 
 
 def run_encoded(data: bytes) -> bytes:
     """A job in, its result out, both encoded: what a worker process calls."""
-    name, fields = json.loads(data)
-    return json.dumps(_plain(run_job(_KINDS[name](**fields)))).encode()
+    return json.dumps(msgspec.to_builtins(run_job(msgspec.convert(json.loads(data), Job)))).encode()
 
 
-def decode_result(job: Job, data: bytes) -> Result:
-    result: Result = msgspec.convert(json.loads(data), _RESULTS[type(job)])
+def decode_result(data: bytes) -> Result:
+    result: Result = msgspec.convert(json.loads(data), Result)
     return result
-
-
-def _plain(value: Job | Result) -> dict[str, Any]:
-    """Its fields. They hold nothing but JSON, so the deep copy of `asdict` would be for nothing."""
-    return {name: getattr(value, name) for name in value.__slots__}
-
-
-_RESULTS: Final[dict[Any, Any]] = {AdmitSchema: Admission, CheckAnswer: ContractCheck, ExamineInput: Examined}
-_KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in _RESULTS}

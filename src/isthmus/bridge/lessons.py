@@ -1,11 +1,9 @@
 """What is sent on trust, and what is learned when a server refuses it: capabilities in, capabilities out.
 
 Of an unknown model nobody knows what it takes, so its file names fields that are *assumed*. A server that refuses one
-of them by name is asked once more without it; the refusal becomes a `Lesson`. The plan stays a pure function: lessons
-are merged into the capabilities before anything is planned, and `Target.lessons` says which ones.
-
-The second asking leaves the field out altogether. The lesson says less: only the kind of value that was refused is not
-sent again, so a server without `json_object` keeps its `json_schema`.
+of them by name is asked once more without it; the refusal becomes a `Lesson`, and lessons are merged into the
+capabilities before anything is planned. The second asking leaves the field out altogether; the lesson says less: only
+the kind of value that was refused is not sent again, so a server without `json_object` keeps its `json_schema`.
 """
 
 from __future__ import annotations
@@ -23,12 +21,6 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.errors import UpstreamFailed
 
-_PATHS: Final = {
-    "tool_choice": "tool_choice",
-    "parallel_tool_calls": "parallel_tool_calls",
-    "response_format": "text.format",
-}
-"""Upstream field → where a Responses request says it."""
 _LADDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "function": ("function", "required", "auto"),
     "required": ("required", "auto"),
@@ -42,8 +34,8 @@ _ORDER: Final = ("text", "auto", "none", "required", "function", "json_object", 
 def find_refusal(failure: UpstreamFailed, plan: Plan) -> Lesson | None:
     """The field that the server refused by name, if it was sent on trust; without its time."""
     target, field = plan.target, failure.metadata.get("refused")
-    capabilities = target.capabilities
-    if field not in capabilities.assumed or field not in plan.body or capabilities.dialect != "chat":
+    known = target.capabilities
+    if field not in known.assumed or field not in plan.body or known.dialect != "chat":
         return None
     return Lesson(target.provider, target.model, field, _kind(plan.body[field]))
 
@@ -67,22 +59,25 @@ def leave_out(target: Target, fields: Collection[str]) -> Target:
 
 def tell_lessons(body: Mapping[str, Any], target: Target) -> tuple[CompatibilityDecision, ...]:
     """What the lessons mean for this request: when it was learned, and the line that makes it permanent."""
-    return tuple(
-        CompatibilityDecision(
-            _PATHS[lesson.parameter],
-            "degraded",
-            _words(lesson, target),
-            code="bridge.param.learned",
-            metadata={
-                "parameter": lesson.parameter,
-                "refused_value": lesson.value or None,
-                "learned_at": int(lesson.learned_at),
-                "config": "\n".join(config_lines(lesson, target)),
-            },
-        )
-        for lesson in target.lessons
-        if _concerns(lesson, target.lessons, body)
+    return tuple(_tell(lesson, target) for lesson in target.lessons if _concerns(lesson, target.lessons, body))
+
+
+def _tell(lesson: Lesson, target: Target) -> CompatibilityDecision:
+    section, fact = config_lines(lesson, target)
+    day = datetime.datetime.fromtimestamp(lesson.learned_at, datetime.UTC).date().isoformat()
+    value = f" = `{lesson.value}`" if lesson.value else ""
+    reason = (
+        f"the server refused `{lesson.parameter}`{value} on {day} and took the request without it; it is left out for "
+        f"a while. To leave it out for good, write `{fact}` under `{section}`"
     )
+    facts = {
+        "parameter": lesson.parameter,
+        "refused_value": lesson.value or None,
+        "learned_at": int(lesson.learned_at),
+        "config": f"{section}\n{fact}",
+    }
+    path = "text.format" if lesson.parameter == "response_format" else lesson.parameter
+    return CompatibilityDecision(path, "degraded", reason, code="bridge.param.learned", metadata=facts)
 
 
 def config_lines(lesson: Lesson, target: Target) -> tuple[str, str]:
@@ -96,7 +91,8 @@ def config_lines(lesson: Lesson, target: Target) -> tuple[str, str]:
             fact = f"response_formats = {{ supported = {_list(capabilities.response_formats.supported)} }}"
         case _:
             fact = f"parameters = {{ {lesson.parameter} = false }}"
-    return f"[providers.{_key(target.provider)}.models.{_quote(target.model)}]", fact
+    provider = target.provider if re.fullmatch(r"[A-Za-z0-9_-]+", target.provider) else _quote(target.provider)
+    return f"[providers.{provider}.models.{_quote(target.model)}]", fact
 
 
 def _reduce(capabilities: ProviderCapabilities, field: str, value: str) -> ProviderCapabilities:
@@ -145,23 +141,9 @@ def _kind(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _words(lesson: Lesson, target: Target) -> str:
-    day = datetime.datetime.fromtimestamp(lesson.learned_at, datetime.UTC).date().isoformat()
-    value = f" = `{lesson.value}`" if lesson.value else ""
-    section, fact = config_lines(lesson, target)
-    return (
-        f"the server refused `{lesson.parameter}`{value} on {day} and took the request without it; it is left out for "
-        f"a while. To leave it out for good, write `{fact}` under `{section}`"
-    )
-
-
 def _list(values: Collection[str]) -> str:
     ordered = sorted(values, key=lambda value: (_ORDER.index(value) if value in _ORDER else len(_ORDER), value))
     return f"[{', '.join(map(_quote, ordered))}]"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
 
 
 def _quote(text: str) -> str:

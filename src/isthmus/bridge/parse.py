@@ -31,25 +31,18 @@ def parse_request(raw: bytes | str | JsonObject) -> Request:
     """Check a Responses request; `raw` may be bytes from the wire or an object already decoded."""
     body = raw if isinstance(raw, dict) else decode_json(raw)
     if not isinstance(body, dict):
-        raise RequestRefused(
-            'the request body must be a JSON object; send `{"model": …, "input": …}`', code="invalid_type"
-        )
+        wanted = 'the request body must be a JSON object; send `{"model": …, "input": …}`'
+        raise RequestRefused(wanted, code="invalid_type")
     _check(body, CreateResponse, "")
     _check_depth(body)
     checked = cast(CreateResponse, body)
     given = checked.get("input")
     if given is None and isinstance(body.get("messages"), list):
-        raise _missing(
-            "this is a Chat Completions body: it has `messages` and no `input`; "
-            "send it to `/v1/chat/completions`, or send its messages as `input`",
-            "input",
-        )
+        chat = "this is a Chat Completions body: it has `messages` and no `input`"
+        raise _missing(f"{chat}; send it to `/v1/chat/completions`, or send its messages as `input`", "input")
     if checked.get("previous_response_id") is not None and checked.get("conversation") is not None:
-        raise RequestRefused(
-            "`previous_response_id` and `conversation` exclude each other; send one of them",
-            code="mutually_exclusive_parameters",
-            param="previous_response_id",
-        )
+        both = "`previous_response_id` and `conversation` exclude each other; send one of them"
+        raise RequestRefused(both, code="mutually_exclusive_parameters", param="previous_response_id")
     _check_tools(checked.get("tools") or (), "tools")
     if isinstance(given, str):
         return Request(checked, ({"type": "message", "role": "user", "content": given},))
@@ -67,14 +60,11 @@ def decode_json(raw: bytes | str) -> Any:
 
 
 def _check_tools(tools: Sequence[JsonObject], path: str) -> None:
-    """Each tool is an object with a `type` and the fields of its type that we rely on."""
     for index, tool in enumerate(tools):
-        where = f"{path}[{index}]"
-        kind = tool.get("type")
+        where, kind = f"{path}[{index}]", tool.get("type")
         if not isinstance(kind, str):
             raise _missing(f"`{where}` has no `type`; give each tool one, for example `function`", f"{where}.type")
-        shape = TOOL_SHAPES.get(kind)
-        if shape is None:
+        if (shape := TOOL_SHAPES.get(kind)) is None:
             continue
         if not tool.get("name"):
             raise _missing(f"`{where}` has no `name`; give each {kind} tool one", f"{where}.name")
@@ -96,14 +86,12 @@ def _parse_item(item: JsonObject, path: str) -> JsonObject:
         item = {**item, "type": kind}
     elif not isinstance(kind, str):
         raise _no_string(f"{path}.type")
-    shape = ITEM_SHAPES.get(kind)
-    if shape is not None:
+    if (shape := ITEM_SHAPES.get(kind)) is not None:
         _check(item, shape, path)
         if kind in ("additional_tools", "tool_search_output"):
             _check_tools(item.get("tools") or (), f"{path}.tools")
         field = "content" if kind == "message" else "output"
-        parts = item.get(field)
-        if isinstance(parts, list):
+        if isinstance(parts := item.get(field), list):
             _check_parts(parts, f"{path}.{field}")
     return item
 
@@ -136,8 +124,7 @@ _MISSING: Final = re.compile(r"missing required field `([^`]+)`")
 def _refusal(message: str, path: str) -> RequestRefused:
     found = _WHERE.match(message)
     what, inner = (found["what"], found["path"] or "") if found else (message, "")
-    missing = _MISSING.search(what)
-    if missing:
+    if missing := _MISSING.search(what):
         param = f"{path}{inner}.{missing[1]}".lstrip(".")
         return _missing(f"`{param}` is missing", param)
     param = f"{path}{inner}".lstrip(".")

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge import diagnostics
 from isthmus.bridge.capabilities import MessageRules, ReplyRules
-from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
-from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, refuse_rejected
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.dialects.chat import write as chat
 from isthmus.bridge.dialects.codex import write as codex
 from isthmus.bridge.dialects.responses import write as responses
@@ -24,11 +24,10 @@ from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.parts import settle_marks
 from isthmus.bridge.history.replay import remember, replays_reasoning
-from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile, Plan, Target
+from isthmus.bridge.types.plan import ANY_CLIENT, LIBRARY, ClientProfile, Host, Plan, Target
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
@@ -51,9 +50,8 @@ def plan_request(
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
-    `history` are the items of earlier, stored turns; `noted` are decisions that the caller has already
-    made about the request (a chat caller's translation, for example); `client` is who asks; `searches` says
-    how often this response has looked for deferred tools.
+    `history` are the items of earlier, stored turns; `noted` what the caller has decided already (a chat caller's
+    translation, for example); `searches` says how often this response has looked for deferred tools.
     """
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
@@ -76,12 +74,7 @@ def plan_request(
     asked, request = request, apply_updates(request, items)
     body = request.body
     survey = survey_tools(
-        body.get("tools"),
-        items,
-        body.get("tool_choice"),
-        capabilities,
-        stored=stored,
-        search=searches < MAX_SEARCHES,
+        body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored, search=searches < MAX_SEARCHES
     )
     past = normalise_history(
         items,
@@ -131,11 +124,11 @@ def plan_request(
         reasoning_as="summary" if capabilities.dialect == "chat" and summary not in (None, "", "none") else "text",
     )
     written = _WRITE[capabilities.dialect](past, plan)
-    allowed, held_back = apply_allow_list(written.body, capabilities.allow)
+    allowed, held_back = diagnostics.apply_allow_list(written.body, capabilities.allow)
     about_items = settle_marks(past, rules)
     made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *written.decisions, *held_back)
-    decisions = apply_strict(made, host.strict)
-    refuse_rejected(decisions)
+    decisions = diagnostics.apply_strict(made, host.strict)
+    diagnostics.refuse_rejected(decisions)
     if not past.turns and not plan.instructions:
         # A model that is told nothing has nothing to answer; providers refuse an empty conversation, if they are kind.
         reason = "`input` is missing or empty; send a text, or a list of items"

@@ -9,8 +9,7 @@ into a huge one. The walk knows where schemas sit: a property *named* `minimum` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Set
 from typing import Any, Final
 
 import msgspec
@@ -28,11 +27,11 @@ _SCHEMA: Final = frozenset(
 )
 _SCHEMA_LIST: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _SCHEMA_MAP: Final = frozenset({*DEFINITIONS, "dependentSchemas", "patternProperties", "properties"})
+# Keywords whose loss tells the model nothing.
 _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "additionalProperties", *DEFINITIONS})
-"""Keywords whose loss tells the model nothing."""
 
-_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}
-"""Keywords that say (nearly) the same."""
+_NEAR: Final = {"oneOf": "anyOf", "const": "enum"}  # keywords that say (nearly) the same
+_SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -41,10 +40,8 @@ _MAX_DEPTH: Final = 48
 def project_schema(
     schema: JsonObject, refused: Set[str], inline_refs: bool = False, *, document: JsonObject | None = None
 ) -> tuple[JsonObject, tuple[str, ...]]:
-    """The schema to send, and the keywords that it lost, in the order in which they were met.
-
-    `document` is what `#/…` pointers point into, where that is not the schema itself.
-    """
+    """The schema to send, and the keywords that it lost, in the order in which they were met. `document` is what `#/…`
+    pointers point into, where that is not the schema itself."""
     inline = inline_refs or "$ref" in refused or not refused.isdisjoint(DEFINITIONS)
     if not refused and not inline:
         return schema, ()
@@ -56,9 +53,8 @@ def project_schema(
 def project_parameters(schema: Any, refused: Set[str], inline_refs: bool) -> tuple[JsonObject, tuple[str, ...]]:
     """The same for a tool's parameters, which are an object at their root."""
     root, wrapped = _as_object(schema)
-    projected, dropped = project_schema(
-        root, refused, inline_refs, document=schema if isinstance(schema, dict) else root
-    )
+    document = schema if isinstance(schema, dict) else root
+    projected, dropped = project_schema(root, refused, inline_refs, document=document)
     return projected, (ROOT_WRAPPED, *dropped) if wrapped else dropped
 
 
@@ -76,18 +72,11 @@ def _as_object(schema: Any) -> tuple[JsonObject, bool]:
     return {"type": "object", "properties": {"value": inner}, "required": ["value"], **definitions}, True
 
 
-_SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
-
-
-@dataclass(slots=True)
-class _Walk:
-    """One pass over one schema."""
-
+class _Walk(msgspec.Struct):
     document: JsonObject
-    """What `#/…` pointers point into."""
     drop: Set[str]
     inline: bool
-    dropped: dict[str, None] = field(default_factory=dict)
+    dropped: dict[str, None] = {}
     inlined: int = 0
 
     def schema(self, value: Any, depth: int, open_refs: tuple[str, ...]) -> Any:
@@ -103,9 +92,11 @@ class _Walk:
 
     def _inline(self, value: JsonObject, reference: str, depth: int, open_refs: tuple[str, ...]) -> Any:
         beside = {key: item for key, item in value.items() if key not in REFERENCES}
-        target = _resolve(self.document, reference)
+        target = self.document if reference == "#" else None
+        if reference.startswith("#/"):
+            target = follow_pointer(self.document, reference[2:])
         name = reference.rsplit("/", 1)[-1] or "the whole schema"
-        if target is None:
+        if not isinstance(target, dict):  # an anchor, a remote document or a dead end
             return self._keywords(_with_note(beside, f"see {reference}"), depth, open_refs)
         if reference in open_refs or depth > _MAX_DEPTH or self.inlined > _MAX_INLINED:
             kind = {"type": target["type"]} if isinstance(target.get("type"), str) else {}
@@ -135,14 +126,6 @@ class _Walk:
         if isinstance(item, dict) and key in _SCHEMA_MAP:
             return {name: self.schema(child, depth + 1, open_refs) for name, child in item.items()}
         return self.schema(item, depth + 1, open_refs) if key in _SCHEMA else item
-
-
-def _resolve(document: JsonObject, reference: str) -> Mapping[str, Any] | None:
-    """The subschema that a local pointer names; `None` for anchors, remote documents and dead ends."""
-    if reference == "#":
-        return document
-    node = follow_pointer(document, reference[2:]) if reference.startswith("#/") else None
-    return node if isinstance(node, dict) else None
 
 
 def _note(key: str, value: Any) -> str:

@@ -1,9 +1,7 @@
 """The model a client names becomes the model a provider serves.
 
-In: the request's `model`, the configured aliases, the default, the providers in their order.
-Out: a `ModelRef`, or a 400 that names `model`. Worth knowing: a name with a slash is never an alias,
-and only its first slash counts, so that `openrouter/meta-llama/llama-3` asks `openrouter` for
-`meta-llama/llama-3`.
+Worth knowing: a name with a slash is never an alias, and only its first slash counts, so that
+`openrouter/meta-llama/llama-3` asks `openrouter` for `meta-llama/llama-3`.
 """
 
 from __future__ import annotations
@@ -38,8 +36,8 @@ def resolve_model(
 ) -> ModelRef:
     """Find the model: `provider/model`, exact alias, the alias `*`, then the bare name at the default provider.
 
-    `default` is a `provider/model` or the name of an alias; it answers a request that names no model, and its
-    provider gets the bare names. Without a default, bare names go to the first of `providers`.
+    `default` is a `provider/model` or an alias, for requests without a model; its provider, or the first of all, gets
+    the bare names.
     """
     if name is None:
         return _resolve_default(aliases, default, providers)
@@ -58,9 +56,7 @@ def resolve_fallbacks(
     ref: ModelRef, fallbacks: Mapping[str, Sequence[str]], providers: Collection[str]
 ) -> tuple[ModelRef, ...]:
     """The models to try, in order, when `ref` fails: the list of its alias, else of its `provider/model`, else of `*`.
-
-    Each target comes once, `ref` itself never: trying the same model twice is what retries are for.
-    """
+    Each comes once, `ref` itself never: trying the same model twice is what retries are for."""
     key = next((key for key in (ref.alias, ref.name, ANY_NAME) if key is not None and key in fallbacks), None)
     if key is None:
         return ()
@@ -81,10 +77,7 @@ def split_reference(text: str) -> tuple[str, str] | None:
 def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
     """The known name that the writer most likely meant, if one is near enough."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    folded = name.casefold()
-    if folded in by_folded:
-        return by_folded[folded]
-    close = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=likeness)
+    close = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=likeness)
     return by_folded[close[0]] if close else None
 
 
@@ -118,11 +111,8 @@ def _split(text: str, providers: Collection[str], *, alias: str | None = None) -
         known = ", ".join(f"`{name}`" for name in providers) or "none"
         near = nearest_name(_clip(provider), providers)
         hint = f"did you mean `{near}/{_clip(model)}`? " if near else ""
-        raise _refused(
-            "unknown_provider",
-            f"`model` names the provider `{_clip(provider)}`{through}, which is not configured; "
-            f"{hint}known providers: {known}",
-        )
+        wrong = f"`model` names the provider `{_clip(provider)}`{through}, which is not configured"
+        raise _refused("unknown_provider", f"{wrong}; {hint}known providers: {known}")
     return ModelRef(provider, model, alias)
 
 

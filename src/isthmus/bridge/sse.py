@@ -30,10 +30,8 @@ class SseParser:
     __slots__ = ("_data", "_fresh", "_line", "_max", "_size", "_waiting")
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
-        self._line: list[bytes] = []
-        """The pieces of a line that has not ended."""
-        self._waiting = 0
-        """How long they are together."""
+        self._line: list[bytes] = []  # the pieces of a line that has not ended,
+        self._waiting = 0  # and how long they are together
         self._data: list[bytes] = []
         self._fresh = True
         self._size = 0

@@ -5,10 +5,9 @@
       │                              Check                             │
       └───── the contract is not kept, budget left; or tools were searched and found
 
-The shell calls the upstream when told to `Send`, feeds what comes back, and carries out what it is
-given, in order. `Check` is work that may take long, done elsewhere: give its result to `checked`, then ask again
-where it came from (`feed` with nothing, or `end`). `Done` means: save the response, then send its events. The streamed
-and the whole answer take the same way; only the decoder's method differs.
+The shell carries out what it is given, in order. `Check` is work that may take long, done elsewhere: give its result to
+`checked`, then ask again where it came from (`feed` with nothing, or `end`). The streamed and the whole answer take the
+same way; only the decoder's method differs.
 
 A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back (`TRANSITIONS`).
 While it runs, one `Reply` takes the deltas of one upstream answer. What outlives an attempt is here: the output as it
@@ -21,10 +20,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from isthmus.bridge.assemble.frame import Frame
-from isthmus.bridge.assemble.output import Output, end_type
+from isthmus.bridge.assemble.calls import Calls, Hosted
+from isthmus.bridge.assemble.output import Frame, Output, end_type
 from isthmus.bridge.assemble.reply import Reply
-from isthmus.bridge.assemble.vendor import Seal, VendorState
+from isthmus.bridge.assemble.speech import Seal, VendorState
 from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
@@ -77,13 +76,8 @@ class Done:
 
     def unkept(self, code: str, message: str) -> Done:
         """The same for a response that could not be saved: the client must not believe that it was."""
-        response: FinishedResponse = {
-            **self.response,
-            "status": "failed",
-            "completed_at": None,
-            "incomplete_details": None,
-            "error": {"code": code, "message": message},
-        }
+        response: FinishedResponse = {**self.response, "status": "failed", "error": {"code": code, "message": message}}
+        response["completed_at"] = response["incomplete_details"] = None
         return self.replaced(response)
 
     def replaced(self, response: FinishedResponse) -> Done:
@@ -94,11 +88,8 @@ class Done:
 
 
 class Turn:
-    """The conductor of one response."""
-
     def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
-        self._plan = plan
-        self._seal = seal
+        self._plan, self._seal = plan, seal
         self._frame = Frame(plan, response_id, now)
         self._output = Output(response_id)
         self._phase: Phase = "idle"
@@ -134,7 +125,6 @@ class Turn:
         self._notices.append(diagnostic)
 
     def queued(self) -> Response:
-        """The response object of a turn that has not begun."""
         return self._frame.response("queued")
 
     def begin(self) -> Send:
@@ -167,7 +157,6 @@ class Turn:
         return None if job is None else Check(job)
 
     def checked(self, result: Result) -> None:
-        """The result of a check."""
         match result:
             case Examined():
                 self._reply.calls.take_verdict(result)
@@ -180,45 +169,42 @@ class Turn:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
         reply, contract = self._reply, self._plan.contract
         reply.last_examination()
-        if self.pending is not None:
-            return self.pending
-        if reply.calls.only_search and self._plan.after_search is not None and reply.outcome.status == "completed":
-            return self._search(self._plan.after_search)
-        if not applies_to(contract, reply.outcome.status, bool(reply.calls), reply.refused):
-            return self._finish(now)
-        check, self._check = self._check, None
-        if check is None and contract.canonical:
+        if (check := self.pending) is not None:
+            return check
+        outcome, after = reply.outcome, self._plan.after_search
+        if after is not None and reply.calls.only_search and outcome.status == "completed":
+            return self._search(after)
+        if not applies_to(contract, outcome.status, bool(reply.calls), reply.refused):
+            return self._close(outcome, now)
+        checked, self._check = self._check, None
+        if checked is None and contract.canonical:
             return Check(CheckAnswer(contract.canonical.decode(), contract.max_regex, reply.text))
         # Without a schema there is nothing that could take long.
-        return self._settle(check or validate_output_contract(contract, reply.text), now)
+        return self._settle(checked or validate_output_contract(contract, reply.text), now)
 
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
         contract, target, attempt = self._plan.contract, self._plan.target, self._attempt
-        facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
-        if check.valid and not check.cleaned:
-            return self._finish(now)
-        if check.valid and not self._reply.holds:
-            words = "the requested JSON stands among other text, which was told as it came"
-            self.note(notice("bridge.response.output_unclean", "output", words))
-            return self._finish(now)
-        if check.valid:
-            words = "text around the requested JSON was removed"
-            self.note(notice("bridge.response.output_cleaned", "output", words))
+        if check.valid and check.cleaned and self._reply.holds:
+            self._notice("output_cleaned", "output", "text around the requested JSON was removed")
             self._reply.replace_text(check.text)
-            return self._finish(now)
-        if check.unchecked:
-            self.note(notice("bridge.response.output_unchecked", "text.format", check.unchecked))
-        else:
-            words = "; ".join(check.errors)
-            self.note(notice("bridge.response.invalid_output_format", "text.format", words, attempt=attempt))
-        if not contract.requires_valid_json:
-            return self._finish(now)
+        elif check.valid and check.cleaned:
+            words = "the requested JSON stands among other text, which was told as it came"
+            self._notice("output_unclean", "output", words)
+        elif check.unchecked:
+            self._notice("output_unchecked", "text.format", check.unchecked)
+        elif not check.valid:
+            self._notice("invalid_output_format", "text.format", "; ".join(check.errors), attempt=attempt)
+        if check.valid or not contract.requires_valid_json:
+            return self._close(self._reply.outcome, now)
         if contract.held and not check.unchecked and attempt < self._plan.repair_budget:
             return self._ask_again(repair_request(contract, check))
+        facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
         return self.fail(contract_failure(contract, check, **facts), now)
 
+    def _notice(self, code: str, path: str, words: str, **facts: Any) -> None:
+        self._notices.append(notice(f"bridge.response.{code}", path, words, **facts))
+
     def _ask_again(self, words: str) -> Send:
-        """Another attempt: what was told stays, what was held is never told."""
         self._attempt += 1
         self._said.append((self._reply.text, words))
         self._reply.abandon()
@@ -249,34 +235,25 @@ class Turn:
         """The client left or cancelled: the response keeps what it had."""
         return self._close(Outcome("failed"), now, cancelled=True)
 
-    def _finish(self, now: int) -> Done:
-        return self._close(self._reply.outcome, now)
-
-    def _close(
-        self, outcome: Outcome, now: int, *, failure: IsthmusError | None = None, cancelled: bool = False
-    ) -> Done:
+    def _close(self, outcome: Outcome, now: int, failure: IsthmusError | None = None, cancelled: bool = False) -> Done:
         """Everything closes; the last event is the terminal one."""
         output = self._output
         if not self.started:
             self._start()  # it ends before it began: its life is whole all the same
+        told = output.sequence
+        outcome = self._reply.close(outcome)
         if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
-            with output.silently():
-                outcome = self._reply.close(outcome)
-        else:
-            outcome = self._reply.close(outcome)
+            output.unsay(told)
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None
-        response = self._frame.response(
-            status, output.items, usage=self._used, completed_at=completed_at, outcome=outcome
-        )
+        response = self._frame.response(status, output.items, self._used, completed_at, outcome)
         finished = self._frame.finished(response, self._notices)
         output.end(status, finished)
         return Done(finished, output.take(), failure)
 
     @property
     def _used(self) -> Usage | None:
-        """The tokens of all attempts so far."""
         before, now = self._used_before, self._reply.usage
         return before + now if before is not None and now is not None else before or now
 
@@ -284,13 +261,13 @@ class Turn:
         plan, contract = self._plan, self._plan.contract
         return Reply(
             self._output,
-            plan.tools,
             VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
             self._notices,
-            self._taken,
+            Hosted(self._output),
+            Calls(plan.tools, self._output, self._taken, self._notices),
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
-            hold=contract.held or (contract.requires_valid_json and not plan.stream),
-            summarises=plan.reasoning_as == "summary",
+            contract.held or (contract.requires_valid_json and not plan.stream),
+            plan.reasoning_as == "summary",
         )
 
     def _start(self) -> None:

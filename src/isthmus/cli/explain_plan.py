@@ -13,11 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import Dialect
-from isthmus.bridge.compat.gates import apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, diagnose
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, apply_strict, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
-from isthmus.bridge.host import Host
 from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.lessons import learn, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
@@ -26,7 +24,7 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.plan import Lesson, OutputContract, Plan, Target
+from isthmus.bridge.types.plan import Host, Lesson, OutputContract, Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.gateway import HONOURED

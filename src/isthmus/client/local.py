@@ -17,12 +17,11 @@ import msgspec
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.plan import Lesson, Target
+from isthmus.bridge.types.plan import Host, Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run

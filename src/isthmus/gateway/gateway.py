@@ -13,17 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.assemble.vendor import Seal
+from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Done, Turn
-from isthmus.bridge.types.plan import Lesson, Plan
+from isthmus.bridge.types.plan import Host, Lesson, Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import RequestRefused

@@ -1,10 +1,32 @@
-"""JSON as it travels. `Any` stops here: inside, a value is read through a TypedDict or a match."""
+"""JSON as it travels, read without raising and merged without sharing. `Any` stops here: inside, a value is read
+through a TypedDict or a match."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 
 JsonObject = dict[str, Any]
+NOT_JSON: Final = object()
+_CLOSING: Final = {"{": "}", "[": "]", '"': '"'}
+
+
+def read_json(text: str) -> Any:
+    """The value of a text; `NOT_JSON` where it is not one complete JSON value."""
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return NOT_JSON
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is one complete JSON value. Vendors make us ask at many fragments: a text that cannot be over,
+    by its first and last characters, is not read."""
+    bare = text.strip(" \t\r\n")
+    closing = _CLOSING.get(bare[:1])
+    return (closing is None or bare.endswith(closing)) and read_json(bare) is not NOT_JSON
 
 
 def without_nulls(given: JsonObject) -> JsonObject:
@@ -12,3 +34,29 @@ def without_nulls(given: JsonObject) -> JsonObject:
     if None not in given.values():
         return given
     return {name: value for name, value in given.items() if value is not None}
+
+
+def deep_merge(*fragments: Mapping[str, Any]) -> JsonObject:
+    """All fragments as one new object: nested objects are merged, anything else is won by the later fragment."""
+    merged: JsonObject = {}
+    for fragment in fragments:
+        for name, value in fragment.items():
+            if isinstance(value, dict):
+                known = merged.get(name)
+                merged[name] = deep_merge(known, value) if isinstance(known, dict) else deep_merge(value)
+            else:
+                merged[name] = value
+    return merged
+
+
+def nest(path: str, value: Any) -> JsonObject:
+    """`nest("reasoning.effort", "low")` → `{"reasoning": {"effort": "low"}}`."""
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    fragment: JsonObject = value
+    return fragment
+
+
+def contains(body: Mapping[str, Any], fragment: Mapping[str, Any]) -> bool:
+    """Whether `body` says everything that `fragment` says."""
+    return deep_merge(body, fragment) == body

@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from isthmus.bridge.doors.clients import recognise_client
+from isthmus.bridge.types.plan import recognise_client
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.server.exchange import exchange_of

@@ -7,11 +7,10 @@ from typing import Any
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Done, Send, Turn, end_here, feed_here
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.protocol.json import JsonObject
 
 RESPONSE_ID = "resp_0000000000000000"

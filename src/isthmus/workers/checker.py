@@ -40,13 +40,13 @@ class PooledChecker:
 
     async def check(self, job: Job) -> Result:
         try:
-            return decode_result(job, await self._workers.run(CHECK, encode_job(job)))
+            return decode_result(await self._workers.run(CHECK, encode_job(job)))
         except WorkNotDone as error:
             return give_up(job, error.message)
 
     async def _admission(self, job: Job) -> Admission:
         try:
-            found = decode_result(job, await self._workers.run(CHECK, encode_job(job)))
+            found = decode_result(await self._workers.run(CHECK, encode_job(job)))
         except WorkNotDone as error:
             if error.code != WorkNotDone.default_code:  # the schema is not to blame
                 raise

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge import json_text
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
+from isthmus.protocol import json as protocol_json
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 
@@ -113,7 +113,7 @@ def test_the_last_piece_of_a_call_is_looked_at_once_however_many_calls_are_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[int] = []
-    really = json_text.is_json
+    really = protocol_json.is_json
 
     def count(text: str) -> bool:
         asked.append(len(text))

@@ -25,9 +25,8 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.envelope import seal, unseal
-from isthmus.bridge.host import Host
 from isthmus.bridge.turn import Done, Send, Turn, end_here
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import Host, Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_response, check_stream
 

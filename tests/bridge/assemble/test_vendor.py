@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from isthmus.bridge.assemble.vendor import join_fragments
+from isthmus.bridge.assemble.speech import join_fragments
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Reasoning, Text, VendorExtra
 from isthmus.bridge.envelope import seal, unseal
 from isthmus.bridge.turn import Turn

@@ -20,13 +20,12 @@ from isthmus.bridge.capabilities import (
     TokenLimits,
     ToolChoiceSupport,
 )
-from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
-from isthmus.bridge.diagnostics import CODES
-from isthmus.bridge.host import LIBRARY, Host
-from isthmus.bridge.merge import deep_merge
+from isthmus.bridge.diagnostics import CODES, apply_allow_list, apply_strict
 from isthmus.bridge.parse import parse_request
+from isthmus.bridge.types.plan import LIBRARY, Host
 from isthmus.gateway.gateway import HONOURED
+from isthmus.protocol.json import deep_merge
 from isthmus.protocol.responses import CreateResponse
 
 WORDS = st.text("abcdefgh_", min_size=1, max_size=8)

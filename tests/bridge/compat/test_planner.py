@@ -10,9 +10,9 @@ import pytest
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities, ReasoningSupport, TokenLimits
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
-from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.tools.survey import survey_tools
+from isthmus.bridge.types.plan import LIBRARY, Host
 
 PLAIN = ProviderCapabilities(provider="acme", model="acme-1")
 

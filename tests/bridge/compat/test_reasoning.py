@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities, ReasoningSupport, ToolChoiceSupport
-from isthmus.bridge.compat.gates import apply_strict
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.compat.reasoning import plan_reasoning
+from isthmus.bridge.diagnostics import apply_strict
 from isthmus.bridge.parse import parse_request
 
 ON: dict[str, Any] = {"thinking": {"type": "enabled"}}

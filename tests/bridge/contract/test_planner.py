@@ -8,9 +8,8 @@ import pytest
 from isthmus.bridge.capabilities import ProviderCapabilities, ResponseFormatSupport
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
-from isthmus.bridge.host import LIBRARY, Host
 from isthmus.bridge.parse import parse_request
-from isthmus.bridge.types.plan import NO_CONTRACT, OutputContract
+from isthmus.bridge.types.plan import LIBRARY, NO_CONTRACT, Host, OutputContract
 from isthmus.errors import RequestRefused
 
 SCHEMA: dict[str, Any] = {

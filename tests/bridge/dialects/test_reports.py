@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Usage
-from isthmus.bridge.dialects.reports import read_annotations, read_citation, read_logprobs, read_usage
+from isthmus.bridge.dialects.reports import read_annotations, read_citation, read_logprobs, read_phase, read_usage, seal
 
 CASES: dict[str, tuple[dict[str, Any], Usage]] = {
     "xAI: thinking beside the completion": (
@@ -88,3 +88,14 @@ def test_other_citations_stay_what_they_are() -> None:
     file = {"type": "file_citation", "file_id": "f"}
     assert read_annotations([file, {"type": "url_citation"}, {"no": "type"}, 7]) == [file, EMPTY]
     assert read_annotations(None) == []
+
+
+@pytest.mark.parametrize(("given", "read"), [("commentary", "commentary"), ("odd", None), (None, None), ([], None)])
+def test_only_phases_that_clients_know_are_told(given: Any, read: str | None) -> None:
+    assert read_phase(given) == read
+
+
+def test_sealed_reasoning_is_what_the_vendor_takes_back_and_nothing_else() -> None:
+    sealed = seal({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "status": "completed"})
+    assert sealed.key == "encrypted_content"
+    assert sealed.value == [{"summary": [], "type": "reasoning", "id": "rs_1", "encrypted_content": "x"}]

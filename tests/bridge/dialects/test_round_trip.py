@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from isthmus.bridge.dialects.codex.write import user_item
 from isthmus.bridge.doors.chat.read_messages import translate_messages
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.providers import load_provider
 from isthmus.providers.responses import capabilities_for
 

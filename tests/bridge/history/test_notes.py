@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from isthmus.bridge.history.items import write_note
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.notes import write_note
 from isthmus.bridge.types.history import Acted, Image, Said, Words
 
 BASE64 = "QUJD" * 100

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ToolChoiceSupport, ToolSupport
-from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import plan_provider_tool_choice, read_tool_choice, render_provider_tool_choice
 from isthmus.bridge.tools.declare import plan_tool_declaration
-from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.types.tools import ToolChoicePlan, ToolDeclarationPlan
 
 SUPPORT = ToolSupport(native=frozenset({"function", "web_search", "mcp"}))

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import ToolSupport
-from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.declare import plan_tool_declaration, render_provider_tool_declarations
-from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.types.tools import ToolDeclarationPlan
 from isthmus.providers import load_provider
 from isthmus.providers.responses import responses_capabilities

@@ -1,11 +1,26 @@
-"""A plan answers for its parts."""
+"""A plan answers for its parts; what surrounds the bridge decides about fields that only a gateway can honour."""
 
 from __future__ import annotations
 
+import pytest
+
+from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, NO_CONTRACT, Plan, Target
+from isthmus.bridge.types.plan import (
+    ANY_CLIENT,
+    CODEX,
+    LIBRARY,
+    NO_CONTRACT,
+    ClientProfile,
+    Host,
+    Plan,
+    Target,
+    recognise_client,
+)
+from isthmus.errors import RequestRefused
+from isthmus.testing.fold import plan_for
 
 
 def planned(**fields: object) -> Plan:
@@ -32,3 +47,41 @@ def test_without_a_word_nobody_is_treated_otherwise() -> None:
     assert (ANY_CLIENT.leaves_cut_items_open, ANY_CLIENT.final_code) == (False, "")
     assert CODEX.leaves_cut_items_open
     assert (planned().client, planned().contract.mode) == (ANY_CLIENT, NO_CONTRACT.mode)
+
+
+@pytest.mark.parametrize(
+    ("originator", "user_agent", "client"),
+    [
+        ("codex_cli_rs", "codex_cli_rs/0.163.0", CODEX),
+        ("codex_exec", "", CODEX),
+        ("", "codex_exec/0.163.0 (Linux)", CODEX),
+        ("", "OpenAI/Python 2.0", ANY_CLIENT),
+        ("", "", ANY_CLIENT),
+    ],
+)
+def test_a_client_is_known_by_its_headers(originator: str, user_agent: str, client: ClientProfile) -> None:
+    assert recognise_client(originator=originator, user_agent=user_agent) is client
+
+
+BODY = {"metadata": {"a": "b"}}
+
+
+def test_a_bare_library_call_honours_nothing_and_says_so() -> None:
+    assert (LIBRARY.honours, LIBRARY.strict, LIBRARY.bounds) == (frozenset(), False, DEFAULT_BOUNDS)
+    said = [diagnostic for diagnostic in plan_for(BODY, host=LIBRARY).diagnostics if diagnostic.path == "metadata"]
+    assert [diagnostic.action for diagnostic in said] == ["ignored"]
+
+
+def test_what_the_host_honours_needs_no_word_and_is_not_sent() -> None:
+    plan = plan_for(BODY, host=Host(honours=frozenset({"metadata"})))
+    assert not [diagnostic for diagnostic in plan.diagnostics if diagnostic.path == "metadata"]
+    assert "metadata" not in plan.body
+
+
+def test_a_strict_host_refuses_what_it_would_ignore() -> None:
+    with pytest.raises(RequestRefused, match="metadata"):
+        plan_for(BODY, host=Host(strict=True))
+
+
+def test_the_repair_budget_is_the_hosts() -> None:
+    assert plan_for(host=Host(repair_budget=3)).repair_budget == 3

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.json_text import is_json
 from isthmus.bridge.tools.custom_input import CustomInput, CustomInputReader, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import restore_tool_call, shape_call
@@ -28,7 +27,7 @@ from isthmus.bridge.tools.search import runs_here, search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.events import CommandPlace, ItemPlace
 from isthmus.protocol.items import CallItem, HostedItem, Status, ToolSearchOutput
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import is_json
 
 _PREFIXES: Final = {
     "function_call": "fc",
@@ -39,34 +38,29 @@ _PREFIXES: Final = {
     "tool_search_call": "tsc",
 }
 _TextCall = Literal["function_call", "custom_tool_call"]
+_DeltaType = Literal["response.function_call_arguments.delta", "response.custom_tool_call_input.delta"]
 _TEXTS: Final = {
     "function_call": ("arguments", "response.function_call_arguments"),
     "custom_tool_call": ("input", "response.custom_tool_call_input"),
 }
 """Calls that stream a text: its field, and its events."""
-_DeltaType = Literal["response.function_call_arguments.delta", "response.custom_tool_call_input.delta"]
-
-
 Unspoken = CallItem | ToolSearchOutput | HostedItem
 
 
 class Call:
     __slots__ = (
-        *("_identity", "_output", "_pieces", "_reader", "_streamed", "_unshown"),
+        *("_event", "_identity", "_output", "_pieces", "_reader", "_streamed", "_unshown"),
         *("call_id", "examined", "item_id", "name", "output_index"),
     )
 
     def __init__(self, call_id: str, name: str, identity: ToolIdentity | None, output: Output) -> None:
-        self.call_id = call_id
-        self.name = name
-        self._identity = identity
-        self._output = output
+        self.call_id, self.name, self._identity, self._output = call_id, name, identity, output
+        self._event: _DeltaType = "response.function_call_arguments.delta"
         self._pieces: list[str] = []
         self._streamed: list[str] = []
         self.examined: Examined | None = None
         """The verdict on a custom tool's input, once it is known."""
-        self.item_id = ""
-        self.output_index = -1
+        self.item_id, self.output_index = "", -1
         self._reader: CustomInputReader | None = None
         self._unshown = ""
         """Custom input that is certain, and that nobody has seen."""
@@ -74,28 +68,27 @@ class Call:
             self._open(self._shape("function_call", "", "in_progress"))
         elif identity.requested_type == "custom":
             self._reader = CustomInputReader(identity.tool)
+            self._event = "response.custom_tool_call_input.delta"
 
     @property
     def visible(self) -> bool:
         return self.output_index >= 0
 
     @property
-    def begun(self) -> bool:
-        """Whether there is something of it that a client could use."""
-        return self.visible or bool(self._unshown)
-
-    @property
     def searches(self) -> bool:
-        """Whether it looks for deferred tools."""
         tool = self._identity
         return tool is not None and runs_here(tool.requested_type, tool.tool)
 
     @property
     def text(self) -> str:
-        """The argument text so far."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something of it that a client could use."""
+        return self.visible or bool(self._unshown)
 
     @property
     def whole(self) -> bool:
@@ -128,18 +121,32 @@ class Call:
                 return
         else:
             self._pieces.append(text)
-        if self._reader is None:
-            if self.visible and not anew:
-                self._tell("response.function_call_arguments.delta", text)
+        if self._reader is not None:
+            if anew and self._identity is not None:
+                self._reader = CustomInputReader(self._identity.tool)
+            text = self._reader.feed(text)
+            if delta.whole:
+                # Told when it closes: it may still turn out to be no custom call.
+                self._unshown = text
+                return
+            if not text or (anew and self.visible):
+                return
+            if not self.visible:
+                self._open(self._shape("custom_tool_call", "", "in_progress"))
+        elif anew or self.output_index < 0:
             return
-        if anew and self._identity is not None:
-            self._reader = CustomInputReader(self._identity.tool)
-        ready = self._reader.feed(text)
-        if delta.whole:
-            # Told when it closes: it may still turn out to be no custom call.
-            self._unshown = ready
-        elif ready and not (anew and self.visible):
-            self._tell_input(ready)
+        self._streamed.append(text)
+        output = self._output
+        output.events.append(
+            {
+                "type": self._event,
+                "sequence_number": output.sequence,
+                "item_id": self.item_id,
+                "output_index": self.output_index,
+                "delta": text,
+            }
+        )
+        output.sequence += 1
 
     def says(self, delta: CallArguments) -> bool:
         """Whether more text for a call that is closed says nothing new."""
@@ -152,13 +159,24 @@ class Call:
         item = restored.item
         self._end(item)
         if item["type"] == "tool_search_call" and item["execution"] == "server":
-            _tell_found(self._output, search_tools(item["arguments"], deferred))
+            id, index = self._output.place("tso")
+            found: ToolSearchOutput = {
+                "type": "tool_search_output",
+                "id": id,
+                "call_id": None,
+                "execution": "server",
+                "status": "completed",
+                "tools": search_tools(item["arguments"], deferred),
+            }
+            _announce(self._output, index, found)
+            self._output.done(index, found)
         return [replace(said, path=f"output.{self.item_id}") for said in restored.diagnostics]
 
     def close_cut(self) -> list[CompatibilityDiagnostic]:
-        """The reply ended before the call did."""
         if self._unshown:
-            self._tell_input(self._unshown)
+            self._open(self._shape("custom_tool_call", "", "in_progress"))
+            self._streamed.append(self._unshown)
+            self._output.say(self._event, item_id=self.item_id, output_index=self.output_index, delta=self._unshown)
         if self._reader is not None and self.visible:
             # No `done`: clients run free text as soon as they see one.
             self._output.put(self.output_index, self._shape("custom_tool_call", "".join(self._streamed), "incomplete"))
@@ -169,18 +187,6 @@ class Call:
 
     def _read(self) -> CustomInput | None:
         return read_custom_input(self.text) if self._reader is not None else None
-
-    def _tell_input(self, text: str) -> None:
-        if not self.visible:
-            self._open(self._shape("custom_tool_call", "", "in_progress"))
-        self._tell("response.custom_tool_call_input.delta", text)
-
-    def _tell(self, event: _DeltaType, text: str) -> None:
-        self._streamed.append(text)
-        output, number = self._output, self._output.sequence
-        output.sequence = number + 1
-        at: ItemPlace = {"item_id": self.item_id, "output_index": self.output_index}
-        output.events.append({"type": event, "sequence_number": number, **at, "delta": text})
 
     def _open(self, item: CallItem) -> None:
         self.item_id, self.output_index = self._output.place(_PREFIXES[item["type"]])
@@ -196,20 +202,6 @@ class Call:
     def _shape(self, kind: _TextCall, text: str, status: Status) -> CallItem:
         call = ProviderCall(self.call_id, self.name, "")
         return shape_call(kind, text, call, self._identity, item_id=self.item_id, status=status)
-
-
-def _tell_found(output: Output, tools: list[JsonObject]) -> None:
-    id, index = output.place("tso")
-    found: ToolSearchOutput = {
-        "type": "tool_search_output",
-        "id": id,
-        "call_id": None,
-        "execution": "server",
-        "status": "completed",
-        "tools": tools,
-    }
-    _announce(output, index, found)
-    output.done(index, found)
 
 
 def tell_whole(output: Output, item: Unspoken) -> None:
@@ -236,28 +228,14 @@ def _close(output: Output, index: int, item: Unspoken, streamed: str) -> None:
     told: Any = item
     if item["type"] in _TEXTS:
         field, event = _TEXTS[item["type"]]
-        fields = {field: told[field]}
+        at: ItemPlace = {"item_id": item["id"], "output_index": index}
         if told[field].startswith(streamed) and told[field] != streamed:
-            _tell_text(output, f"{event}.delta", item["id"], index, {"delta": told[field][len(streamed) :]})
-        _tell_text(output, f"{event}.done", item["id"], index, fields)
+            output.say(f"{event}.delta", **at, delta=told[field][len(streamed) :])
+        output.say(f"{event}.done", **at, **{field: told[field]})
     elif item["type"] == "shell_call":
         for number, command in enumerate(item["action"]["commands"]):
-            _tell_command(output, index, number, command)
+            place: CommandPlace = {"output_index": index, "command_index": number}
+            output.say("response.shell_call_command.added", **place, command="")
+            output.say("response.shell_call_command.delta", **place, delta=command)
+            output.say("response.shell_call_command.done", **place, command=command)
     output.done(index, item)
-
-
-def _tell_text(output: Output, type: str, item_id: str, index: int, fields: dict[str, str]) -> None:
-    at: ItemPlace = {"item_id": item_id, "output_index": index}
-    event: Any = {"type": type, "sequence_number": output.number(), **at, **fields}
-    output.events.append(event)
-
-
-def _tell_command(output: Output, index: int, number: int, command: str) -> None:
-    """A shell call's commands have events of their own."""
-    at: CommandPlace = {"output_index": index, "command_index": number}
-    next = output.number
-    output.events += [
-        {"type": "response.shell_call_command.added", "sequence_number": next(), **at, "command": ""},
-        {"type": "response.shell_call_command.delta", "sequence_number": next(), **at, "delta": command},
-        {"type": "response.shell_call_command.done", "sequence_number": next(), **at, "command": command},
-    ]

@@ -12,17 +12,19 @@ arguments as they are, unless a part of them was shown as custom input already; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
 from isthmus.bridge.assemble.call import Call
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.deltas import CallArguments, CallOpened, Failed
+from isthmus.bridge.deltas import CallArguments, CallOpened, Failed, HostedCall, HostedOpened, HostedProgress
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.finish import Outcome
 from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.tools.restore import find_identity
 from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
+from isthmus.protocol.items import HostedStatus
 
 
 class Paused(Exception):
@@ -121,7 +123,6 @@ class Calls(msgspec.Struct, eq=False):
                 raise Paused
 
     def close_all(self, outcome: Outcome, *, spoken_since: bool) -> None:
-        """The reply is over."""
         self.examine_all(outcome, spoken_since=spoken_since)
         for slot, call in list(self._open.items()):
             cut = self._cut(call, outcome, spoken_since)
@@ -131,7 +132,6 @@ class Calls(msgspec.Struct, eq=False):
                 self._close(slot, call, cut=cut)
 
     def _cut(self, call: Call, outcome: Outcome, spoken_since: bool) -> bool:
-        """Whether the reply ended in the middle of this call."""
         if outcome.status == "completed" or call.whole:
             return False
         # A call without a word of arguments is whole unless it is the very last thing that was said.
@@ -156,3 +156,75 @@ class Calls(msgspec.Struct, eq=False):
             given = f"call_{self._output.suffix}_{len(self._taken)}"
         self._taken.add(given)
         return given
+
+
+_PREFIXES: Final = {
+    "web_search_call": "ws",
+    "file_search_call": "fs",
+    "code_interpreter_call": "ci",
+    "image_generation_call": "ig",
+    "mcp_call": "mcp",
+    "mcp_list_tools": "mcpl",
+    "mcp_approval_request": "mcpr",
+}
+_UNFINISHED: Final = frozenset({"in_progress", "searching", "interpreting", "generating", "calling"})
+
+
+class _Open(msgspec.Struct):
+    id: str
+    index: int
+    item: Any
+    stepped: bool = False
+
+
+class Hosted(msgspec.Struct, eq=False):
+    """Tools that the provider runs itself: told as it tells them, with its own progress, status and id.
+
+    The id matters: the client's `mcp_approval_response` names the request by it, and items that are sent back are known
+    by it. An item that is still open when the reply ends has failed: nobody will hear of its result.
+    """
+
+    _output: Output
+    _open: dict[int, _Open] = {}
+    told: bool = False
+    """Whether there was any."""
+
+    def open(self, delta: HostedOpened) -> None:
+        self._open[delta.slot] = self._begin(delta.item)
+
+    def step(self, delta: HostedProgress) -> None:
+        known = self._open.get(delta.slot)
+        if known is not None:
+            known.stepped = True
+            self._tell(known, delta.type, delta.fields)
+
+    def end(self, delta: HostedCall) -> None:
+        """The end of one that was opened, or the whole of one that was not."""
+        known = self._open.pop(delta.slot, None) if delta.slot is not None else None
+        given = delta.item.get("status")
+        over = isinstance(given, str) and given not in _UNFINISHED
+        self._finish(known or self._begin(delta.item), delta.item, given if over else "completed")
+
+    def close_all(self) -> None:
+        for known in self._open.values():
+            self._finish(known, known.item, "failed")
+        self._open = {}
+
+    def _begin(self, item: Any) -> _Open:
+        self.told = True
+        wanted = item.get("id")
+        id, index = self._output.place(_PREFIXES.get(item["type"], "item"), wanted if isinstance(wanted, str) else "")
+        begun: Any = {**item, "id": id, "status": "in_progress"}
+        self._output.added(index, begun)
+        return _Open(id, index, item)
+
+    def _finish(self, known: _Open, item: Any, status: HostedStatus) -> None:
+        if item["type"] == "web_search_call" and not known.stepped:
+            # Told as one piece: clients show a search by its steps.
+            for step in ("in_progress", "searching", *(("completed",) if status == "completed" else ())):
+                self._tell(known, f"response.web_search_call.{step}", {})
+        ended: Any = {**item, "id": known.id, "status": status}
+        self._output.done(known.index, ended)
+
+    def _tell(self, known: _Open, type: str, fields: dict[str, Any]) -> None:
+        self._output.say(type, item_id=known.id, output_index=known.index, **fields)  # the vendor's own fields

@@ -1,17 +1,34 @@
-"""What a response tells: its items, each with an index and an id, and its events, numbered without a gap.
+"""What a response tells: its items, each with an index and an id, its events, numbered without a gap, and itself.
 
-It lives as long as the response, across all attempts to answer. Nothing that was told is changed afterwards.
+An `Output` lives as long as the response, across all attempts to answer; nothing that was told is changed afterwards.
+The Response object around it has every field that the client may count on:
+
+| field | source |
+|---|---|
+| `id`, `created_at` | given when the turn starts |
+| `completed_at` | given when it ends; `null` unless completed |
+| `status`, `error`, `incomplete_details` | the finish reason (`finish.py`), or the failure |
+| `model` | the resolved model name |
+| `output`, `output_text` | the assembler's items; the text of its messages |
+| `usage` | the provider's figures, summed over attempts |
+| all others | the request, with the values that took effect |
+
+Required-nullable fields are always there (`null` if nothing); optional ones are left out, never `null`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from isthmus.bridge.deltas import Usage
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic
+from isthmus.bridge.finish import Outcome
+from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.events import Event, SnapshotType
 from isthmus.protocol.items import OutputItem
-from isthmus.protocol.response import Response, ResponseStatus
+from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 # None of them says cancelled: a stream that is cancelled ends as failed.
 _ENDS: Final[dict[ResponseStatus, SnapshotType]] = {
@@ -43,11 +60,10 @@ class Output:
         """Those that are finished, in their order."""
         return [item for item in self._items if item is not None]
 
-    def number(self) -> int:
-        """The next event's `sequence_number`."""
-        number = self.sequence
-        self.sequence = number + 1
-        return number
+    def say(self, type: str, **fields: Any) -> None:
+        event: Any = {"type": type, "sequence_number": self.sequence, **fields}
+        self.events.append(event)
+        self.sequence += 1
 
     def take(self) -> list[Event]:
         events, self.events = self.events, []
@@ -62,33 +78,93 @@ class Output:
         return id, index
 
     def put(self, index: int, item: OutputItem) -> None:
-        """The item as the response will hold it."""
         self._items[index] = item
 
     def tell(self, type: SnapshotType, response: Response) -> None:
-        """The response as it stands."""
-        self.events.append({"type": type, "sequence_number": self.number(), "response": response})
+        self.say(type, response=response)
 
     def end(self, status: ResponseStatus, response: Response) -> None:
-        """The terminal event."""
         self.tell(end_type(status), response)
 
     def added(self, index: int, item: OutputItem) -> None:
-        number = self.number()
-        self.events.append(
-            {"type": "response.output_item.added", "sequence_number": number, "output_index": index, "item": item}
-        )
+        self.say("response.output_item.added", output_index=index, item=item)
 
     def done(self, index: int, item: OutputItem) -> None:
-        self.put(index, item)
-        self.events.append(
-            {"type": "response.output_item.done", "sequence_number": self.number(), "output_index": index, "item": item}
-        )
+        self._items[index] = item
+        self.say("response.output_item.done", output_index=index, item=item)
 
-    @contextmanager
-    def silently(self) -> Iterator[None]:
-        """What is told in here is not: the items keep their place in the response."""
-        told, sequence = len(self.events), self.sequence
-        yield
-        del self.events[told:]
+    def unsay(self, sequence: int) -> None:
+        """What was told from this number on is not: the items keep their place in the response."""
+        del self.events[len(self.events) - (self.sequence - sequence) :]
         self.sequence = sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    plan: Plan
+    response_id: str
+    created_at: int
+
+    def response(
+        self,
+        status: ResponseStatus,
+        output: Sequence[OutputItem] = (),
+        usage: Usage | None = None,
+        completed_at: int | None = None,
+        outcome: Outcome | None = None,
+    ) -> Response:
+        reason = outcome.incomplete_reason if outcome is not None else None
+        failed = outcome if status == "failed" else None
+        return {
+            "id": self.response_id,
+            "object": "response",
+            "created_at": self.created_at,
+            "completed_at": completed_at,
+            "status": status,
+            "error": {"code": failed.error_code, "message": failed.error_message} if failed is not None else None,
+            "incomplete_details": {"reason": reason} if reason is not None else None,
+            "model": self.plan.target.model,
+            "output": list(output),
+            "usage": usage_object(usage) if usage is not None else None,
+            **self.plan.echo,
+        }
+
+    def finished(self, response: Response, notices: Sequence[CompatibilityDiagnostic]) -> FinishedResponse:
+        """The response once it has ended: what it came to, and what was changed on the way."""
+        target = self.plan.target
+        finished: FinishedResponse = {
+            **response,
+            "output_text": output_text(response["output"]),
+            "isthmus": {
+                "provider": target.provider,
+                "model": target.model,
+                "diagnostics": [diagnostic.to_json() for diagnostic in (*self.plan.diagnostics, *notices)],
+            },
+        }
+        if target.alias is not None:
+            finished["isthmus"]["alias"] = target.alias
+        return finished
+
+
+def usage_object(usage: Usage) -> ResponseUsage:
+    shape: ResponseUsage = {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+    if usage.estimated:
+        shape["estimated"] = True
+    return shape
+
+
+def output_text(output: Sequence[OutputItem]) -> str:
+    """All answer text, as the SDKs compute it."""
+    return "".join(
+        part["text"]
+        for item in output
+        if item["type"] == "message"
+        for part in item["content"]
+        if part["type"] == "output_text"
+    )

@@ -20,39 +20,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from isthmus.bridge.assemble.calls import Calls, Paused
-from isthmus.bridge.assemble.hosted import Hosted
+import msgspec
+
+from isthmus.bridge import deltas as kinds
+from isthmus.bridge.assemble.calls import Calls, Hosted, Paused
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Part, Speech, TextPart
-from isthmus.bridge.assemble.vendor import VendorState
-from isthmus.bridge.deltas import (
-    Annotation,
-    CallArguments,
-    CallOpened,
-    Delta,
-    Failed,
-    Finished,
-    HostedCall,
-    HostedOpened,
-    HostedProgress,
-    ItemBegan,
-    ItemEnded,
-    ItemKind,
-    Markup,
-    PartBegan,
-    PartKind,
-    Reasoning,
-    Refusal,
-    Text,
-    Usage,
-    Used,
-    VendorExtra,
-)
+from isthmus.bridge.assemble.speech import Part, Speech, TextPart, VendorState
+from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Failed, Finished, ItemBegan, Reasoning, Text, Used
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.finish import Outcome, map_provider_finish_reason
-from isthmus.bridge.types.tools import ToolPlan
-from isthmus.protocol.items import Annotation as Citation
-from isthmus.protocol.items import Phase, Status
+from isthmus.protocol.items import Annotation, Phase, Status
 
 _BROKEN: Final = map_provider_finish_reason("length")
 """A call that was half shown and never ended: whatever the provider says, its answer was cut off."""
@@ -60,53 +37,39 @@ _BROKEN: Final = map_provider_finish_reason("length")
 _THOUGHTS: Final = ("reasoning_text", "summary_text")
 
 
-class Reply:
-    def __init__(
-        self,
-        output: Output,
-        tools: ToolPlan,
-        vendor: VendorState,
-        notices: list[CompatibilityDiagnostic],
-        taken_call_ids: set[str],
-        *,
-        hold: bool,
-        summarises: bool,
-    ) -> None:
-        self._output = output
-        self._vendor = vendor
-        """Given to the reasoning item that closes next, or to one of its own at the end."""
-        self._notices = notices
-        self._summarises = summarises
-        """Whether all thinking is told as a summary."""
-        self._hosted = Hosted(output)
-        self._speech: Speech | None = None
-        self._open_text: TextPart | None = None
-        """The hot path: `Text` is appended without asking anything."""
-        self._messages: list[Speech] = []
-        """Those that were told, the open one included."""
-        self._held: list[Delta] = []
-        """The deltas of messages while it `holds`: told at the end, or replaced by what the contract made of them."""
-        self._holding = False
-        """Whether the item that speaks is a message that is held."""
-        self._annotations: list[Citation] = []
-        """Those that came before their text: they wait for the next text part; at the end they are reported."""
-        self._waiting: list[Delta] = []
-        """Behind a pending check."""
-        self.holds = hold
-        """Whether answer text is not shown before the end, because a contract may still replace it."""
-        self.calls = Calls(tools, output, taken_call_ids, notices)
-        self.usage: Usage | None = None
-        """The last one counts; of failures, the first one."""
-        self.finish: str | None = None
-        self.failure: Failed | None = None
-        self.refused = False
-        """A refusal is no answer: no contract applies to it."""
-
-    # ── what is known of it ────────────────────────────────────────────────────────────────────────
+class Reply(msgspec.Struct, eq=False):
+    _output: Output
+    _vendor: VendorState
+    """Given to the reasoning item that closes next, or to one of its own at the end."""
+    _notices: list[CompatibilityDiagnostic]
+    _hosted: Hosted
+    calls: Calls
+    holds: bool
+    """Whether answer text is not shown before the end, because a contract may still replace it."""
+    _summarises: bool
+    """Whether all thinking is told as a summary."""
+    _speech: Speech | None = None
+    _open_text: TextPart | None = None
+    """The hot path: `Text` is appended without asking anything."""
+    _messages: list[Speech] = []
+    """Those that were told, the open one included."""
+    _held: list[Delta] = []
+    """The deltas of messages while it `holds`: told at the end, or replaced by what the contract made of them."""
+    _holding: bool = False
+    """Whether the item that speaks is a message that is held."""
+    _annotations: list[Annotation] = []
+    """Those that came before their text: they wait for the next text part; at the end they are reported."""
+    _waiting: list[Delta] = []
+    """Behind a pending check."""
+    usage: kinds.Usage | None = None
+    """The last one counts; of failures, the first one."""
+    finish: str | None = None
+    failure: Failed | None = None
+    refused: bool = False
+    """A refusal is no answer: no contract applies to it."""
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended, by its finish reason."""
         if self.failure is not None:
             return Outcome("failed", None, self.failure.code, self.failure.message)
         return self._unless_broken(map_provider_finish_reason(self.finish))
@@ -122,8 +85,6 @@ class Reply:
             said.append((phase, "".join(delta.text for delta in deltas if isinstance(delta, Text))))
         answer = [text for phase, text in said if phase != "commentary"]
         return "".join(answer or [text for _, text in said])
-
-    # ── deltas ─────────────────────────────────────────────────────────────────────────────────────
 
     def take(self, deltas: Iterable[Delta]) -> None:
         """Tell what these deltas say; stops in front of one that has to wait for a pending check."""
@@ -172,43 +133,43 @@ class Reply:
                 self._make_room()
                 # A reply that calls is no final answer: no contract is going to change what it said before.
                 self.failure = self.failure or self.calls.open(delta, before=self._release)
-            case VendorExtra(slot=slot):
+            case kinds.VendorExtra(slot=slot):
                 self._vendor.take(delta, self.calls.call_id(slot) if slot is not None else None)
             case Failed():
                 self.failure = self.failure or delta
-            case Markup(what, code):
+            case kinds.Markup(what, code):
                 self._notices.append(notice(code, "output", what))
             case _:
                 self._rarer(delta)
 
     def _rarer(self, delta: Delta) -> None:
         match delta:
-            case Refusal(text):
+            case kinds.Refusal(text):
                 self._release()  # likewise
                 self._part("refusal").append(text)
                 self.refused = True
-            case Annotation(citation):
+            case kinds.Annotation(citation):
                 if self._open_text is not None:
                     self._open_text.annotate(citation)
                 else:
                     self._annotations.append(citation)
             case ItemBegan(item, phase):
                 self._open(item, phase)
-            case PartBegan(part):
+            case kinds.PartBegan(part):
                 if part == "refusal":
                     self._release()
                 self._begin("summary_text" if part == "reasoning_text" and self._summarises else part)
-            case ItemEnded(status, phase):
+            case kinds.ItemEnded(status, phase):
                 if self._speech is not None and phase is not None:
                     self._speech.phase = phase
                 if status == "completed":
                     self._close_speech("completed")
-            case HostedOpened():
+            case kinds.HostedOpened():
                 self._make_room()
                 self._hosted.open(delta)
-            case HostedProgress():
+            case kinds.HostedProgress():
                 self._hosted.step(delta)
-            case HostedCall(_, slot):
+            case kinds.HostedCall(_, slot):
                 if slot is None:
                     self._make_room()
                 self._hosted.end(delta)
@@ -218,13 +179,13 @@ class Reply:
     def _keeps(self, delta: Delta) -> bool:
         """Whether this belongs to a message, while messages are held."""
         match delta:
-            case Text() | Annotation() | ItemBegan("message") | PartBegan("output_text"):
+            case Text() | kinds.Annotation() | ItemBegan("message") | kinds.PartBegan("output_text"):
                 self._holding = True
                 return True
-            case ItemEnded():
+            case kinds.ItemEnded():
                 held, self._holding = self._holding, False
                 return held
-            case Reasoning() | ItemBegan() | PartBegan():
+            case Reasoning() | ItemBegan() | kinds.PartBegan():
                 self._holding = False
         return False
 
@@ -235,15 +196,12 @@ class Reply:
             held, self._held = self._held, []
             self.take(held)
 
-    # ── what speaks ────────────────────────────────────────────────────────────────────────────────
-
-    def _part(self, kind: PartKind) -> Part:
-        """The part that is open, or a new one."""
+    def _part(self, kind: kinds.PartKind) -> Part:
         part = self._speech.part if self._speech is not None else None
         return part if part is not None and part.kind == kind else self._begin(kind)
 
-    def _begin(self, kind: PartKind) -> Part:
-        item: ItemKind = "reasoning" if kind in _THOUGHTS else "message"
+    def _begin(self, kind: kinds.PartKind) -> Part:
+        item: kinds.ItemKind = "reasoning" if kind in _THOUGHTS else "message"
         speech = self._speech
         if speech is None or speech.kind != item:
             speech = self._open(item)
@@ -255,7 +213,7 @@ class Reply:
             self._annotations = []
         return part
 
-    def _open(self, item: ItemKind, phase: Phase | None = None) -> Speech:
+    def _open(self, item: kinds.ItemKind, phase: Phase | None = None) -> Speech:
         self._make_room()
         self._speech = speech = Speech(item, self._output, phase=phase, seal=self._vendor.seal_reasoning)
         if item == "message":
@@ -272,8 +230,6 @@ class Reply:
         if speech is not None:
             speech.close(status)
 
-    # ── the end ────────────────────────────────────────────────────────────────────────────────────
-
     def replace_text(self, text: str) -> None:
         """What the contract made of the answer: instead of what is held, but for the model's commentary."""
         held = _messages(self._held)
@@ -282,7 +238,7 @@ class Reply:
         if not answered:
             kept, answered = [], held
         phase = answered[-1][0] if answered else None
-        citations = [delta for _, deltas in answered for delta in deltas if isinstance(delta, Annotation)]
+        citations = [delta for _, deltas in answered for delta in deltas if isinstance(delta, kinds.Annotation)]
         commentary = [delta for _, deltas in kept for delta in deltas]
         self._held = [*commentary, ItemBegan("message", phase), Text(text), *citations]
 
@@ -317,6 +273,6 @@ def _messages(held: Iterable[Delta]) -> list[tuple[Phase | None, list[Delta]]]:
         if isinstance(delta, ItemBegan) or not messages:
             messages.append([])
         messages[-1].append(delta)
-    bounds = ([delta for delta in message if isinstance(delta, ItemBegan | ItemEnded)] for message in messages)
+    bounds = ([delta for delta in message if isinstance(delta, ItemBegan | kinds.ItemEnded)] for message in messages)
     phases = (next((bound.phase for bound in reversed(each) if bound.phase is not None), None) for each in bounds)
     return list(zip(phases, messages, strict=True))

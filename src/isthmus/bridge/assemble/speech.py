@@ -1,42 +1,44 @@
 """The two items that speak: a message and a reasoning item, from `added` to `done`.
 
-A message holds parts (text, refusal), a reasoning item holds raw text and summaries. One part is open at
-a time; the next one closes it.
+A message holds parts (text, refusal), a reasoning item holds raw text and summaries. One part is open at a time; the
+next one closes it. A reasoning item also carries the vendor state that must come back on the next turn, inside our
+envelope: what comes without reasoning, or too late for it, gets an item of its own at the end. Reasoning text is sealed
+along when the client asked for `reasoning.encrypted_content`: such clients send nothing else back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.deltas import ItemKind, PartKind
+from isthmus.bridge.deltas import ItemKind, PartKind, VendorExtra
+from isthmus.bridge.envelope import Sealed
 from isthmus.protocol.items import Annotation, Logprob, MessageItem, Phase, ReasoningItem, Status
+
+Seal = Callable[[Sealed], str]
+_SealText = Callable[[str], str | None]
+_GROWING: Final = ("text", "summary", "data")
 
 
 class _Spelling(NamedTuple):
-    """How a kind of part is told: the field of its words, the name of its place, its events from first to last."""
+    """How a kind of part is told: the field of its words, the name of its place, the events of both."""
 
     text: str
     place: str
-    added: str
-    delta: str
-    last: str
-    done: str
-
-
-def _spell(text: str, place: str, part: str, words: str) -> _Spelling:
-    return _Spelling(text, place, f"{part}.added", f"{words}.delta", f"{words}.done", f"{part}.done")
+    part: str
+    words: str
 
 
 _PART: Final = "response.content_part"
+_SUMMARY: Final = "response.reasoning_summary_part"
 _SPELLINGS: Final[dict[PartKind, _Spelling]] = {
-    "output_text": _spell("text", "content_index", _PART, "response.output_text"),
-    "refusal": _spell("refusal", "content_index", _PART, "response.refusal"),
-    "reasoning_text": _spell("text", "content_index", _PART, "response.reasoning_text"),
-    "summary_text": _spell(
-        "text", "summary_index", "response.reasoning_summary_part", "response.reasoning_summary_text"
-    ),
+    "output_text": _Spelling("text", "content_index", _PART, "response.output_text"),
+    "refusal": _Spelling("refusal", "content_index", _PART, "response.refusal"),
+    "reasoning_text": _Spelling("text", "content_index", _PART, "response.reasoning_text"),
+    "summary_text": _Spelling("text", "summary_index", _SUMMARY, "response.reasoning_summary_text"),
 }
 
 
@@ -48,9 +50,9 @@ class Part:
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
         self.kind: PartKind = kind
         self._at, self._output, self._spelling = at, output, _SPELLINGS[kind]
-        self._delta = self._spelling.delta
+        self._delta = f"{self._spelling.words}.delta"
         self._pieces: list[str] = []
-        self._tell(self._spelling.added, {"part": self._shape()})
+        output.say(f"{self._spelling.part}.added", **at, part=self._shape())
 
     @property
     def text(self) -> str:
@@ -65,8 +67,8 @@ class Part:
 
     def close(self) -> Any:
         part = self._shape()
-        self._tell(self._spelling.last, self._last_words(part))
-        self._tell(self._spelling.done, {"part": part})
+        self._output.say(f"{self._spelling.words}.done", **self._at, **self._last_words(part))
+        self._output.say(f"{self._spelling.part}.done", **self._at, part=part)
         return part
 
     def _shape(self) -> dict[str, Any]:
@@ -75,16 +77,8 @@ class Part:
     def _last_words(self, part: dict[str, Any]) -> dict[str, Any]:
         return {self._spelling.text: part[self._spelling.text]}
 
-    def _tell(self, type: str, fields: dict[str, Any]) -> None:
-        output = self._output
-        event: Any = {"type": type, "sequence_number": output.sequence, **self._at, **fields}
-        output.events.append(event)
-        output.sequence += 1
-
 
 class TextPart(Part):
-    """Answer text, with what is said about it."""
-
     __slots__ = ("_annotations", "_index", "_item_id", "_logprobs", "_output_index")
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
@@ -112,8 +106,9 @@ class TextPart(Part):
             self._logprobs += logprobs
 
     def annotate(self, annotation: Annotation) -> None:
-        at = {"annotation_index": len(self._annotations), "annotation": annotation}
-        self._tell("response.output_text.annotation.added", at)
+        number = len(self._annotations)
+        added = "response.output_text.annotation.added"
+        self._output.say(added, **self._at, annotation_index=number, annotation=annotation)
         self._annotations.append(annotation)
 
     def _shape(self) -> dict[str, Any]:
@@ -136,7 +131,7 @@ class Speech:
         output: Output,
         *,
         phase: Phase | None = None,
-        seal: Callable[[str], str | None] | None = None,
+        seal: _SealText | None = None,
         wanted: str = "",
     ) -> None:
         self.kind, self._output, self.phase, self._seal = kind, output, phase, seal
@@ -175,14 +170,87 @@ class Speech:
             self._parts[_SPELLINGS[part.kind].place].append(part.close())
 
     def _item(self, status: Status) -> MessageItem | ReasoningItem:
-        content, summary = list(self._parts["content_index"]), list(self._parts["summary_index"])
         item: MessageItem | ReasoningItem
+        content = [*self._parts["content_index"]]
         if self.kind == "message":
             item = {"type": "message", "id": self._id, "status": status, "role": "assistant", "content": content}
             if self.phase is not None:
                 item["phase"] = self.phase
         else:
-            item = {"type": "reasoning", "id": self._id, "status": status, "summary": summary}
+            item = {"type": "reasoning", "id": self._id, "status": status, "summary": [*self._parts["summary_index"]]}
             if content:
                 item["content"] = content
         return item
+
+
+class VendorState(msgspec.Struct, eq=False):
+    _provider: str
+    _seal: Seal | None
+    _text_too: bool
+    """Whether reasoning is sealed that comes without any state."""
+    _lists: dict[str, list[list[Any]]] = {}
+    """What came in lists, delta by delta: joined when it is sealed."""
+    _values: dict[str, Any] = {}
+    _calls: dict[str, Any] = {}
+
+    def take(self, delta: VendorExtra, call_id: str | None) -> None:
+        if delta.slot is not None:
+            if call_id is not None:
+                self._calls[call_id] = delta.value
+        elif isinstance(delta.value, list):
+            self._lists.setdefault(delta.key, []).append(delta.value)
+        else:
+            self._values[delta.key] = delta.value
+
+    def seal_reasoning(self, text: str) -> str | None:
+        return self._envelope(text, {}) if self._text_too or self._lists or self._values else None
+
+    def flush(self, output: Output) -> None:
+        """What no reasoning item took along."""
+        if self._seal is not None and (self._calls or self._lists or self._values):
+            Speech("reasoning", output, seal=lambda text: self._envelope(text, self._calls)).close("completed")
+
+    def _envelope(self, text: str, calls: dict[str, Any]) -> str | None:
+        if self._seal is None:
+            return None
+        state = {**self._values, **{key: join_fragments(deltas) for key, deltas in self._lists.items()}}
+        self._values, self._lists = {}, {}
+        return self._seal(Sealed(self._provider, text, state, calls))
+
+
+def join_fragments(deltas: Iterable[list[Any]]) -> list[Any]:
+    """State in fragments → the array that a whole reply would have held.
+
+    A streamed `reasoning_details` comes as many small entries that share their index (and id); sent back one by one
+    they would not be what the model said. The first entry of a delta may go on with the last one of the delta before;
+    entries of one delta are the vendor's own and stay apart.
+    """
+    groups: list[list[Any]] = []
+    id: Any = None
+    for entries in deltas:
+        for number, entry in enumerate(entries):
+            if number == 0 and groups and _continues(groups[-1][-1], id, entry):
+                groups[-1].append(entry)
+                id = id or entry.get("id")
+            else:
+                groups.append([entry])
+                id = entry.get("id") if isinstance(entry, dict) else None
+    return [_join(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _continues(last: Any, id: Any, first: Any) -> bool:
+    if not isinstance(last, dict) or not isinstance(first, dict) or first.get("index") is None:
+        return False
+    if any(last.get(name) != first.get(name) for name in ("index", "type")):
+        return False
+    return not (id and first.get("id") and id != first["id"])
+
+
+def _join(fragments: list[dict[str, Any]]) -> dict[str, Any]:
+    """What grows is put together; of the rest, the last word counts."""
+    joined: dict[str, Any] = {}
+    for name in dict.fromkeys(name for fragment in fragments for name in fragment):
+        values = [fragment[name] for fragment in fragments if fragment.get(name) is not None]
+        grows = name in _GROWING and all(isinstance(value, str) for value in values)
+        joined[name] = "".join(values) if values and grows else values[-1] if values else None
+    return joined

@@ -41,26 +41,22 @@ def plan_format(
         return _degraded(kind, "prompt", "the provider takes strict schemas only, and this one leaves things open")
     if kind == "json_object" and formats.needs_word and not says_json:
         wanted = "the provider wants the word JSON in the messages of a request for plain JSON"
-        reason = f"{wanted}; an instruction that says so was added"
-        return CompatibilityDecision(_PATH, "degraded", reason, kind, metadata={"requested": kind})
+        return _degraded(kind, kind, wanted, "an instruction that says so was added")
     schema = asked.get("schema")
     moved: tuple[str, ...] = ()
     if kind == "json_schema" and formats.drop_keywords and isinstance(schema, dict):
         _, moved = project_schema(schema, formats.drop_keywords)
     if not moved:
         return supported(_PATH, effective_value=kind)
-    reason = (
-        f"the provider refuses {', '.join(f'`{name}`' for name in moved)} in schemas; they move into the descriptions"
-    )
+    refused = ", ".join(f"`{name}`" for name in moved)
+    reason = f"the provider refuses {refused} in schemas; they move into the descriptions"
     facts = {"requested": kind, "moved_keywords": list(moved)}
     return CompatibilityDecision(_PATH, "degraded", reason, kind, metadata=facts)
 
 
 def mentions_json(instructions: str | None, items: Sequence[JsonObject]) -> bool:
-    """Whether the opening speaks of JSON: the instructions, and all up to the first thing that the user says.
-
-    What comes later is not asked: an instruction that went away while a conversation grows would cost its cache.
-    """
+    """Whether the instructions, or all up to the first thing that the user says, speak of JSON. What comes later is not
+    asked: an instruction that went away while a conversation grows would cost its cache."""
     if "json" in (instructions or "").lower():
         return True
     for item in items:
@@ -74,8 +70,9 @@ def mentions_json(instructions: str | None, items: Sequence[JsonObject]) -> bool
     return False
 
 
-def _degraded(kind: str, used: str, why: str) -> CompatibilityDecision:
-    sent = "the format is asked for in words" if used == "prompt" else f"`{used}` is sent, and the format told in words"
+def _degraded(kind: str, used: str, why: str, sent: str = "") -> CompatibilityDecision:
+    told = "the format is asked for in words" if used == "prompt" else f"`{used}` is sent, and the format told in words"
+    sent = sent or told
     return CompatibilityDecision(_PATH, "degraded", f"{why}; {sent}", used, metadata={"requested": kind})
 
 

@@ -1,9 +1,8 @@
 """`plan_bridge_compatibility`: one decision for every field that the request carries.
 
-In: a request, what its target can do, what the host honours. Out: a `CompatibilityPlan`. Nested options are
-decided one by one (`reasoning.effort`, `text.format`); `tools` and `tool_choice` belong to the tools room. A plan
-may also hold decisions that no field asked for (the model's maximum, a switch that every request needs): they
-are there because something is sent.
+Nested options are decided one by one (`reasoning.effort`, `text.format`); `tools` and `tool_choice` belong to the tools
+room. A plan may also hold decisions that no field asked for (the model's maximum, a switch that every request needs):
+they are there because something is sent.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.compat.format import mentions_json, plan_format
-from isthmus.bridge.compat.gates import hold_back
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
-from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
-from isthmus.bridge.host import LIBRARY, Host
-from isthmus.bridge.merge import nest
+from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, hold_back
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
-from isthmus.protocol.json import JsonObject, without_nulls
+from isthmus.bridge.types.plan import LIBRARY, Host
+from isthmus.protocol.json import JsonObject, nest, without_nulls
 from isthmus.protocol.responses import CreateResponse
 
 UPDATE: Final = "configuration_update"
@@ -36,11 +33,7 @@ _LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def apply_updates(request: Request, items: Sequence[JsonObject]) -> Request:
-    """The request as `configuration_update` items leave it; the same request where there are none.
-
-    Each setting holds until a later item replaces it, and only the last one matters: one answer is asked for. The
-    items themselves never reach the model.
-    """
+    """The request as `configuration_update` items leave it: of each setting the last, since one answer is asked for."""
     changed: dict[str, Any] = {}
     for item in items:
         if item["type"] == UPDATE:
@@ -62,11 +55,8 @@ def plan_bridge_compatibility(
     history: Sequence[JsonObject] = (),
     replays_reasoning: bool = False,
 ) -> CompatibilityPlan:
-    """Decide on every field sent.
-
-    `survey` is that of the request's tools (made here where the caller has none); `history` are the items of earlier,
-    stored turns; `replays_reasoning` when earlier reasoning goes back to the model.
-    """
+    """Decide on every field sent; `survey` is that of the request's tools (made here where the caller has none),
+    `history` are the items of earlier, stored turns."""
     body = request.body
     if survey is None:
         survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
@@ -109,9 +99,8 @@ class _Planner(NamedTuple):
     def _options(self, group: str, options: Mapping[str, Any]) -> Iterator[CompatibilityDecision]:
         """Nested options, one by one; the effort was decided on before all else."""
         effort = self.reasoning.decision if group == "reasoning" else None
-        rest = [(_join(group, name), value) for name, value in options.items() if value is not None]
-        if group == "reasoning":
-            rest = [(path, value) for path, value in rest if path != "reasoning.effort"]
+        given = [(_join(group, name), value) for name, value in options.items() if value is not None]
+        rest = [(path, value) for path, value in given if path != "reasoning.effort"]
         if effort is not None:
             yield effort
         elif not rest:
@@ -153,9 +142,6 @@ class _Planner(NamedTuple):
     def _model(self, path: str, value: Any) -> CompatibilityDecision:
         used = self.capabilities.model or value
         return supported(path, "" if used == value else f"resolved to `{used}`", effective_value=used)
-
-    def _messages(self, path: str, value: Any) -> CompatibilityDecision:
-        return supported(path, "sent as messages")
 
     def _stream(self, path: str, value: Any) -> CompatibilityDecision:
         """Every Chat-Completions provider streams, so no rule is needed to say so; one can say that it does not."""
@@ -264,8 +250,8 @@ def _join(parent: str, name: str) -> str:
 
 _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision]]] = {
     "model": _Planner._model,
-    "input": _Planner._messages,
-    "instructions": _Planner._messages,
+    "input": lambda planner, path, value: supported(path, "sent as messages"),
+    "instructions": lambda planner, path, value: supported(path, "sent as messages"),
     "stream": _Planner._stream,
     "max_output_tokens": _Planner._limit,
     "n": _Planner._count,

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from isthmus.bridge.capabilities import EFFORTS, ReasoningSupport
 from isthmus.bridge.compat.rules import ignored, rejected, supported
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.merge import contains, deep_merge, nest
 from isthmus.bridge.tools.survey import ToolSurvey
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, contains, deep_merge, nest
 
 _ENABLED: Final[JsonObject] = {"thinking": {"type": "enabled"}}
 _DISABLED: Final[JsonObject] = {"thinking": {"type": "disabled"}}
@@ -39,7 +38,6 @@ class ReasoningPlan(NamedTuple):
 
 
 _Fate = tuple[CompatibilityDecision, bool]
-"""What is said of the effort, and whether the model will think."""
 
 
 def plan_reasoning(
@@ -155,10 +153,8 @@ def _off(support: ReasoningSupport) -> Mapping[str, Any] | None:
 def _add_fragments(
     decision: CompatibilityDecision, thinking: bool, support: ReasoningSupport, replays: bool, explicit: bool
 ) -> _Fate:
-    """Add what every request carries, and what replayed reasoning needs (unless the client said not to think).
-
-    Where the client said nothing, the replay's own switch wins over the default, and decides on thinking.
-    """
+    """Add what every request carries, and what replayed reasoning needs (unless the client said not to think). Where
+    the client said nothing, the replay's own switch wins over the default, and decides on thinking."""
     history = support.with_history if replays and (thinking or not explicit) else {}
     if explicit:
         return replace(decision, sends=deep_merge(support.always, history, decision.sends)), thinking

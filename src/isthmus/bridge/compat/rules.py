@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from isthmus.bridge.capabilities import ParameterRule
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.bridge.merge import nest
 from isthmus.bridge.resolve import nearest_name
+from isthmus.protocol.json import nest
 from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
 
 
@@ -37,7 +37,6 @@ def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) ->
 
 
 def without_rule(path: str, value: Any) -> CompatibilityDecision:
-    """The fate of a parameter the provider has no counterpart for."""
     if asks_nothing(path, value):
         return supported(path, _ANYWAY)
     if path in _SERVICES:
@@ -94,7 +93,6 @@ def clamp(value: Any, low: float | None, high: float | None) -> Any:
 
 
 def _map_key(value: Any) -> str | None:
-    """How a value is spelled as the key of a `map`."""
     match value:
         case str():
             return value

@@ -13,10 +13,11 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import msgspec
 
 from isthmus.bridge.contract.validators import compile_schema, read_schema
 from isthmus.bridge.types.plan import OutputContract
@@ -25,13 +26,21 @@ from isthmus.errors import OutputInvalid, OutputUnchecked
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
+_SPACE: Final = " \t\r\n"
+_START: Final = re.compile(r'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[\]{"\-0-9tfn]')
+_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*$", re.MULTILINE)
+_MOST_CANDIDATES: Final = 64
+_MOST_FENCES: Final = 2 * _MOST_CANDIDATES
+_LEAST_COST: Final = 64
+"""What an attempt costs at least, in characters: an exception is dearer than reading a few of them."""
+_LONGEST_INT: Final = 4000
+"""Python refuses to read longer digit strings as `int`."""
 _MOST_ERRORS: Final = 5
 _LONGEST_ERROR: Final = 300
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class ContractCheck:
+class ContractCheck(msgspec.Struct, frozen=True, tag=True):
     valid: bool
     text: str
     """The answer: the JSON alone when something around it was removed (`cleaned`), else the text as it came."""
@@ -77,17 +86,16 @@ def contract_failure(
 ) -> OutputInvalid | OutputUnchecked:
     """The error that ends a response whose answer breaks a binding contract, or could not be held against it."""
     facts = {"provider": provider, "model": model, "response_id": response_id}
+    asked = f"the requested {contract.requested} format"
     if check.unchecked:
-        asked = f"the requested {contract.requested} format"
         words = f"the answer of `{model}` could not be checked against {asked}: {check.unchecked}"
         return OutputUnchecked(words, metadata=facts)
     of = f" `{contract.name}`" if contract.name else ""
-    words = f"the answer of `{model}` does not match the requested {contract.requested} format{of}"
-    return OutputInvalid(f"{words}: {'; '.join(check.errors)}", metadata={**facts, "errors": list(check.errors)})
+    words = f"the answer of `{model}` does not match {asked}{of}: {'; '.join(check.errors)}"
+    return OutputInvalid(words, metadata={**facts, "errors": list(check.errors)})
 
 
 def repair_request(contract: OutputContract, check: ContractCheck) -> str:
-    """The words that ask the model once more."""
     reminder = f"\n\n{contract.reminder}" if contract.reminder else ""
     problems = "\n".join(f"- {error}" for error in check.errors)
     return (
@@ -97,7 +105,6 @@ def repair_request(contract: OutputContract, check: ContractCheck) -> str:
 
 
 def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
-    """What is wrong with a candidate, one by one; nothing when it fits."""
     if _HALF_PAIR.search(candidate.text) and not _is_text(candidate.value):
         yield "a string holds half of a surrogate pair, which no reader can count on"
     elif validator is None:
@@ -106,25 +113,18 @@ def _faults(candidate: Candidate, validator: Validator | None) -> Iterator[str]:
     else:
         try:
             for error in validator.iter_errors(candidate.value):
-                yield _place(error.instance_path) + _cut(error.message)
+                steps = [str(step).replace("~", "~0").replace("/", "~1") for step in error.instance_path]
+                yield (_cut(f"at `/{'/'.join(steps)}`") + ": " if steps else "") + _cut(error.message)
         except ValueError:  # Python's own bound on reading digits, met inside the validator
             yield "a number has more digits than can be checked"
 
 
 def _is_text(value: Any) -> bool:
-    """Whether all strings in a value can be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _place(path: list[str | int]) -> str:
-    if not path:
-        return ""
-    steps = "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return _cut(f"at `/{steps}`") + ": "
 
 
 def _cut(words: str) -> str:
@@ -134,19 +134,7 @@ def _cut(words: str) -> str:
     return f"{words[: _LONGEST_ERROR // 2]} … {words[-_LONGEST_ERROR // 2 :]}"
 
 
-_SPACE: Final = " \t\r\n"
-_START: Final = re.compile(r'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[\]{"\-0-9tfn]')
-_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*$", re.MULTILINE)
-_MOST_CANDIDATES: Final = 64
-_MOST_FENCES: Final = 2 * _MOST_CANDIDATES
-_LEAST_COST: Final = 64
-"""What an attempt costs at least, in characters: an exception is dearer than reading a few of them."""
-_LONGEST_INT: Final = 4000
-"""Python refuses to read longer digit strings as `int`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     text: str
     value: Any
 
@@ -160,16 +148,12 @@ def find_json(text: str) -> Iterator[list[Candidate]]:
         if inner is not None:  # JSON that was encoded twice
             yield [inner]
         return
-    fenced = _in_fences(text)
-    if fenced:
-        yield fenced
-    scattered = _in_prose(text)
-    if scattered:
-        yield scattered
+    for find in (_in_fences, _in_prose):
+        if found := find(text):
+            yield found
 
 
 def parse_json(text: str) -> Candidate | None:
-    """The text as one JSON value, if it is one (and nothing else)."""
     inner = text.strip(_SPACE)
     try:
         value, end = _DECODER.raw_decode(inner)
@@ -180,16 +164,12 @@ def parse_json(text: str) -> Candidate | None:
 
 def _in_fences(text: str) -> list[Candidate]:
     marks = list(islice(_FENCE.finditer(text), _MOST_FENCES))
-    found: list[Candidate] = []
-    for opened, closed in zip(marks[::2], [*marks[1::2], None], strict=False):
-        candidate = parse_json(text[opened.end() : closed.start() if closed else len(text)])
-        if candidate is not None:
-            found.append(candidate)
-    return found
+    pairs = zip(marks[::2], [*marks[1::2], None], strict=False)
+    inside = (text[opened.end() : closed.start() if closed else len(text)] for opened, closed in pairs)
+    return [found for found in map(parse_json, inside) if found is not None]
 
 
 def _in_prose(text: str) -> list[Candidate]:
-    """Outermost objects and arrays, from left to right."""
     found: list[Candidate] = []
     budget = 4 * len(text) + 64 * 1024
     start = _START.search(text)

@@ -33,6 +33,11 @@ from isthmus.bridge.types.plan import NO_CONTRACT, Mode, OutputContract
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
+JSON_INSTRUCTION: Final = (
+    "Give your final answer as one JSON object and nothing else: no words before or after it, no Markdown, "
+    "no code fence."
+)
+
 
 def plan_output_contract(
     request: Request,
@@ -42,11 +47,9 @@ def plan_output_contract(
     *,
     assumed: bool = False,
 ) -> OutputContract:
-    """Make the contract; a schema that is missing or larger than allowed is refused here.
-
-    Whether it is a JSON Schema at all is for `AdmitSchema` to say: that takes compiling it. `assumed`: nobody knows
-    whether this server heeds a format, so an answer is not shown before it was checked, as if there were none.
-    """
+    """Make the contract; a schema that is missing or larger than allowed is refused here. Whether it is a JSON Schema
+    at all is for `AdmitSchema` to say: that takes compiling it. `assumed`: nobody knows whether this server heeds a
+    format, so an answer is not shown before it was checked, as if there were none."""
     decision = plan.decision("text.format")
     asked: Mapping[str, Any] = (request.body.get("text") or {}).get("format") or {}
     kind = asked.get("type", "text")
@@ -65,11 +68,8 @@ def _schema_contract(
 ) -> OutputContract:
     schema = asked.get("schema")
     if schema is None:
-        raise RequestRefused(
-            "`text.format.schema` is missing; give the `json_schema` format its schema, or send `json_object`",
-            code="missing_required_parameter",
-            param=PARAM,
-        )
+        words = "`text.format.schema` is missing; give the `json_schema` format its schema, or send `json_object`"
+        raise RequestRefused(words, code="missing_required_parameter", param=PARAM)
     canonical = read_schema(schema, bounds)
     strict = bool(asked.get("strict"))
     native = mode == "native"
@@ -101,20 +101,11 @@ def _native_format(asked: Mapping[str, Any], schema: JsonObject | bool, formats:
     return {"type": "json_schema", "name": asked.get("name") or "response", **described, "schema": shown, **binding}
 
 
-JSON_INSTRUCTION: Final = (
-    "Give your final answer as one JSON object and nothing else: no words before or after it, no Markdown, "
-    "no code fence."
-)
-
-
 def _instruction(asked: Mapping[str, Any], schema: JsonObject | bool, strict: bool) -> str:
     """The schema in words. The same request always gives the same bytes."""
-    lines = ["Your final answer must be JSON that conforms to the JSON Schema below."]
-    if asked.get("name"):
-        lines.append(f"Format name: {asked['name']}")
-    if asked.get("description"):
-        lines.append(f"Format description: {asked['description']}")
-    lines += [
+    lines = [
+        "Your final answer must be JSON that conforms to the JSON Schema below.",
+        *(f"Format {field}: {asked[field]}" for field in ("name", "description") if asked.get(field)),
         "Rules:",
         "- Write exactly one JSON value: no words before or after it, no Markdown, no code fence, no comments.",
         "- Give every required property, with the type and the values that the schema allows, and no property "
@@ -124,7 +115,6 @@ def _instruction(asked: Mapping[str, Any], schema: JsonObject | bool, strict: bo
         "JSON Schema:",
         msgspec.json.encode(schema).decode(),
         "Your answer will be parsed and validated against this schema.",
+        *(["An answer that does not validate is thrown away."] if strict else []),
     ]
-    if strict:
-        lines.append("An answer that does not validate is thrown away.")
     return "\n".join(lines)

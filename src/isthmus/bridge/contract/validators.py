@@ -31,10 +31,7 @@ _DRAFT: Final = re.compile(r"https?://json-schema\.org/(?:draft-0[467]/|draft/20
 
 
 def read_schema(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, param: str = PARAM) -> bytes:
-    """The schema in canonical text, held against its bounds; nothing is compiled.
-
-    Two spellings of one schema give the same bytes.
-    """
+    """The schema in canonical text (the same for all spellings), held against its bounds; nothing is compiled."""
     check_bounds(schema, bounds, param)
     if isinstance(schema, dict) and "$schema" in schema and not _DRAFT.fullmatch(str(schema["$schema"])):
         # A made-up `$schema` says nothing about the keywords, so it is read as the newest draft.
@@ -42,7 +39,7 @@ def read_schema(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *, p
     try:
         canonical = msgspec.json.encode(schema, order="sorted")
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise refuse_schema(str(error)) from error
+        raise _refuse(str(error)) from error
     check_bytes(len(canonical), bounds, param)
     return canonical
 
@@ -53,7 +50,6 @@ def validator_for(schema: JsonObject | bool, bounds: Bounds = DEFAULT_BOUNDS, *,
 
 
 def compile_schema(canonical: bytes, max_regex: int) -> Validator:
-    """The validator of a schema in canonical text."""
     return (_kept if len(canonical) <= _LARGEST_KEPT else _compile)(canonical, max_regex)
 
 
@@ -64,12 +60,9 @@ def pattern_limits(max_regex: int) -> Any:
     return jsonschema_rs.FancyRegexOptions(_MOST_BACKTRACKS, size_limit=max_regex, dfa_size_limit=max_regex)
 
 
-def refuse_schema(what: str) -> RequestRefused:
-    return RequestRefused(
-        f"`{PARAM}` is not a JSON Schema that answers can be checked against: {what}; correct the schema",
-        code="invalid_json_schema",
-        param=PARAM,
-    )
+def _refuse(what: str) -> RequestRefused:
+    words = f"`{PARAM}` is not a JSON Schema that answers can be checked against: {what}; correct the schema"
+    return RequestRefused(words, code="invalid_json_schema", param=PARAM)
 
 
 def _compile(canonical: bytes, max_regex: int) -> Validator:
@@ -85,17 +78,13 @@ def _compile(canonical: bytes, max_regex: int) -> Validator:
             pattern_options=pattern_limits(max_regex),
         )
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise refuse_schema(_explain(str(error), max_regex)) from error
+        said = str(error).split("\n", 1)[0][:300]
+        if said.endswith('is not a "regex"'):
+            said += f", or takes more than {max_regex:,} bytes once compiled (`checks.max_regex`)"
+        raise _refuse(said) from error
 
 
 _kept = lru_cache(maxsize=_KEPT)(_compile)
-
-
-def _explain(error: str, max_regex: int) -> str:
-    said = error.split("\n", 1)[0][:300]
-    if said.endswith('is not a "regex"'):
-        said += f", or takes more than {max_regex:,} bytes once compiled (`checks.max_regex`)"
-    return said
 
 
 def _refuse_to_fetch(uri: str) -> NoReturn:

@@ -21,7 +21,6 @@ _NO_SECRETS: Final = Scrubber()
 class JsonDecoder(ABC):
     """Decodes one upstream answer: either chunks one by one and `end`, or `reply` once."""
 
-    __slots__ = ("_rules", "_scrub", "_scrubber", "done")
     _unit: ClassVar[str]
 
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
@@ -29,8 +28,7 @@ class JsonDecoder(ABC):
         self._rules = rules
         self._scrubber = scrubber or _NO_SECRETS
         self._scrub = self._scrubber.text
-        self.done = False
-        """Whether nothing more is to come."""
+        self.done = False  # whether nothing more is to come
 
     def chunk(self, data: bytes) -> list[Delta]:
         """The deltas of one SSE data line; none behind the end."""
@@ -50,7 +48,6 @@ class JsonDecoder(ABC):
         return out
 
     def reply(self, data: bytes) -> list[Delta]:
-        """The deltas of one whole reply."""
         try:
             reply = _decode_json(data)
         except _NOT_JSON:

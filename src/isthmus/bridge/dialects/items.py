@@ -9,34 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.history import replay
 from isthmus.bridge.history.fitting import Fitted, Fitter
 from isthmus.bridge.history.parts import BREAKPOINT
-from isthmus.bridge.tools.names import name_past_call
-from isthmus.bridge.types.history import (
-    Acted,
-    Audio,
-    File,
-    Image,
-    Kept,
-    Part,
-    PastCall,
-    PastTurn,
-    Said,
-    Spoken,
-    Step,
-    Thought,
-    Words,
-    join_texts,
-)
+from isthmus.bridge.tools.catalog import name_past_call
+from isthmus.bridge.types import history as past
 from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.json import JsonObject
 
 
 class ItemWriter:
-    """One pass over the turns of one request."""
-
     def __init__(self, plan: Plan) -> None:
         self.items: list[JsonObject] = []
         self.decisions: list[CompatibilityDecision] = []
@@ -45,25 +28,22 @@ class ItemWriter:
         self._identities = plan.tools.identities
         self._custom = {one.provider_name for one in plan.tools.identities if one.provider_type == "custom"}
 
-    def write(self, turns: Sequence[PastTurn]) -> None:
+    def write(self, turns: Sequence[past.PastTurn]) -> None:
         for turn in turns:
             match turn:
-                case Said():
+                case past.Said():
                     self.say(turn)
-                case Acted():
+                case past.Acted():
                     self._act(turn)
-                case Kept():
+                case past.Kept():
                     self.items.append(dict(turn.item))
 
-    def say(self, said: Said) -> None:
+    def say(self, said: past.Said) -> None:
         if said.name:
-            path, reason = f"{said.path}.name", "messages carry no `name` here"
-            self.decisions.append(CompatibilityDecision(path, "ignored", reason, code="bridge.item.ignored"))
+            self.decisions.append(decide_item(f"{said.path}.name", "ignored", "messages carry no `name` here"))
         apart = said.role == "user" or self._marked(said.parts)
-        parts = self.fitter.fit(said.parts) if apart else [Words(self.fitter.text(said.parts))]
+        parts = self.fitter.fit(said.parts) if apart else [past.Words(self.fitter.text(said.parts))]
         self.items.append(message(self.role(said.role), [self._mark(part) for part in parts]))
-
-    # How a dialect spells things
 
     def name_of(self, name: str, namespace: str | None) -> str:
         return name_past_call(name, namespace, self._identities)
@@ -73,24 +53,24 @@ class ItemWriter:
 
     def part(self, part: Fitted) -> JsonObject:
         match part:
-            case Words():
+            case past.Words():
                 return {"type": "input_text", "text": part.text}
-            case Image():
+            case past.Image():
                 return {"type": "input_image", "image_url": part.url, "detail": part.detail or "auto"}
-            case File() if part.video:
+            case past.File() if part.video:
                 return {"type": "input_video", "video_url": part.data or part.url}
-            case File():
+            case past.File():
                 named = {"filename": part.name} if part.name else {}
                 return {"type": "input_file", **named, "file_data": part.data}
-            case Audio():
+            case past.Audio():
                 return {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}}
 
-    def spoken(self, words: Words) -> JsonObject:
+    def spoken(self, words: past.Words) -> JsonObject:
         if words.refusal:
             return {"type": "refusal", "refusal": words.text}
         return {"type": "output_text", "text": words.text, "annotations": [dict(each) for each in words.annotations]}
 
-    def _call(self, call: PastCall) -> JsonObject:
+    def _call(self, call: past.PastCall) -> JsonObject:
         name = self.name_of(call.name, call.namespace)
         if name not in self._custom:
             return {"type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
@@ -100,36 +80,35 @@ class ItemWriter:
 
     # Breakpoints of the prompt cache, for endpoints that know them
 
-    def _marked(self, parts: Sequence[Part]) -> bool:
+    def _marked(self, parts: Sequence[past.Part]) -> bool:
         return self._rules.cache_breakpoints and any(getattr(part, "breakpoint", None) for part in parts)
 
     def _mark(self, part: Fitted) -> JsonObject:
-        item = self.part(part)
-        return {**item, BREAKPOINT: part.breakpoint} if self._marked((part,)) and not isinstance(part, Audio) else item
+        if isinstance(part, past.Audio) or not self._marked((part,)):
+            return self.part(part)
+        return {**self.part(part), BREAKPOINT: part.breakpoint}
 
-    # Assistant turns
-
-    def _act(self, turn: Acted) -> None:
+    def _act(self, turn: past.Acted) -> None:
         if replay.is_unfinished(turn):
             replay.leave_out_unfinished(turn, self._rules, self.decisions)
             return
         answered: list[JsonObject] = []
         for step in _in_order(turn.steps):
             match step:
-                case Thought():
+                case past.Thought():
                     self._think(step, replay.wants_reasoning(turn, self._rules))
-                case Spoken():
-                    parts = step.parts or (Words(step.text),)
+                case past.Spoken():
+                    parts = step.parts or (past.Words(step.text),)
                     item = message("assistant", [self.spoken(words) for words in parts])
                     self.items.append({**item, "phase": step.phase} if step.phase and self._rules.phases else item)
-                case Kept():
+                case past.Kept():
                     self.items.append(dict(step.item))
-                case PastCall():
+                case past.PastCall():
                     answered.append(self._call(step))
                     self.items.append(answered[-1])
         self._results(turn, answered)
 
-    def _think(self, thought: Thought, wanted: bool) -> None:
+    def _think(self, thought: past.Thought, wanted: bool) -> None:
         sealed = thought.extras.get(self._rules.replay_extras)
         if sealed:
             self.items += sealed if isinstance(sealed, list) else [sealed]
@@ -140,26 +119,26 @@ class ItemWriter:
         else:
             replay.leave_out([thought], replay.UNWANTED, self.decisions)
 
-    def _results(self, turn: Acted, answered: Sequence[JsonObject]) -> None:
+    def _results(self, turn: past.Acted, answered: Sequence[JsonObject]) -> None:
         following: list[Fitted] = []
         for item, result in zip(answered, turn.results, strict=True):
             inside, media = self.fitter.result(result.parts)
-            texts = [part.text for part in inside if isinstance(part, Words)]
+            texts = [part.text for part in inside if isinstance(part, past.Words)]
             whole = len(texts) == len(inside) and not self._marked(inside)
-            output = join_texts(texts) if whole else [self._mark(part) for part in inside]
+            output = past.join_texts(texts) if whole else [self._mark(part) for part in inside]
             self.items.append({"type": f"{item['type']}_output", "call_id": item["call_id"], "output": output})
             if media:
-                following += [Words(f"[from the output of `{item['name']}`]"), *media]
+                following += [past.Words(f"[from the output of `{item['name']}`]"), *media]
         if following:
             self.items.append(message("user", [self.part(part) for part in following]))
 
 
-def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _in_order(steps: tuple[past.Step, ...]) -> tuple[past.Step, ...]:
     """Vendor state that came without a word of reasoning closes the turn it belongs to; the vendor wants it first."""
     end = len(steps)
-    while end and isinstance(steps[end - 1], Thought):
+    while end and isinstance(steps[end - 1], past.Thought):
         end -= 1
-    begin = next((index for index, step in enumerate(steps) if not isinstance(step, Thought)), end)
+    begin = next((index for index, step in enumerate(steps) if not isinstance(step, past.Thought)), end)
     return steps if end == len(steps) else (*steps[:begin], *steps[end:], *steps[begin:end])
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.deltas import Usage
-from isthmus.protocol.items import Annotation, Logprob, TopLogprob
+from isthmus.bridge.deltas import Usage, VendorExtra
+from isthmus.protocol.items import Annotation, Logprob, Phase, TopLogprob
 from isthmus.protocol.json import JsonObject
 
 
@@ -41,8 +41,7 @@ def _first(usage: JsonObject, paths: Iterable[str]) -> int:
         value: Any = usage
         for name in path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        count = _count(value)
-        if count is not None:
+        if value is not None and (count := _count(value)) is not None:
             return count
     return 0
 
@@ -84,6 +83,21 @@ def read_citation(source: JsonObject) -> JsonObject:
         "start_index": _count(source.get("start_index")) or 0,
         "end_index": _count(source.get("end_index")) or 0,
     }
+
+
+def seal(item: Mapping[str, Any]) -> VendorExtra:
+    """An item's encrypted reasoning, as it is taken back: it travels with the item that it belongs to."""
+    kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
+    return VendorExtra("encrypted_content", [{"summary": [], **kept}])
+
+
+def read_phase(given: Any) -> Phase | None:
+    """`commentary` or `final_answer`: what clients know."""
+    return given if given in ("commentary", "final_answer") else None
+
+
+def text_of(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def objects(value: Any) -> list[JsonObject]:

@@ -1,7 +1,6 @@
 """The parts of a turn as one model can take them: what it cannot take becomes a short note, and a decision.
 
-In: parts and the model's message rules. Out: parts again, of which every one may be sent; a dialect only spells
-them. Base64 is never written into text.
+Every part that comes out may be sent; a dialect only spells it. Base64 is never written into text.
 """
 
 from __future__ import annotations
@@ -33,14 +32,10 @@ _LONGEST_LABEL: Final = 500
 
 
 class Fitter:
-    """Fits the parts of one request's messages, and collects what had to be said about them."""
-
     __slots__ = ("_decisions", "_name_of", "_rules")
 
     def __init__(self, rules: MessageRules, name_of: NameOf, decisions: list[CompatibilityDecision]) -> None:
-        self._rules = rules
-        self._name_of = name_of
-        self._decisions = decisions
+        self._rules, self._name_of, self._decisions = rules, name_of, decisions
 
     def fit(self, parts: Sequence[Part]) -> list[Fitted]:
         """For a user message: each part in its place."""
@@ -48,12 +43,9 @@ class Fitter:
 
     def text(self, parts: Sequence[Part]) -> str:
         """For a system message: text only."""
-        return join_texts(
-            self._omit(part, "a system message carries text only").text
-            if isinstance(part, Media)
-            else self._words(part).text
-            for part in parts
-        )
+        why = "a system message carries text only"
+        words = [self._omit(part, why) if isinstance(part, Media) else self._words(part) for part in parts]
+        return join_texts(part.text for part in words)
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
         """For a tool's result: what it carries itself, and the media that must follow in a user message."""
@@ -173,7 +165,6 @@ def _ending(url: str) -> str:
 
 
 def _decoded_text(data: str, media: str) -> str | None:
-    """The text inside a data URL of a text type."""
     head, _, payload = data.partition(",")
     if not (media.startswith("text/") or media in _TEXT_TYPES) or not head.endswith(";base64"):
         return None

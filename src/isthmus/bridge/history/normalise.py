@@ -13,37 +13,23 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, get_args
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item, repair_history
-from isthmus.bridge.history.items import read_call, read_compaction, read_thought
-from isthmus.bridge.history.notes import write_note
+from isthmus.bridge.history.items import read_call, read_compaction, read_thought, write_note
 from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, find_late_outputs, is_unnamed, pair_outputs
 from isthmus.bridge.history.parts import read_output, read_parts
-from isthmus.bridge.types.history import (
-    Acted,
-    History,
-    Kept,
-    Media,
-    Part,
-    PastCall,
-    PastResult,
-    PastTurn,
-    Said,
-    Speaker,
-    Spoken,
-    Step,
-    Thought,
-    Words,
-    item_path,
-    join_texts,
-)
+from isthmus.bridge.types import history as past
+from isthmus.bridge.types.history import Acted, Kept, PastCall, PastResult, Said, Spoken, Words, item_path, join_texts
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 NO_OUTPUT: Final = "[no output recorded]"
 STILL_RUNNING: Final = "[still running; the output will come in a later message]"
+_LATE: Final = "the output came after others had gone on; the call was told as still running, this is a user note"
 _ANSWERS: Final = frozenset({"computer_call_output", "mcp_approval_response"})
 """Items of hosted tools that come from the user's side."""
+_Tools = Set[tuple[str | None, str]]
+"""Namespace and name."""
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-_SPEAKERS: Final[Mapping[object, Speaker]] = {role: role for role in get_args(Speaker)}
+_SPEAKERS: Final[Mapping[object, past.Speaker]] = {role: role for role in get_args(past.Speaker)}
 
 
 def normalise_history(
@@ -53,32 +39,27 @@ def normalise_history(
     envelope_key: bytes | None = None,
     provider: str = "",
     keeps: Set[str] = frozenset(),
-    patient: Set[tuple[str | None, str]] = frozenset(),
-) -> History:
+    patient: _Tools = frozenset(),
+) -> past.History:
     """The first `stored` items come from earlier turns: their paths start with `history`.
 
-    Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools
-    (namespace, name) whose outputs may come turns later.
+    Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools whose
+    outputs may come turns later.
     """
     walk = _Walk(items, stored, envelope_key, provider, patient)
     for index, item in enumerate(items):
         walk.take(index, item, keeps)
     walk.close()
-    return History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
+    return past.History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
 
 
 class _Walk:
     """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
 
     def __init__(
-        self,
-        items: Sequence[JsonObject],
-        stored: int,
-        envelope_key: bytes | None,
-        provider: str,
-        patient: Set[tuple[str | None, str]],
+        self, items: Sequence[JsonObject], stored: int, envelope_key: bytes | None, provider: str, patient: _Tools
     ) -> None:
-        self.turns: list[PastTurn] = []
+        self.turns: list[past.PastTurn] = []
         self.phased = ""
         self.decisions: list[CompatibilityDecision] = []
         self._items = items
@@ -94,7 +75,6 @@ class _Walk:
         self._open_turn()
 
     def take(self, index: int, item: JsonObject, keeps: Set[str]) -> None:
-        """Each item goes to exactly one of these."""
         kind, where = item["type"], self._paths[index]
         if kind == "message":
             self._take_message(where, item)
@@ -128,7 +108,7 @@ class _Walk:
         if self._steps:
             calls = tuple([self._past_call(index) for index in self._calls])
             results = tuple([self._result(index) for index in self._calls])
-            steps: tuple[Step, ...] = calls
+            steps: tuple[past.Step, ...] = calls
             if len(self._steps) != len(calls):
                 made = iter(calls)
                 steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
@@ -138,8 +118,8 @@ class _Walk:
 
     def _open_turn(self) -> None:
         self._first = ""
-        self._steps: list[Step | int] = []
-        self._thoughts: list[Thought] = []
+        self._steps: list[past.Step | int] = []
+        self._thoughts: list[past.Thought] = []
         self._texts: list[str] = []
         self._calls: list[int] = []
         self._call_extras: dict[str, Any] = {}
@@ -168,12 +148,11 @@ class _Walk:
                     self.phased = f"{where}.phase"
         else:
             if role not in _SPEAKERS:
-                self.decisions.append(
-                    decide_item(f"{where}.role", "degraded", f"role `{role}` is not known; read as `user`")
-                )
+                reason = f"role `{role}` is not known; read as `user`"
+                self.decisions.append(decide_item(f"{where}.role", "degraded", reason))
             self._say(Said(_SPEAKERS.get(role, "user"), parts, where, name if isinstance(name, str) else ""))
 
-    def _omitted(self, part: Media) -> Words:
+    def _omitted(self, part: past.Media) -> Words:
         """What an assistant said is text; media that stand in its name cannot be sent back."""
         what = type(part).__name__.lower()
         reason = f"an assistant message carries text only; its {what} became a note"
@@ -197,29 +176,23 @@ class _Walk:
 
     def _take_output(self, index: int, item: JsonObject) -> None:
         call, late = self._call_of.get(index), self._late.get(index)
-        if late is not None:
-            made = self._items[late]
+        if late is not None or call is None:
             parts = self._read_output(index)
-            reason = "the output came after others had gone on; the call was told as still running, this is a user note"
-            self.decisions.append(decide_item(self._paths[index], "degraded", reason))
-            self._note(index, f"[output of the call {call_id_of(made)} of `{made['name']}`]", parts)
-        elif call is None:
-            parts = self._read_output(index)
-            self._repaired(index, "no call in the history belongs to this output; it became a user note")
-            self._note(
-                index, f"[output of a tool call that is not in the history: {call_id_of(item) or 'no id'}]", parts
-            )
+            if late is not None:
+                head = f"[output of the call {call_id_of(self._items[late])} of `{self._items[late]['name']}`]"
+                self.decisions.append(decide_item(self._paths[index], "degraded", _LATE))
+            else:
+                head = f"[output of a tool call that is not in the history: {call_id_of(item) or 'no id'}]"
+                self._repaired(index, "no call in the history belongs to this output; it became a user note")
+            self._say(Said("user", (Words(head), *parts), self._paths[index]))
         elif call > index:
             self._repaired(index, "the output stands before its call; it was moved behind it")
         elif self._calls and call >= self._calls[0]:
             self._outstanding -= 1
             self._answered = True
 
-    def _read_output(self, index: int) -> tuple[Part, ...]:
+    def _read_output(self, index: int) -> tuple[past.Part, ...]:
         return read_output(self._items[index], self._paths[index], self.decisions)
-
-    def _note(self, index: int, head: str, parts: tuple[Part, ...]) -> None:
-        self._say(Said("user", (Words(head), *parts), self._paths[index]))
 
     def _take_other(self, where: str, item: JsonObject) -> None:
         note = write_note(item, where)
@@ -232,13 +205,12 @@ class _Walk:
     def _keep(self, where: str, item: JsonObject) -> None:
         """The provider's own item: in the assistant's turn, or what the user answered to one."""
         self.decisions.append(decide_item(where, "supported", "the provider's own item; it goes back as it came"))
-        kept = Kept(where, item)
         if item["type"] in _ANSWERS:
-            self._say(kept)
+            self._say(Kept(where, item))
             return
         if not self._outstanding:
             self._begin(where)
-        self._steps.append(kept)
+        self._steps.append(Kept(where, item))
 
     def _say(self, said: Said | Kept) -> None:
         if self._outstanding:

@@ -120,9 +120,6 @@ def _find_by_name(output: JsonObject, unanswered: Mapping[str, JsonObject], path
     if len(meant) == 1:
         return meant[0]
     of_name = f" of `{output['name']}`" if output.get("name") else ""
-    raise RequestRefused(
-        f"`{path}` has no `call_id`, and {len(meant) or 'no'} call(s){of_name} wait for an output; "
-        "send the `call_id` of its call",
-        code="missing_required_parameter",
-        param=f"{path}.call_id",
-    )
+    waiting = f"`{path}` has no `call_id`, and {len(meant) or 'no'} call(s){of_name} wait for an output"
+    reason = f"{waiting}; send the `call_id` of its call"
+    raise RequestRefused(reason, code="missing_required_parameter", param=f"{path}.call_id")

@@ -7,10 +7,9 @@ way, but all of them ask here, and so does the planner: only reasoning that real
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
 from isthmus.bridge.types.history import Acted, History, Kept, PastTurn, Said, Thought
@@ -26,7 +25,7 @@ UNWANTED: Final = "the model does not want past reasoning back here"
 def remember(past: History, rules: MessageRules, context: str | None) -> tuple[History, MessageRules]:
     """The history and the rules as `reasoning.context` wants them; `auto` leaves both to the model's own rule."""
     if context == "all_turns" and rules.replay == "tool_turns":
-        return past, msgspec.structs.replace(rules, replay="always")
+        return past, replace(rules, replay="always")
     if context != "current_turn":
         return past, rules
     asked = [index for index, turn in enumerate(past.turns) if isinstance(turn, Said) and turn.role == "user"]
@@ -38,14 +37,13 @@ def remember(past: History, rules: MessageRules, context: str | None) -> tuple[H
             reason = "`reasoning.context` is `current_turn`, and this is of an earlier one"
             leave_out(turn.thoughts, reason, decisions)
             said = tuple(step for step in turn.steps if not isinstance(step, Thought))
-            turn = msgspec.structs.replace(turn, steps=said, thoughts=())
+            turn = replace(turn, steps=said, thoughts=())
         if not isinstance(turn, Acted) or turn.steps:
             turns.append(turn)
     return replace(past, turns=(*turns, *past.turns[begin:]), decisions=tuple(decisions)), rules
 
 
 def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
-    """Whether any real reasoning of this history will go back to the model."""
     return rules.replay != "never" and any(
         thought.text or (rules.replay_details and thought.extras.get(DETAILS))
         for turn in turns
@@ -55,7 +53,6 @@ def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
 
 
 def wants_reasoning(turn: Acted, rules: MessageRules) -> bool:
-    """Whether the model wants the reasoning of this turn back."""
     return rules.replay == "always" or (rules.replay == "tool_turns" and bool(turn.results))
 
 

@@ -15,10 +15,12 @@ from isthmus.protocol.json import JsonObject
 
 PATCH_BEGIN: Final = "*** Begin Patch"
 PATCH_END: Final = "*** End Patch"
+_PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds another:
+{"input": "*** Begin Patch\n*** Update File: src/greet.py\n@@ def greet(name):\n-    print(\"Hi\")\n+    print(f\"Hello, {name}\")\n*** Add File: docs/greet.txt\n+How to greet.\n*** End Patch\n"}
+Unchanged lines inside a hunk begin with one space, removed ones with `-`, added ones with `+`."""  # noqa: E501
 
 
 def describe_as_function(tool: CatalogTool) -> tuple[str, Any]:
-    """Description and parameters of the function that stands in for `tool`."""
     own, parameters = _own_words(tool), tool.tool.get("parameters")
     match tool.type:
         case "function":
@@ -64,20 +66,15 @@ def _format_words(given: Any) -> str:
     return f"`input` must follow this {given.get('syntax') or ''} grammar, whose first rule is `start`:\n{definition}"
 
 
-_PATCH_EXAMPLE: Final = r"""A complete call that changes one file and adds another:
-{"input": "*** Begin Patch\n*** Update File: src/greet.py\n@@ def greet(name):\n-    print(\"Hi\")\n+    print(f\"Hello, {name}\")\n*** Add File: docs/greet.txt\n+How to greet.\n*** End Patch\n"}
-Unchanged lines inside a hunk begin with one space, removed ones with `-`, added ones with `+`."""  # noqa: E501
-
-
 def _describe_mcp(tool: CatalogTool) -> tuple[str, JsonObject]:
     about = tool.tool.get("server_description")
     words = f"Call a tool of the MCP server `{tool.name}`." + (f" {about}" if about else "")
     allowed = tool.tool.get("allowed_tools")
     names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
-    name = _field("string", "The tool's name on that server.")
+    name = field("string", "The tool's name on that server.")
     if isinstance(names, list) and names:
         name["enum"] = names
-    return words, _closed({"name": name, "arguments": _field("object", "The arguments for that tool.")}, "arguments")
+    return words, closed({"name": name, "arguments": field("object", "The arguments for that tool.")}, "arguments")
 
 
 def _own_words(tool: CatalogTool) -> str:
@@ -88,59 +85,57 @@ def _own_words(tool: CatalogTool) -> str:
     return f"{about}\n\n{own}" if own else about
 
 
-def _closed(properties: JsonObject, *also_required: str) -> JsonObject:
+def closed(properties: JsonObject, *also_required: str) -> JsonObject:
     """An object of these properties and no others; the first is always required."""
     required = [next(iter(properties)), *also_required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _field(kind: str, description: str, **limits: Any) -> JsonObject:
+def field(kind: str, description: str, **limits: Any) -> JsonObject:
     return {"type": kind, **limits, "description": description}
 
 
 def _strings(description: str, **limits: Any) -> JsonObject:
-    return _field("array", description, items={"type": "string"}, **limits)
+    return field("array", description, items={"type": "string"}, **limits)
 
 
 def _operation(kind: str, **diff: str) -> JsonObject:
-    texts = {
-        name: _field("string", words, minLength=1) for name, words in {"path": "Path of the file.", **diff}.items()
-    }
-    return _closed({"type": {"type": "string", "const": kind}, **texts}, *texts)
+    told = {"path": "Path of the file.", **diff}
+    texts = {name: field("string", words, minLength=1) for name, words in told.items()}
+    return closed({"type": {"type": "string", "const": kind}, **texts}, *texts)
 
 
-_CUSTOM: Final = {
-    "type": "object",
-    "properties": {"input": _field("string", "The complete input text for the tool.")},
-    "required": ["input"],
-}
-_TOOL_SEARCH: Final = _closed({"query": _field("string", "What the tool should do.")})
+_INPUT: Final = field("string", "The complete input text for the tool.")
+_CUSTOM: Final = {"type": "object", "properties": {"input": _INPUT}, "required": ["input"]}
+_TOOL_SEARCH: Final = closed({"query": field("string", "What the tool should do.")})
 _WEB_SEARCH: Final = (
     "Search the web and get the best results with their addresses.",
-    _closed({"query": _field("string", "What to search for."), "queries": _strings("Further wordings to search for.")}),
+    closed({"query": field("string", "What to search for."), "queries": _strings("Further wordings to search for.")}),
 )
+_WEB_SEARCHES: Final = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
+# Tool types whose calls have a shape of their own: what the model is told, unless the client has words for it.
 _STAND_INS: Final[Mapping[str, tuple[str, JsonObject]]] = {
     "local_shell": (
         "Run one program on the user's machine and get its output. `command` is the argument list, without a "
         'shell in between; for pipes or globbing call a shell: ["bash", "-lc", "ls *.py | wc -l"].',
-        _closed(
+        closed(
             {
                 "command": _strings("The program and its arguments, one entry each.", minItems=1),
-                "env": _field("object", "Environment variables to set.", additionalProperties={"type": "string"}),
-                "timeout_ms": _field("number", "Stop the program after this many milliseconds.", minimum=1),
-                "user": _field("string", "The user to run it as."),
-                "working_directory": _field("string", "The directory to run it in."),
+                "env": field("object", "Environment variables to set.", additionalProperties={"type": "string"}),
+                "timeout_ms": field("number", "Stop the program after this many milliseconds.", minimum=1),
+                "user": field("string", "The user to run it as."),
+                "working_directory": field("string", "The directory to run it in."),
             }
         ),
     ),
     "shell": (
         "Run shell commands and get the output of each. Every entry of `commands` is one complete command line; "
         "they may run at the same time, so join steps that depend on each other with `&&`.",
-        _closed(
+        closed(
             {
                 "commands": _strings("The command lines to run.", minItems=1),
-                "timeout_ms": _field("number", "Stop the commands after this many milliseconds.", minimum=1),
-                "max_output_length": _field(
+                "timeout_ms": field("number", "Stop the commands after this many milliseconds.", minimum=1),
+                "max_output_length": field(
                     "number", "Return at most this many characters of output per command.", minimum=1
                 ),
             }
@@ -150,7 +145,7 @@ _STAND_INS: Final[Mapping[str, tuple[str, JsonObject]]] = {
         "Create, change or delete one file. Diffs are in the V4A manner: no line numbers; a hunk opens with `@@` "
         "and, where it helps, the enclosing function or class; then unchanged lines with a leading space, removed "
         "ones with `-`, added ones with `+`. For a new file every line begins with `+`.",
-        _closed(
+        closed(
             {
                 "operation": {
                     "type": "object",
@@ -164,9 +159,5 @@ _STAND_INS: Final[Mapping[str, tuple[str, JsonObject]]] = {
             }
         ),
     ),
-    "web_search": _WEB_SEARCH,
-    "web_search_2025_08_26": _WEB_SEARCH,
-    "web_search_preview": _WEB_SEARCH,
-    "web_search_preview_2025_03_11": _WEB_SEARCH,
+    **dict.fromkeys(_WEB_SEARCHES, _WEB_SEARCH),
 }
-"""Tool types whose calls have a shape of their own: what the model is told, unless the client has words for it."""

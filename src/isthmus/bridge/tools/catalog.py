@@ -1,27 +1,35 @@
-"""Every tool the client offered, in one flat list, wherever it was declared.
+"""Every tool the client offered, in one flat list, wherever it was declared; and names that every provider accepts.
 
-In: the request's `tools` and its input items. Out: one `CatalogTool` each, namespaces opened, in the
-order of declaration: `tools` first, then those of `additional_tools` and `tool_search_output` items as
-they come. Tools are only ever appended as a conversation grows, so earlier ones keep their place and
-their name upstream, and prompt caches stay warm. A tool declared again without a change counts once.
+In: the request's `tools` and its input items. Out: one `CatalogTool` each, namespaces opened, in the order of
+declaration: `tools` first, then those of `additional_tools` and `tool_search_output` items as they come. A tool
+declared again without a change counts once. Names are letters, digits, `_`, `-`, at most 64 of them, unique. Tools
+are only ever appended as a conversation grows, and one in a namespace is always `<namespace>__<name>`, even where the
+bare name would be free today: a tool that is added later must not rename an earlier one, or prompt caches are lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from isthmus.bridge.types.history import item_path
-from isthmus.bridge.types.tools import CatalogTool
+from isthmus.bridge.types.tools import CatalogTool, ToolIdentityMap
 from isthmus.protocol.json import JsonObject, without_nulls
 
 NAMED_TYPES: Final = ("function", "custom")
 """Types that carry a name of their own; the others are known by their type."""
-
+MAX_NAME: Final = 64
+DEFAULT_NAMESPACE: Final = "functions"
+"""The namespace that clients use for their plain functions: its tools keep their bare names."""
+NameCodec = Callable[[str], str]
+NameAllocator = Callable[[str], str]
+_REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]")
+_HASH: Final = 8
 CARRIERS: Final = ("additional_tools", "tool_search_output")
-"""Input items that declare tools."""
 
 
 def build_tool_catalog(
@@ -86,3 +94,48 @@ def _number(entry: CatalogTool, unnamed: dict[str, int]) -> CatalogTool:
         return entry
     count = unnamed[entry.type] = unnamed.get(entry.type, 0) + 1
     return entry if count == 1 else replace(entry, name=f"{entry.type}_{count}")
+
+
+def default_tool_name_codec(name: str) -> str:
+    """Any text → a name that providers accept; different texts may meet, the allocator parts them."""
+    return _REFUSED.sub("_", name)[:MAX_NAME] or "tool"
+
+
+def create_provider_name_allocator(codec: NameCodec = default_tool_name_codec) -> NameAllocator:
+    """A function that gives each tool a name of its own: the second `x` is `x_2`, the third `x_3`."""
+    taken: set[str] = set()
+    counts: dict[str, int] = {}
+
+    def allocate(name: str) -> str:
+        base = candidate = codec(name)
+        count = counts.get(base, 1)
+        while candidate in taken:
+            count += 1
+            suffix = f"_{count}"
+            candidate = base[: MAX_NAME - len(suffix)] + suffix
+        counts[base] = count
+        taken.add(candidate)
+        return candidate
+
+    return allocate
+
+
+def flat_name(name: str, namespace: str | None) -> str:
+    """The one name under which a tool goes upstream, before the codec sees it."""
+    if namespace is None or namespace == DEFAULT_NAMESPACE:
+        return name
+    full = f"{namespace}__{name}"
+    if len(full) <= MAX_NAME:
+        return full
+    # A plain cut would make siblings of a long namespace collide; the tail depends on the whole name only.
+    tail = hashlib.sha256(full.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    return f"{full[: MAX_NAME - _HASH - 1]}_{tail}"
+
+
+def name_past_call(name: str, namespace: str | None, identities: ToolIdentityMap) -> str:
+    """The provider's name for a call in the history, also when its tool is not declared any more. Clients leave the
+    default namespace out of their calls, or write it out, as they please."""
+    spaces = (None, DEFAULT_NAMESPACE) if namespace in (None, DEFAULT_NAMESPACE) else (namespace,)
+    known = (identities.by_request(name, space) for space in spaces)
+    found = next((identity for identity in known if identity is not None), None)
+    return found.provider_name if found is not None else default_tool_name_codec(flat_name(name, namespace))

@@ -9,53 +9,47 @@ keeps its mode. A choice that no tool can satisfy is *rejected*: the client must
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
-from msgspec.structs import replace
+import msgspec
 
 from isthmus.bridge.capabilities import ToolChoiceSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
-from isthmus.bridge.tools.catalog import NAMED_TYPES
+from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE, NAMED_TYPES
 from isthmus.bridge.tools.declare import TOOL_CODE
-from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.types.tools import ToolChoicePlan, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
-PATH: Final = "tool_choice"
-
+_CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer without calling one."
 Mode = Literal["omit", "none", "auto", "required", "named"]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChoice:
+class ToolChoice(msgspec.Struct, frozen=True):
     """What a client's `tool_choice` says, in whichever spelling; resolved against no tool yet."""
 
     mode: Literal["unset", "none", "auto", "required", "named"] = "unset"
     entries: tuple[Any, ...] | None = None
     """The tools that it names: the one to call, or all that are allowed; `None`: any."""
     problem: str = ""
-    """Why it cannot be read at all."""
 
 
 def read_tool_choice(choice: str | JsonObject | None) -> ToolChoice:
     """The only reading of `tool_choice`: words, objects, `allowed_tools` flat (Responses) or nested (chat)."""
-    kind = choice.get("type") if isinstance(choice, dict) else choice
-    match kind:
-        case None if choice is None:
-            return ToolChoice()
-        case "none" | "auto" | "required":
-            return ToolChoice(kind)
-        case "allowed_tools" if isinstance(choice, dict):
-            nested = choice.get("allowed_tools")
-            return _read_allowed(nested if isinstance(nested, dict) else choice)
-        case str() if isinstance(choice, dict):
-            return ToolChoice("named", (choice,))
-        case str():
-            problem = f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool"
-        case _:
-            problem = "`tool_choice.type` is missing; an object must say what it chooses, for example `function`"
-    return ToolChoice(problem=problem)
+    if choice is None:
+        return ToolChoice()
+    kind: Any = choice.get("type") if isinstance(choice, dict) else choice
+    if kind in ("none", "auto", "required"):
+        return ToolChoice(kind)
+    if isinstance(choice, str):
+        words = f"`{choice}` is not a choice; use `none`, `auto`, `required` or an object that names a tool"
+        return ToolChoice(problem=words)
+    if kind == "allowed_tools":
+        nested = choice.get("allowed_tools")
+        return _read_allowed(nested if isinstance(nested, dict) else choice)
+    if isinstance(kind, str):
+        return ToolChoice("named", (choice,))
+    words = "`tool_choice.type` is missing; an object must say what it chooses, for example `function`"
+    return ToolChoice(problem=words)
 
 
 def _read_allowed(limits: JsonObject) -> ToolChoice:
@@ -96,69 +90,56 @@ def _match_name(kind: str, name: str, namespace: str | None, identities: Sequenc
 
 
 def plan_provider_tool_choice(
-    choice: ToolChoice,
-    declarations: Sequence[ToolDeclarationPlan],
-    support: ToolChoiceSupport,
-    thinking: bool = False,
+    choice: ToolChoice, declarations: Sequence[ToolDeclarationPlan], support: ToolChoiceSupport, thinking: bool = False
 ) -> ToolChoicePlan:
     """Resolve the choice; `declarations` are those that survived planning."""
     if choice.problem:
         return _reject(choice.problem)
     identities = [plan.identity for plan in declarations if plan.identity is not None]
-    at_hand = _AtHand(identities, support.supported)
+    supported, when = support.supported, ""
     if thinking and support.while_thinking is not None:
-        at_hand = _AtHand(identities, support.while_thinking, " while the model thinks")
+        supported, when = support.while_thinking, " while the model thinks"
     match choice:
         case ToolChoice("unset"):
             return ToolChoicePlan()
         case ToolChoice("none"):
-            return _NO_TOOLS
+            decision = _decide("supported", "no tool is sent, so none can be called", "none")
+            return ToolChoicePlan("none", decision=decision, keep=frozenset())
         case ToolChoice("named", (entry,)):
-            plan = _plan_named(entry, at_hand)
-        case ToolChoice(mode, None):
-            plan = _plan_mode(mode, at_hand)
-        case ToolChoice(mode, entries):
-            plan = _plan_allowed(mode, entries or (), at_hand)
+            plan = _plan_named(entry, identities, supported, when)
+        case _:
+            plan = _plan_mode(choice, identities, supported, when)
     return plan if support.sent else _leave_out(plan)
 
 
-class _AtHand(NamedTuple):
-    """The tools, and the modes that the provider takes at this moment."""
-
-    identities: list[ToolIdentity]
-    supported: frozenset[str]
-    when: str = ""
-
-
-def _plan_mode(asked: str, at_hand: _AtHand, keep: frozenset[str] | None = None) -> ToolChoicePlan:
-    """`auto` and `required`: as asked, else `auto`, else rejected."""
-    identities, supported, when = at_hand
-    narrowed = "" if keep is None else f"; the list is narrowed to {len(keep)}"
+def _plan_mode(
+    choice: ToolChoice, identities: list[ToolIdentity], supported: frozenset[str], when: str
+) -> ToolChoicePlan:
+    """`auto` and `required`: as asked, else `auto`, else rejected. `allowed_tools` is a hard limit: the list becomes
+    exactly these tools, the mode stays."""
+    asked, keep, narrowed = choice.mode, None, ""
+    if choice.entries is not None:
+        found = [(entry, match_entry(entry, identities)) for entry in choice.entries]
+        if unknown := [_spell(entry) for entry, matches in found if not matches]:
+            return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
+        keep = frozenset(match.provider_name for _, matches in found for match in matches)
+        narrowed = f"; the list is narrowed to {len(keep)}"
     if not identities:
         if asked == "auto":
             return ToolChoicePlan(decision=_decide("supported", "there is no tool to choose from", "auto"))
         return _reject("a tool call is required, but no tool is left to call; add a tool or send `auto`")
     if asked in supported:
         mode: Mode = "required" if asked == "required" else "auto"
-        return ToolChoicePlan(mode, decision=_decide("supported", f"sent as `{asked}`{narrowed}", asked), keep=keep)
+        return ToolChoicePlan(mode, None, _decide("supported", f"sent as `{asked}`{narrowed}", asked), keep)
     if "auto" in supported:
         reason = f"the provider does not take `{asked}`{when}; sent as `auto` with an instruction{narrowed}"
         return ToolChoicePlan("auto", None, _decide("degraded", reason, "auto"), keep, _CALL_ANY)
     return _reject(f"the provider takes neither `{asked}` nor `auto`{when}; leave `tool_choice` out")
 
 
-def _plan_allowed(mode: str, entries: tuple[Any, ...], at_hand: _AtHand) -> ToolChoicePlan:
-    """A hard limit: the list becomes exactly these tools, the mode stays."""
-    found = [(entry, match_entry(entry, at_hand.identities)) for entry in entries]
-    unknown = [_spell(entry) for entry, matches in found if not matches]
-    if unknown:
-        return _reject(f"`tool_choice.tools` allows {', '.join(unknown)}, which is not among the tools sent")
-    return _plan_mode(mode, at_hand, frozenset(match.provider_name for _, matches in found for match in matches))
-
-
-def _plan_named(choice: JsonObject, at_hand: _AtHand) -> ToolChoicePlan:
-    """One certain tool: forced where the provider can, else left as the only one."""
-    identities, supported, when = at_hand
+def _plan_named(
+    choice: JsonObject, identities: list[ToolIdentity], supported: frozenset[str], when: str
+) -> ToolChoicePlan:
     matches = match_entry(choice, identities)
     if not matches:
         return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
@@ -184,7 +165,8 @@ def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:
     if plan.mode not in ("auto", "required", "named") or plan.decision is None:
         return plan
     reason = f"{plan.decision.reason}; the field itself is left out, because the server refuses it"
-    return replace(plan, mode="omit", decision=replace(plan.decision, reason=reason))
+    decision = msgspec.structs.replace(plan.decision, reason=reason)
+    return msgspec.structs.replace(plan, mode="omit", decision=decision)
 
 
 def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None:
@@ -200,9 +182,6 @@ def render_provider_tool_choice(plan: ToolChoicePlan) -> str | JsonObject | None
                 return {"type": "mcp", "mcp": {"server_label": plan.identity.requested_name}}
             return {"type": kind}
     return None
-
-
-_CALL_ANY: Final = "In this turn, call at least one of the tools; do not answer without calling one."
 
 
 def _name_of(entry: JsonObject, kind: str) -> tuple[str, str | None]:
@@ -229,13 +208,8 @@ def _spell(entry: Any) -> str:
 
 
 def _decide(action: Action, reason: str, effective: str | None = None) -> CompatibilityDecision:
-    return CompatibilityDecision(PATH, action, reason, effective_value=effective, code=TOOL_CODE)
+    return CompatibilityDecision("tool_choice", action, reason, effective_value=effective, code=TOOL_CODE)
 
 
 def _reject(reason: str) -> ToolChoicePlan:
     return ToolChoicePlan(decision=_decide("rejected", reason))
-
-
-_NO_TOOLS: Final = ToolChoicePlan(
-    "none", decision=_decide("supported", "no tool is sent, so none can be called", "none"), keep=frozenset()
-)

@@ -34,7 +34,6 @@ def showable_tool(tool: JsonObject) -> JsonObject:
 
 
 def showable_item(item: JsonObject) -> JsonObject:
-    """An input item, whose tools (if it carries any) are shown without their credentials."""
     return showable_body(item) if item.get("type") in CARRIERS else item
 
 

@@ -9,18 +9,17 @@ the whole, and begins with everything that was given out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from isthmus.bridge.json_text import NOT_JSON, read_json
+import msgspec
+
 from isthmus.bridge.tools.builtin import PATCH_BEGIN, expects_patch
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
 
 Shape = Literal["input", "loose", "cut", "key", "text", "nested", "fenced"]
 
 
-@dataclass(frozen=True, slots=True)
-class CustomInput:
+class CustomInput(msgspec.Struct, frozen=True):
     text: str
     shape: Shape = "input"
     """`input`: as asked for · `loose`: the same in broken JSON · `cut`: it ends before the string does ·
@@ -35,7 +34,7 @@ def read_custom_input(arguments: str, *, nested: bool = False) -> CustomInput | 
     if found is None or found.shape == "cut":
         return found
     unfenced = strip_fence(found.text)
-    return found if unfenced is None else replace(found, text=unfenced, shape="fenced")
+    return found if unfenced is None else msgspec.structs.replace(found, text=unfenced, shape="fenced")
 
 
 def strip_fence(text: str) -> str | None:
@@ -103,6 +102,11 @@ _SPACE_BEFORE: Final = frozenset({0, 1, 8, 9})
 _MAX_HELD: Final = 1024
 _FENCE: Final = "```"
 _FENCED: Final = re.compile(r"```[\w+.-]*[ \t]*\r?\n(?P<body>.*?)\r?\n?```\Z", re.DOTALL)
+_OPENED: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"')
+_AFTER_VALUE: Final = re.compile(r"\s*(?:\Z|\}|,\s*(?:\Z|\"[^\"\\]*(?:\Z|\"\s*(?:\Z|:))))")
+_END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
+_LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
+_KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "source", "value", "query")
 
 
 def _read(arguments: str, nested: bool) -> CustomInput | None:
@@ -126,18 +130,9 @@ def _read(arguments: str, nested: bool) -> CustomInput | None:
     return CustomInput(arguments, "text")
 
 
-_OPENED: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"')
-_AFTER_VALUE: Final = re.compile(r"\s*(?:\Z|\}|,\s*(?:\Z|\"[^\"\\]*(?:\Z|\"\s*(?:\Z|:))))")
-_END_OF_OBJECT: Final = re.compile(r"\"\s*\}?\s*\Z")
-_LIKE_OBJECT: Final = re.compile(r"\s*\{\s*(?:\"|\}|\Z)")
-_KNOWN_KEYS: Final = ("patch", "content", "text", "code", "command", "script", "source", "value", "query")
-
-
 def _read_on(rest: str) -> str:
-    """In broken JSON the first quote may be one that the model forgot to escape: then the text goes on.
-
-    Stopping there would hand the tool half a command.
-    """
+    """In broken JSON the first quote may be one that the model forgot to escape: then the text goes on. Stopping there
+    would hand the tool half a command."""
     return "" if _AFTER_VALUE.match(rest) else '"' + _ESCAPE.sub(_unescape, _END_OF_OBJECT.sub("", rest))
 
 

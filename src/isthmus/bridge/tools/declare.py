@@ -14,9 +14,9 @@ from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.builtin import describe_as_function
+from isthmus.bridge.tools.catalog import NAMED_TYPES, NameAllocator, flat_name
 from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
-from isthmus.bridge.tools.names import NameAllocator, flat_name
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.json import JsonObject
 
@@ -28,41 +28,35 @@ def plan_tool_declaration(
     tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False
 ) -> ToolDeclarationPlan:
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
+    provider_type = tool.type if tool.type in support.native else support.degraded.get(tool.type, "")
     if refusal := _refusal(tool, support):
         return _leave_out(tool, "rejected", refusal)
-    if obstacle := _obstacle(tool, support):
+    if obstacle := _obstacle(tool, support, provider_type):
         return _leave_out(tool, "ignored", obstacle)
-    provider_type = tool.type if tool.type in support.native else support.degraded[tool.type]
+    # Calls of a tool that was deferred by itself come in a namespace of its own name: the agents SDKs look for them
+    # nowhere else (openai-agents 0.24.0, 2026-11-16).
+    alone = searched and tool.namespace is None and tool.type in NAMED_TYPES and tool.tool.get("defer_loading") is True
     identity = ToolIdentity(
         requested_name=tool.name,
         requested_type=tool.type,
         provider_name=allocate(flat_name(tool.name, tool.namespace)),
         provider_type=provider_type,
-        namespace=_space(tool) if searched else tool.namespace,
+        namespace=tool.name if alone else tool.namespace,
         tool=tool.tool,
     )
     return (_plan_function if provider_type == "function" else _plan_hosted)(tool, support, identity)
 
 
-def _space(tool: CatalogTool) -> str | None:
-    """Calls of a tool that was deferred by itself come in a namespace of its own name: the agents SDKs look for them
-    nowhere else (openai-agents 0.24.0, 2026-11-16)."""
-    alone = tool.namespace is None and tool.type in ("function", "custom") and tool.tool.get("defer_loading") is True
-    return tool.name if alone else tool.namespace
-
-
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
-    """A search with nothing to find is not offered."""
     return _leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
 
 
 def _leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclarationPlan:
-    decision = CompatibilityDecision(tool.path, action, reason, code=TOOL_CODE, metadata=_facts(tool))
-    return ToolDeclarationPlan(tool, decision)
+    facts = _facts(tool, None)
+    return ToolDeclarationPlan(tool, CompatibilityDecision(tool.path, action, reason, code=TOOL_CODE, metadata=facts))
 
 
 def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan]) -> list[JsonObject]:
-    """The `tools` of a Chat-Completions body."""
     return [_render(plan) for plan in declarations if plan.identity is not None]
 
 
@@ -83,17 +77,15 @@ def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
     return ""
 
 
-def _obstacle(tool: CatalogTool, support: ToolSupport) -> str:
-    """Why a tool cannot be sent at all; empty when it can."""
+def _obstacle(tool: CatalogTool, support: ToolSupport, to: str) -> str:
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
-    if tool.type not in support.native and tool.type not in support.degraded:
+    if not to:
         if tool.type == "programmatic_tool_calling":
             return "nothing here runs the model's programs; the tools are offered to be called directly"
         return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
-    to = tool.type if tool.type in support.native else support.degraded[tool.type]
     if tool.tool.get("external_web_access") is False and to != "function" and not support.cached_search:
         return "`external_web_access` is false, and the provider's own search always goes to the live web"
     if to == "retrieval" and not tool.tool.get("vector_store_ids"):
@@ -141,8 +133,7 @@ def _plan_hosted(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity
     reasons = [f"`{tool.type}` is sent as the provider's `{kind}`"] if kind != tool.type else []
     if left_out:
         reasons.append(f"the provider cannot take all of {', '.join(f'`{name}`' for name in left_out)}")
-    decision = _decide(tool, identity, reasons, left_out=left_out)
-    return ToolDeclarationPlan(tool, decision, identity, fields=declaration)
+    return ToolDeclarationPlan(tool, _decide(tool, identity, reasons, left_out=left_out), identity, fields=declaration)
 
 
 def _decide(
@@ -159,23 +150,16 @@ def _decide(
     )
 
 
-def _facts(tool: CatalogTool, identity: ToolIdentity | None = None) -> JsonObject:
-    facts: JsonObject = {"tool": tool.name, "type": tool.type}
-    if tool.namespace is not None:
-        facts["namespace"] = tool.namespace
-    if identity is not None:
-        facts["provider_name"] = identity.provider_name
-        facts["provider_type"] = identity.provider_type
-    return facts
+def _facts(tool: CatalogTool, sent: ToolIdentity | None) -> JsonObject:
+    inside = {} if tool.namespace is None else {"namespace": tool.namespace}
+    to = {} if sent is None else {"provider_name": sent.provider_name, "provider_type": sent.provider_type}
+    return {"tool": tool.name, "type": tool.type, **inside, **to}
 
 
 def _render(plan: ToolDeclarationPlan) -> JsonObject:
     if plan.identity is None or plan.identity.provider_type != "function":
         return dict(plan.fields)
-    function: JsonObject = {"name": plan.identity.provider_name}
-    if plan.description:
-        function["description"] = plan.description
-    function["parameters"] = plan.parameters
-    if plan.strict is not None:
-        function["strict"] = plan.strict
+    described = {"description": plan.description} if plan.description else {}
+    strict = {} if plan.strict is None else {"strict": plan.strict}
+    function = {"name": plan.identity.provider_name, **described, "parameters": plan.parameters, **strict}
     return {"type": "function", "function": function}

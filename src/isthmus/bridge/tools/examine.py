@@ -9,8 +9,9 @@ added to at its end: what was streamed stays true.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from isthmus.bridge.tools.builtin import PATCH_BEGIN, PATCH_END, expects_patch
 from isthmus.bridge.tools.custom_input import strip_fence
@@ -18,18 +19,15 @@ from isthmus.bridge.tools.grammar import VerdictState, examine_input
 from isthmus.protocol.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ExamineInput:
+class ExamineInput(msgspec.Struct, frozen=True, tag=True):
     tool: JsonObject
     """What a grammar needs of the client's declaration: `type`, `name`, `format`."""
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True, tag=True):
     text: str
     note: str = ""
-    """What was mended; empty: nothing."""
     state: VerdictState = "free"
     detail: str = ""
 
@@ -43,7 +41,6 @@ def examination_of(tool: JsonObject, text: str) -> ExamineInput | None:
 
 
 def examine(job: ExamineInput) -> Examined:
-    """The verdict on a text, mended where there is no doubt what was meant."""
     grammar = job.tool.get("format")
     verdict = examine_input(grammar, job.text)
     text, notes = (job.text, []) if verdict.state == "matches" else _repair(job.tool, job.text)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 MAX_LALR: Final = 50_000
 MAX_EARLEY: Final = 40
+_MAX_EXPANSIONS: Final = 2_000
+_COMMON: Final = (
+    *("CNAME", "CR", "DECIMAL", "DIGIT", "ESCAPED_STRING", "FLOAT", "HEXDIGIT", "INT", "LCASE_LETTER", "LETTER"),
+    *("LF", "NEWLINE", "NUMBER", "SIGNED_FLOAT", "SIGNED_INT", "SIGNED_NUMBER", "UCASE_LETTER", "WORD", "WS"),
+    "WS_INLINE",
+)
 
 VerdictState = Literal["free", "matches", "differs", "unchecked"]
 
@@ -124,9 +130,6 @@ def _compile_recursive(definition: str) -> tuple[Lark | None, Lark]:
         return None, full
 
 
-_MAX_EXPANSIONS: Final = 2_000
-
-
 def _count_expansions(tree: Any) -> int:
     """Into how many plain alternatives Lark would multiply a rule out; saturates above the bound."""
     name = str(getattr(tree, "data", ""))
@@ -139,17 +142,13 @@ def _count_expansions(tree: Any) -> int:
         case "maybe":
             count = inner[0] + 1
         case "expr":
-            count = _count_repeated(inner[0], [str(operator) for operator in tree.children[1:]])
+            operator, *times = map(str, tree.children[1:])
+            most = int(times[-1]) if operator == "~" else 1
+            powers = range(int(times[0]) if operator == "~" else 0, most + 1)
+            count = _MAX_EXPANSIONS + 1 if most > 50 else sum(inner[0] ** power for power in powers)
         case _:
             count = prod(inner)
     return min(count, _MAX_EXPANSIONS + 1)
-
-
-def _count_repeated(options: int, operators: list[str]) -> int:
-    if operators[0] != "~":
-        return options + 1
-    low, high = int(operators[1]), int(operators[-1])
-    return _MAX_EXPANSIONS + 1 if high > 50 else sum(options**times for times in range(low, high + 1))
 
 
 _ATOM: Final = r"(?:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}|*+?^$])"
@@ -157,10 +156,8 @@ _TAME: Final = re.compile(rf"(?:\(\?[imsx]+:)?(?:{_ATOM}\??)*(?:(?:{_ATOM}|\(\?:
 
 
 def _is_tame(pattern: str) -> bool:
-    """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options.
-
-    Lark matches terminals with `re`; a client's terminal must not be able to keep it busy for ever.
-    """
+    """Whether Python's backtracking engine takes linear time: one repetition, no group in it, few options. Lark matches
+    terminals with `re`; a client's terminal must not be able to keep it busy for ever."""
     few = len(pattern) <= 200 and pattern.count("?") <= 4
     return pattern in _common_patterns() or (few and _TAME.fullmatch(pattern) is not None)
 
@@ -176,10 +173,3 @@ def _common_patterns() -> frozenset[str]:
 
     names = ", ".join(_COMMON)
     return frozenset(_patterns(Lark(f"start: {' | '.join(_COMMON)}\n%import common ({names})\n")))
-
-
-_COMMON: Final = (
-    *("CNAME", "CR", "DECIMAL", "DIGIT", "ESCAPED_STRING", "FLOAT", "HEXDIGIT", "INT", "LCASE_LETTER", "LETTER"),
-    *("LF", "NEWLINE", "NUMBER", "SIGNED_FLOAT", "SIGNED_INT", "SIGNED_NUMBER", "UCASE_LETTER", "WORD", "WS"),
-    "WS_INLINE",
-)

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isthmus.bridge.merge import deep_merge
-from isthmus.protocol.json import JsonObject, without_nulls
+from isthmus.protocol.json import JsonObject, deep_merge, without_nulls
 
 _MCP_OPTIONS: Final = (
     *("server_label", "server_url", "connector_id", "server_description"),
@@ -44,7 +43,6 @@ _CARRIED: Final[Mapping[str, str]] = {
     "blocked_domains": "filters.blocked_domains",
     "vector_store_id": "vector_store_ids",
 }
-"""Which option of the client's tool a placeholder carries."""
 
 _NO_OPTION: Final = frozenset({"type", "description", "name", "defer_loading"})
 
@@ -55,7 +53,7 @@ def fill_declaration(
     """The declaration of a hosted tool, as the provider's data wants it; and the options that it has no place for."""
     used: set[str] = set()
     filled = _fill_all(deep_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {}), tool, used)
-    return {"type": provider_type, **filled}, tuple(_left_out(tool, used))
+    return {"type": provider_type, **filled}, _left_out(tool, used)
 
 
 def _fill_all(template: Mapping[str, Any], tool: JsonObject, used: set[str]) -> JsonObject:
@@ -63,7 +61,6 @@ def _fill_all(template: Mapping[str, Any], tool: JsonObject, used: set[str]) -> 
 
 
 def _fill(value: Any, tool: JsonObject, used: set[str]) -> Any:
-    """What stands in a template's place; `None`: nothing does."""
     if isinstance(value, str):
         name = _placeholder(value)
         return value if name is None else _read_option(name, tool, used)
@@ -99,24 +96,16 @@ def _read_option(name: str, tool: JsonObject, used: set[str]) -> Any:
     return value
 
 
-def _left_out(tool: JsonObject, used: set[str]) -> list[str]:
+def _left_out(tool: JsonObject, used: set[str]) -> tuple[str, ...]:
     """The paths of options that were given and are not carried; more than one store or domain is a loss, too."""
     carried = {_CARRIED.get(name) for name in used}
-    left: list[str] = []
-    for path, value in _given(tool):
-        plural = path.removeprefix("filters.")
-        only_first = plural in ("allowed_domains", "vector_store_ids") and plural not in used
-        if path not in carried or (only_first and len(value) > 1):
-            left.append(path)
-    return left
-
-
-def _given(tool: JsonObject) -> list[tuple[str, Any]]:
-    given: list[tuple[str, Any]] = []
+    given: JsonObject = {}
     for key, value in tool.items():
         if key == "filters" and isinstance(value, dict):
-            given += [(f"filters.{name}", item) for name, item in value.items() if item]
+            given |= {f"filters.{name}": item for name, item in value.items() if item}
         # Reaching the open web is what a search does anyway; only a ban on it would be lost.
         elif key not in _NO_OPTION and value is not None and (key, value) != ("external_web_access", True):
-            given.append((key, value))
-    return given
+            given[key] = value
+    first = {"filters.allowed_domains": "allowed_domains", "vector_store_ids": "vector_store_ids"}
+    cut = {path for path, plural in first.items() if plural not in used}
+    return tuple(path for path, value in given.items() if path not in carried or (path in cut and len(value) > 1))

@@ -21,8 +21,7 @@ Matcher = Callable[[str], bool]
 MAX_DEFINITION: Final = 16_000
 _MAX_PATTERN: Final = 100_000
 _MAX_NODES: Final = 20_000
-_MAX_COMPILED: Final = 8 * 1024 * 1024
-"""Bytes that a pattern may take once compiled."""
+_MAX_COMPILED: Final = 8 * 1024 * 1024  # bytes of a pattern once compiled
 
 
 class NotRegular(Exception):
@@ -104,8 +103,6 @@ def _is_explosive(definition: str) -> bool:
 
 
 class _Lowering:
-    """Writes the rules of one grammar out, from `start` down."""
-
     def __init__(self, grammar: Grammar) -> None:
         self._trees: dict[str, Any] = {name: tree for name, (tree, _) in grammar.term_defs}
         self._terminals = frozenset(self._trees)
@@ -157,7 +154,9 @@ class _Lowering:
                 times = operator if operator != "~" else f"{{{bounds[0]},{bounds[-1]}}}"
                 written = f"(?:{self._tree(children[0])}){times}"
             case "value":
-                written = self._value(children[0])
+                name = str(getattr(children[0], "name", ""))
+                written = self._rule(name) if name else self._tree(children[0])
+                written += self._gap if name in self._terminals else ""
             case "literal" | "range":
                 written = _write_literal(tree) + self._gap
             case other:
@@ -165,12 +164,6 @@ class _Lowering:
         if len(written) > _MAX_PATTERN:
             raise NotRegular("the grammar is too large to write out")
         return written
-
-    def _value(self, value: Any) -> str:
-        name = getattr(value, "name", None)
-        if name is None:
-            return self._tree(value)
-        return self._rule(str(name)) + (self._gap if str(name) in self._terminals else "")
 
 
 def _write_literal(tree: Any) -> str:

@@ -8,19 +8,21 @@ under the tool's own name, so that the answer is always valid. Nothing is invent
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal
+
+import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.json_text import read_json
+from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
-from isthmus.bridge.tools.names import DEFAULT_NAMESPACE
 from isthmus.bridge.tools.search import runs_here
 from isthmus.bridge.types.tools import ProviderCall, RestoredCall, ToolIdentity, ToolIdentityMap
 from isthmus.protocol import items
 from isthmus.protocol.items import CallItem, CustomToolCall, FunctionCall, Status
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, read_json
+
+_MOST_NAMES: Final = 8
 
 
 def restore_tool_call(
@@ -31,9 +33,7 @@ def restore_tool_call(
     examined: Examined | None = None,
 ) -> RestoredCall:
     """The output item for `call`, of the type that its tool (see `find_identity`) was declared with; its id is open.
-
-    `read` and `examined` are a custom tool's input, where somebody has read and examined it already.
-    """
+    `read` and `examined` are a custom tool's input, where somebody has read and examined it already."""
     draft = _Draft(call)
     item: CallItem | None = None
     if identity is None:
@@ -41,7 +41,9 @@ def restore_tool_call(
     elif identity.provider_type not in ("function", "custom"):
         draft.say("unknown_call", f"the model called `{call.name}`, which the provider should have run itself")
     elif runs_here(identity.requested_type, identity.tool):
-        item = _restore_own_search(call)
+        # A search that is carried out here: whatever the model said can be looked for.
+        found = _decode_object(call.arguments)
+        item = _shape_search(None, "server", {"query": call.arguments} if found is None else found)
     elif identity.requested_type == "custom" or identity.requested_type in _RESTORERS:
         if identity.requested_type == "custom":
             item = _restore_custom(draft, identity, read or read_custom_input(call.arguments), examined)
@@ -100,24 +102,9 @@ def _flat_spellings(identity: ToolIdentity) -> tuple[str, ...]:
     return (*own, f"{DEFAULT_NAMESPACE}.{identity.provider_name}", f"{DEFAULT_NAMESPACE}/{identity.provider_name}")
 
 
-class _Place(TypedDict):
-    """What every item of a call says."""
-
-    id: str
-    call_id: str
-    status: Status
-
-
-@dataclass(slots=True)
-class _Draft:
-    """One call on its way back."""
-
+class _Draft(msgspec.Struct):
     call: ProviderCall
-    diagnostics: list[CompatibilityDiagnostic] = field(default_factory=list)
-
-    @property
-    def place(self) -> _Place:
-        return {"id": "", "call_id": self.call.id, "status": "completed"}
+    diagnostics: list[CompatibilityDiagnostic] = []
 
     def say(self, code: str, message: str) -> None:
         said = notice(f"bridge.tool.{code}", "output", message, call_id=self.call.id, tool=self.call.name)
@@ -132,9 +119,6 @@ class _Draft:
             shown = ", ".join(f"`{name[:64]}`" for name in names[:_MOST_NAMES])
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
             self.say("arguments_ignored", f"a call of this tool has no place for {shown}{more}")
-
-
-_MOST_NAMES: Final = 8
 
 
 def _restore_custom(
@@ -170,11 +154,10 @@ def _restore_shell(draft: _Draft, given: JsonObject) -> items.ShellCall | None:
     if not lines:
         return None
     timeout, most = _whole(given.get("timeout_ms")), _whole(given.get("max_output_length"))
-    used = ["commands" if "commands" in given else "command"]
-    used += [name for name, value in (("timeout_ms", timeout), ("max_output_length", most)) if value is not None]
-    draft.leave_out(given, *used)
     action: items.ShellAction = {"commands": lines, "timeout_ms": timeout, "max_output_length": most}
-    return {"type": "shell_call", **draft.place, "action": action}
+    used = [name for name, value in action.items() if value is not None]
+    draft.leave_out(given, *used, *(() if "commands" in given else ("command",)))
+    return {"type": "shell_call", "id": "", "call_id": draft.call.id, "status": "completed", "action": action}
 
 
 def _restore_local_shell(draft: _Draft, given: JsonObject) -> items.LocalShellCall | None:
@@ -193,7 +176,7 @@ def _restore_local_shell(draft: _Draft, given: JsonObject) -> items.LocalShellCa
     if isinstance(folder := given.get("working_directory"), str):
         action["working_directory"] = folder
     draft.leave_out(given, "command" if "command" in given else "cmd", "env", *action)
-    return {"type": "local_shell_call", **draft.place, "action": action}
+    return {"type": "local_shell_call", "id": "", "call_id": draft.call.id, "status": "completed", "action": action}
 
 
 def _restore_apply_patch(draft: _Draft, given: JsonObject) -> items.ApplyPatchCall | None:
@@ -214,32 +197,28 @@ def _restore_apply_patch(draft: _Draft, given: JsonObject) -> items.ApplyPatchCa
     draft.leave_out({name: value for name, value in asked.items() if value != ""}, *operation)
     if asked is inner:
         draft.leave_out(given, "operation")
-    return {"type": "apply_patch_call", **draft.place, "operation": operation}
+    id = draft.call.id
+    return {"type": "apply_patch_call", "id": "", "call_id": id, "status": "completed", "operation": operation}
 
 
-def _restore_own_search(call: ProviderCall) -> items.ToolSearchCall:
-    """A search that is carried out here: whatever the model said can be looked for."""
-    given = _decode_object(call.arguments)
-    arguments = {"query": call.arguments} if given is None else given
+def _shape_search(
+    call_id: str | None, execution: Literal["server", "client"], given: JsonObject
+) -> items.ToolSearchCall:
     return {
         "type": "tool_search_call",
         "id": "",
-        "call_id": None,
+        "call_id": call_id,
         "status": "completed",
-        "execution": "server",
-        "arguments": arguments,
+        "execution": execution,
+        "arguments": given,
     }
-
-
-def _restore_tool_search(draft: _Draft, given: JsonObject) -> items.ToolSearchCall:
-    return {"type": "tool_search_call", **draft.place, "execution": "client", "arguments": given}
 
 
 _RESTORERS: Final[Mapping[str, Callable[[_Draft, JsonObject], CallItem | None]]] = {
     "shell": _restore_shell,
     "local_shell": _restore_local_shell,
     "apply_patch": _restore_apply_patch,
-    "tool_search": _restore_tool_search,
+    "tool_search": lambda draft, given: _shape_search(draft.call.id, "client", given),
 }
 
 
@@ -251,7 +230,6 @@ def _decode_object(arguments: str) -> JsonObject | None:
 
 
 def _strings(value: Any) -> list[str]:
-    """A list that holds only strings; anything else counts as none."""
     return value if isinstance(value, list) and all(isinstance(entry, str) for entry in value) else []
 
 

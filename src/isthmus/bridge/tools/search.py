@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from isthmus.bridge.tools.builtin import closed, field
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan
 from isthmus.protocol.json import JsonObject
 
@@ -26,15 +27,14 @@ _MAX_LISTED: Final = 100
 _MAX_WORDS: Final = 120
 """How many deferred tools and namespaces the model is told of, and how much of each."""
 
-PARAMETERS: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "What the tool should do, or the name of a tool or group."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": _MAX_FOUND, "description": "How many tools to load."},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+_FILLERS: Final = frozenset({"an", "and", "by", "for", "from", "in", "of", "on", "or", "the", "to", "tool", "with"})
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+PARAMETERS: Final = closed(
+    {
+        "query": field("string", "What the tool should do, or the name of a tool or group."),
+        "limit": field("integer", "How many tools to load.", minimum=1, maximum=_MAX_FOUND),
+    }
+)
 
 
 def runs_here(kind: str, tool: JsonObject) -> bool:
@@ -45,24 +45,22 @@ def runs_here(kind: str, tool: JsonObject) -> bool:
 def offer_search(search: ToolDeclarationPlan, deferred: Sequence[ToolDeclarationPlan]) -> ToolDeclarationPlan:
     """The function by which the model searches, with a word about what there is to find."""
     own = str(search.source.tool.get("description") or "Load further tools by what they do.")
-    listed = dict.fromkeys(_list_tools(deferred))
+    about = _about(deferred)
+    listed: dict[str, None] = {}
+    for tool in (plan.source for plan in deferred):
+        # A namespace stands for its tools.
+        told = about.get(tool.namespace) if tool.namespace else tool.tool.get("description")
+        words = " ".join(str(told or "").split())
+        short = words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"
+        listed[f"{tool.namespace or tool.name}: {short}" if short else tool.namespace or tool.name] = None
     lines = [f"- {line}" for line in list(listed)[:_MAX_LISTED]]
     more = [f"- … and {len(listed) - _MAX_LISTED} more"] if len(listed) > _MAX_LISTED else []
-    words = [own, "Tools that are found can be called afterwards. There are, to be loaded:", *lines, *more]
-    return replace(search, description="\n".join(words), parameters=PARAMETERS)
-
-
-def _list_tools(deferred: Sequence[ToolDeclarationPlan]) -> Iterator[str]:
-    """A namespace stands for its tools; its own words travel with its first one."""
-    about = _about(deferred)
-    for tool in (plan.source for plan in deferred):
-        own = about.get(tool.namespace) if tool.namespace else tool.tool.get("description")
-        words = " ".join(str(own or "").split())
-        short = words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"
-        yield f"{tool.namespace or tool.name}: {short}" if short else tool.namespace or tool.name
+    intro = "Tools that are found can be called afterwards. There are, to be loaded:"
+    return replace(search, description="\n".join([own, intro, *lines, *more]), parameters=PARAMETERS)
 
 
 def _about(deferred: Sequence[ToolDeclarationPlan]) -> dict[str | None, str]:
+    """A namespace's own words travel with its first tool."""
     tools = [plan.source for plan in deferred]
     return {tool.namespace: tool.namespace_description for tool in tools if tool.namespace_description}
 
@@ -94,7 +92,6 @@ def _weigh(tool: CatalogTool) -> dict[str, int]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Keys and strings of a JSON value, whatever its shape."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -104,10 +101,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)
-
-
-_FILLERS: Final = frozenset({"an", "and", "by", "for", "from", "in", "of", "on", "or", "the", "to", "tool", "with"})
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _words(text: str) -> Iterator[str]:

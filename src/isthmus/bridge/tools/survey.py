@@ -3,43 +3,38 @@
 In: the tools wherever they are declared, the client's choice, the model's capabilities. Out: a `ToolSurvey`.
 Everything else that depends on tools (may the model think, may a format travel, is a call forced) asks here and
 reads neither `tools` nor `tool_choice` itself: a tool that this model is never told of changes nothing.
-Once it is known whether the model will think, the choice narrows them: a `ToolPlan`, which the builder and the
-assembler both read. Its identity map knows every tool that could be sent, also those that the choice leaves out this
-time: calls in the history still need their names.
+Once it is known whether the model will think, the choice narrows them: a `ToolPlan`, for builder and assembler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.tools.catalog import build_tool_catalog
+from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
-from isthmus.bridge.tools.names import create_provider_name_allocator
 from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSurvey:
+class ToolSurvey(msgspec.Struct, frozen=True):
     declared: tuple[ToolDeclarationPlan, ...]
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
-    """Those that this model can be told of."""
     deferred: tuple[ToolDeclarationPlan, ...]
     """Those that it is told of once a search has found them."""
     identities: ToolIdentityMap
     choice: ToolChoice
     forced: str | None
     """`required`, or the provider's type of the one tool that must be called; `None`: the model is free."""
-    limit: int | None
-    """How many tools the provider takes."""
     support: ToolChoiceSupport
+    most: int | None
     given: bool
     """Whether the request has a list of tools at all, be it an empty one."""
 
@@ -64,10 +59,8 @@ def survey_tools(
     stored: int = 0,
     search: bool = True,
 ) -> ToolSurvey:
-    """Look at all tools of one request; the first `stored` items come from earlier turns.
-
-    Without `search` nothing is deferred, whatever the tools say: the model has searched often enough.
-    """
+    """Look at all tools of one request; the first `stored` items come from earlier turns. Without `search` nothing is
+    deferred, whatever the tools say: the model has searched often enough."""
     allocate = create_provider_name_allocator()
     catalog = build_tool_catalog(tools, items, stored=stored)
     searches = [index for index, tool in enumerate(catalog) if runs_here(tool.type, tool.tool)]
@@ -90,7 +83,7 @@ def survey_tools(
         identities=ToolIdentityMap(tuple(plan.identity for plan in usable if plan.identity is not None)),
         choice=choice,
         forced=_forced(choice, offered),
-        limit=capabilities.tools.max,
+        most=capabilities.tools.max,
         support=capabilities.tool_choice,
         given=tools is not None,
     )
@@ -116,44 +109,31 @@ def _forced(choice: ToolChoice, offered: Sequence[ToolDeclarationPlan]) -> str |
 def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
     """Plan all tools of one request; a rejected choice is a decision, too many tools an error."""
     choice = plan_provider_tool_choice(survey.choice, survey.offered, survey.support, thinking)
-    keep = choice.keep
-    sent = survey.offered
+    keep, sent = choice.keep, survey.offered
     if keep is not None:
         sent = tuple(plan for plan in sent if plan.identity is not None and plan.identity.provider_name in keep)
-    _check_count(len(sent), survey.limit)
+    if survey.most is not None and len(sent) > survey.most:
+        raise RequestRefused(
+            f"`tools` has {len(sent)} tools for a provider that takes {survey.most}; send fewer, or narrow them with "
+            "`tool_choice` of type `allowed_tools`",
+            code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+            param="tools",
+        )
     decisions = [plan.decision for plan in survey.declared]
     if survey.given or survey.declared:
         decisions.append(_summarise(survey, len(sent)))
     if choice.decision is not None:
         decisions.append(choice.decision)
-    return ToolPlan(
-        declarations=sent,
-        identities=survey.identities,
-        choice=choice,
-        decisions=tuple(decisions),
-        deferred=survey.deferred,
-    )
-
-
-def _check_count(count: int, limit: int | None) -> None:
-    if limit is not None and count > limit:
-        raise RequestRefused(
-            f"`tools` has {count} tools for a provider that takes {limit}; send fewer, or narrow them with "
-            "`tool_choice` of type `allowed_tools`",
-            code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
-            param="tools",
-        )
+    return ToolPlan(sent, survey.identities, choice, tuple(decisions), survey.deferred)
 
 
 def _summarise(survey: ToolSurvey, sent: int) -> CompatibilityDecision:
-    parts = [f"{sent} sent"]
-    for action in ("degraded", "ignored"):
-        count = sum(plan.decision.action == action for plan in survey.declared)
-        if count:
-            parts.append(f"{count} {action}")
-    if survey.deferred:
-        parts.append(f"{len(survey.deferred)} deferred until a search finds them")
-    held = len(survey.offered) - sent
-    if held:
-        parts.append(f"{held} held back by `tool_choice`")
+    actions = [plan.decision.action for plan in survey.declared]
+    counts = {
+        "degraded": actions.count("degraded"),
+        "ignored": actions.count("ignored"),
+        "deferred until a search finds them": len(survey.deferred),
+        "held back by `tool_choice`": len(survey.offered) - sent,
+    }
+    parts = [f"{sent} sent", *(f"{count} {what}" for what, count in counts.items() if count)]
     return CompatibilityDecision("tools", "supported", ", ".join(parts), code=TOOL_CODE)

@@ -2,14 +2,12 @@
 
 A turn is something said by the user, system or developer, or something the assistant did: its steps (what it
 thought, said and called) in their own order, with the result of each call. Paths point back into the request, so
-that later decisions can name their source. The parts are `msgspec` structs because a history is made
-anew for every request and can hold thousands of them.
+that later decisions can name their source. All are `msgspec` structs: a history is made anew for every request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -65,23 +63,17 @@ class Audio(_Fact, frozen=True):
 
 
 class FoundTool(_Fact, frozen=True):
-    """A tool that a tool search turned up; the dialect knows under which name it was declared."""
-
     name: str
     namespace: str | None = None
     description: str = ""
 
 
 class FoundTools(_Fact, frozen=True):
-    """What a tool search answered."""
-
     tools: tuple[FoundTool, ...]
 
 
 Media = Image | File | Audio
 Part = Words | Media | FoundTools
-
-
 Speaker = Literal["user", "system", "developer"]
 
 
@@ -163,8 +155,7 @@ PastTurn = Said | Acted | Kept
 """A `Kept` of its own is what the user answered to one (an approval)."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(_Fact, frozen=True):
     turns: tuple[PastTurn, ...] = ()
     decisions: tuple[CompatibilityDecision, ...] = ()
     phased: str = ""
@@ -187,11 +178,8 @@ def opening(turns: Sequence[PastTurn]) -> list[Said]:
 
 
 def join_texts(texts: Iterable[str]) -> str:
-    """Parts of one message as one text.
-
-    A line break keeps two parts apart where nothing else does: clients cut messages into parts at line or block
-    boundaries, and joining `Output:` and `ok` to `Output:ok` changes what is read. `Hello ` and `world` are apart.
-    """
+    """Parts of one message as one text, with a line break where nothing else keeps two apart: clients cut messages at
+    line or block boundaries, and `Output:` and `ok` joined to `Output:ok` would be read as something else."""
     pieces: list[str] = []
     for text in texts:
         if text:

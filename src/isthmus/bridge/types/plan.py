@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.bounds import DEFAULT_BOUNDS
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.tools import ToolPlan
@@ -18,22 +18,42 @@ from isthmus.protocol.response import Echo
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """What a client is known to need beyond its protocol: a door recognises it by its headers, the plan says it, and
-    the assembler carries it out; nobody guesses afterwards."""
+    """What a client is known to need beyond its protocol: a door recognises it, the assembler carries it out."""
 
     name: str = ""
     leaves_cut_items_open: bool = False
-    """Whether items that a failure cut off stay open: the client keeps every closed one as whole, and would send
-    half an answer back."""
+    """Of a failure: the client keeps every closed item as whole, and would send half an answer back."""
     final_code: str = ""
-    """The code under which a failure is told that no repetition cures, where the client would repeat its own; empty:
-    every failure keeps its code."""
+    """The code under which a failure is told that no repetition cures, where the client would repeat its own."""
 
 
 ANY_CLIENT: Final = ClientProfile()
 # After a failed stream Codex asks five times more, unless the code is one of four that it takes as final; the message
 # of `invalid_prompt` is the one that it shows as it is, without the JSON around it (seen with 0.163 and 0.166).
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
+
+
+def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:
+    """The client behind these two headers. Codex sends both, its forks and older versions one of them."""
+    return CODEX if originator.startswith("codex") or user_agent.startswith("codex") else ANY_CLIENT
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What surrounds the bridge: the planner is told, it never guesses. A gateway with a store honours `metadata`,
+    `store`, `previous_response_id` and so on by itself; a bare library call honours none of them."""
+
+    honours: frozenset[str] = frozenset()
+    """Parameters that are kept by the host and not sent upstream; the other gateway-owned ones are ignored."""
+    strict: bool = False
+    """Strict mode: nothing is degraded or ignored; what cannot be had exactly is rejected."""
+    repair_budget: int = 1
+    """How often the model may be asked again when its answer breaks a binding output contract."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    """How large the schemas of a request may be."""
+
+
+LIBRARY: Final = Host()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +82,6 @@ class OutputContract:
     """The format for the provider, in neutral shape: `{"type": "json_object"}`, or `json_schema` with `name`,
     `description`, `schema` and `strict` beside it (those that were given); each dialect spells it its own way."""
     instruction: str = ""
-    """Words for the system message; empty when the provider needs none."""
     schema: JsonObject | bool | None = None
     """The client's own schema, which answers are checked against."""
     strict: bool = False
@@ -84,8 +103,6 @@ NO_CONTRACT: Final = OutputContract()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: the resolved model, with its capabilities."""
-
     provider: str
     model: str
     capabilities: ProviderCapabilities
@@ -103,16 +120,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolPlan
     contract: OutputContract
     rules: MessageRules
-    """How the dialect must write messages."""
     reply: ReplyRules
-    """How the dialect must read the answer."""
     echo: Echo
     """What the Response says about the request."""
     instructions: str = ""
     extra_body: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """Fields that every body to this target carries."""
     body: JsonObject = msgspec.field(default_factory=dict)
-    """The exact upstream body."""
     stream: bool = False
     repair_budget: int = 0
     taken_call_ids: frozenset[str] = frozenset()
@@ -121,13 +134,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether reasoning items carry our envelope: for clients that store nothing here, and for vendor state."""
     reasoning_as: Literal["text", "summary"] = "text"
     """Where the model's thinking is shown: a client that asks for summaries (Codex) looks nowhere else."""
-
     leaks: Mapping[str, JsonObject | None] | None = None
     """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
     after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
     """The plan that follows what was said so far and this many searches: the same request, with what was found."""
     client: ClientProfile = ANY_CLIENT
-    """Who asks, as far as it changes what is told."""
 
     @property
     def preamble(self) -> str:
@@ -143,8 +154,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return self.compatibility.diagnostics
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What a dialect made of a plan: the body, and what had to be decided about messages on the way."""
 
     body: JsonObject

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -30,8 +29,6 @@ class CatalogTool(msgspec.Struct, frozen=True):
 
 
 class ToolIdentity(msgspec.Struct, frozen=True):
-    """The two-way link between what the client asked for and what the provider was told."""
-
     requested_name: str
     requested_type: str
     provider_name: str
@@ -50,7 +47,15 @@ class ToolIdentityMap:
         self._by_provider: dict[str, ToolIdentity] = {}
         self._by_request: dict[tuple[str | None, str], ToolIdentity] = {}
         for identity in identities:
-            self._add(identity)
+            known = self._by_provider.setdefault(identity.provider_name, identity)
+            if known != identity:
+                raise RequestRefused(
+                    f"tools `{known.requested_name}` and `{identity.requested_name}` both become "
+                    f"`{identity.provider_name}` upstream; rename one of them",
+                    code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+                    param="tools",
+                )
+            self._by_request.setdefault((identity.namespace, identity.requested_name), identity)
 
     def __iter__(self) -> Iterator[ToolIdentity]:
         return iter(self._by_provider.values())
@@ -64,18 +69,6 @@ class ToolIdentityMap:
 
     def by_request(self, name: str, namespace: str | None = None) -> ToolIdentity | None:
         return self._by_request.get((namespace, name))
-
-    def _add(self, identity: ToolIdentity) -> None:
-        known = self._by_provider.get(identity.provider_name)
-        if known is not None and known != identity:
-            raise RequestRefused(
-                f"tools `{known.requested_name}` and `{identity.requested_name}` both become "
-                f"`{identity.provider_name}` upstream; rename one of them",
-                code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
-                param="tools",
-            )
-        self._by_provider[identity.provider_name] = identity
-        self._by_request.setdefault((identity.namespace, identity.requested_name), identity)
 
 
 class ToolDeclarationPlan(msgspec.Struct, frozen=True):
@@ -108,25 +101,20 @@ class ToolPlan(msgspec.Struct, frozen=True):
     declarations: tuple[ToolDeclarationPlan, ...] = ()
     """Only those that are really sent, in order."""
     identities: ToolIdentityMap = msgspec.field(default_factory=ToolIdentityMap)
-    """Every tool that the client offered and that survived, also where the choice sends none of them:
-    past calls in the history still need their names."""
+    """Every tool that survived, also where the choice sends none: past calls in the history still need their names."""
     choice: ToolChoicePlan = ToolChoicePlan()
     decisions: tuple[CompatibilityDecision, ...] = ()
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     """Those that are sent once the model has searched for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderCall:
-    """A tool call as the provider made it, whole."""
-
+class ProviderCall(msgspec.Struct, frozen=True):
     id: str
     name: str
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredCall:
+class RestoredCall(msgspec.Struct, frozen=True):
     """A finished output item of the type the client asked for, and what had to be said about it."""
 
     item: CallItem

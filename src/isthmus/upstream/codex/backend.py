@@ -20,11 +20,10 @@ from typing import Final
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex import resume
 from isthmus.bridge.dialects.codex.wire import Sandbox, ThreadSpec, TurnSpec
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
 from isthmus.upstream.codex.leg import Leg
 from isthmus.upstream.codex.methods import ToolOutput

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, ApprovalPolicy
-from isthmus.bridge.merge import deep_merge
 from isthmus.errors import ConfigError
+from isthmus.protocol.json import deep_merge
 from isthmus.scrub import Secret, url_secrets
 
 ENVIRONMENT: Final = (

@@ -99,7 +99,7 @@ class CodexThread:
                 queue = await begin()
                 while True:
                     deltas = self._take(await queue.get(), decoder)
-                    if decoder.over:
+                    if decoder.state != "open":
                         last = deltas
                         break
                     for delta in deltas:

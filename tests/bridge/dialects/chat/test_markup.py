@@ -14,7 +14,7 @@ from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Markup, Reasoning, Text
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.markup import LeakedTools
-from isthmus.bridge.host import Host
+from isthmus.bridge.types.plan import Host
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 

@@ -8,9 +8,10 @@ import pytest
 
 from chat_sequence import validate_chat_sequence
 from isthmus.bridge.capabilities import MessageRules
-from isthmus.bridge.dialects.chat.messages import CONTINUE, MessagesPlan, build_messages
+from isthmus.bridge.dialects.chat.messages import CONTINUE, build_messages
+from isthmus.bridge.dialects.chat.order import MessageOrder
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.tools.names import name_past_call
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.types.tools import ToolIdentity, ToolIdentityMap
 
 IDENTITIES = ToolIdentityMap(
@@ -24,7 +25,7 @@ IDENTITIES = ToolIdentityMap(
 )
 
 
-def build(items: list[dict[str, Any]], rules: MessageRules | None = None, **options: Any) -> MessagesPlan:
+def build(items: list[dict[str, Any]], rules: MessageRules | None = None, **options: Any) -> MessageOrder:
     history = normalise_history(items)
     plan = build_messages(history, rules=rules or MessageRules(), identities=IDENTITIES, **options)
     assert validate_chat_sequence(plan.messages) is None
@@ -55,7 +56,7 @@ def test_a_whole_tool_turn() -> None:
         {"role": "tool", "tool_call_id": "1", "content": "ok"},
         {"role": "assistant", "content": "done"},
     ]
-    assert plan.decisions == ()
+    assert plan.decisions == []
 
 
 @pytest.mark.parametrize(

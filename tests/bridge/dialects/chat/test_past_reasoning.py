@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.capabilities import MessageRules
-from isthmus.bridge.dialects.chat.messages import MessagesPlan, build_messages
+from isthmus.bridge.dialects.chat.messages import build_messages
+from isthmus.bridge.dialects.chat.order import MessageOrder
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.types.tools import ToolIdentityMap
@@ -30,7 +31,7 @@ OUTPUT_2 = {"type": "function_call_output", "call_id": "2", "output": "ok"}
 USER = {"type": "message", "role": "user", "content": "u"}
 
 
-def build(items: list[dict[str, Any]], thinking: bool = False, **rules: Any) -> MessagesPlan:
+def build(items: list[dict[str, Any]], thinking: bool = False, **rules: Any) -> MessageOrder:
     history = normalise_history(items, envelope_key=KEY, provider="p")
     return build_messages(history, rules=MessageRules(**rules), identities=ToolIdentityMap(), thinking=thinking)
 

@@ -19,8 +19,7 @@ from isthmus.bridge.deltas import (
     Usage,
     Used,
 )
-from isthmus.bridge.dialects.codex.decode import LegDecoder
-from isthmus.bridge.dialects.codex.older_decode import translate_older
+from isthmus.bridge.dialects.codex.decode import LegDecoder, translate_older
 
 Message = tuple[str, dict[str, Any]]
 

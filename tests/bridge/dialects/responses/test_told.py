@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, read_phase, text_of_part
+from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, text_of_part
 
 
 def texts(item: dict[str, Any]) -> list[tuple[str, str]]:
@@ -29,18 +29,12 @@ def test_what_is_no_part_is_none(content: Any) -> None:
     assert read_parts({"type": "message", "content": content, "summary": content}) == []
 
 
-@pytest.mark.parametrize(("given", "read"), [("commentary", "commentary"), ("odd", None), (None, None), ([], None)])
-def test_only_phases_that_clients_know_are_told(given: Any, read: str | None) -> None:
-    assert read_phase(given) == read
-
-
 def test_a_part_is_open_until_another_item_speaks() -> None:
     told = Told("message")
     told.parts = [ToldPart("output_text", 0), ToldPart("refusal", 1), ToldPart("output_text", 2)]
     told.parts[2].say("b")
     assert told.open_part("output_text") is told.parts[2]
     assert told.open_part("refusal") is None
-    assert told.parts_of("output_text") == [told.parts[0], told.parts[2]]
     told.left = 3
     assert told.open_part("output_text") is None
 

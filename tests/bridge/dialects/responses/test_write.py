@@ -8,10 +8,9 @@ import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.envelope import Sealed, seal
-from isthmus.bridge.host import Host
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import ask_again, plan_request
-from isthmus.bridge.types.plan import Plan, Target
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.providers import load_provider, provider_names
 from isthmus.providers.responses import responses_capabilities, serves
 from isthmus.providers.schema import ResponsesFacts

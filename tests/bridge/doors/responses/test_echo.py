@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired, get_origin, get_type_hints
 
 import pytest
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.parse import parse_request
+from isthmus.protocol.response import Echo
 
 
 def echo(body: dict[str, Any], *decisions: CompatibilityDecision) -> dict[str, Any]:
     return echo_request(parse_request({"input": "hi", **body}), CompatibilityPlan(decisions))
+
+
+def test_every_field_that_a_response_must_have_is_there() -> None:
+    declared = get_type_hints(Echo, include_extras=True)
+    assert set(echo({})) == {name for name, kind in declared.items() if get_origin(kind) is not NotRequired}
 
 
 @pytest.mark.parametrize(

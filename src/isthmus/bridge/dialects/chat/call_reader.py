@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
-from isthmus.bridge.json_text import is_json
-from isthmus.protocol.json import JsonObject
+from isthmus.bridge.dialects.reports import text_of
+from isthmus.protocol.json import JsonObject, is_json
 
 
 @dataclass(slots=True, eq=False)
@@ -47,10 +47,6 @@ class _Call:
 
 
 class CallReader:
-    """Remembers the calls of one reply; `read` turns a list of fragments into deltas."""
-
-    __slots__ = ("_by_id", "_by_index", "_calls", "_last")
-
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
@@ -98,7 +94,7 @@ class CallReader:
         # Custom tool calls of newer Chat Completions carry `custom: {name, input}` instead.
         function, custom = fragment.get("function"), fragment.get("custom")
         given = function if isinstance(function, dict) else custom if isinstance(custom, dict) else {}
-        id, name = _text(fragment.get("id")), _text(given.get("name"))
+        id, name = text_of(fragment.get("id")), text_of(given.get("name"))
         arguments = _arguments(given.get("arguments" if given is function else "input"))
         call, replace = self._match(_index(fragment.get("index")), id, name, arguments)
         if call.id is None and id:
@@ -143,10 +139,6 @@ class CallReader:
         said = known.text if id and name and known.name and arguments.strip() else ""
         longer = len(arguments) > len(said) and arguments.startswith(said)
         return known, bool(said) and (longer or is_json(said))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _index(value: Any) -> int | None:

@@ -1,30 +1,16 @@
 """Chat Completions replies and chunks → deltas. Nothing below knows which vendor spoke.
 
-A chunk is decoded in the order reasoning, text, tool calls, usage, finish. A whole reply is decoded in
-the seed's order: reasoning, tool calls, then the message. The first lines of `_read` and `_say` are the path of
-nearly every token: a few look-ups, one delta.
+A chunk is decoded in the order reasoning, text, tool calls, usage, finish; a whole reply in the order reasoning, tool
+calls, message. The first lines of `_read` and `_say` are the path of nearly every token: a few look-ups, one delta.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from isthmus.bridge import deltas
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.deltas import (
-    Annotation,
-    CallOpened,
-    Delta,
-    Failed,
-    Finished,
-    HostedCall,
-    ItemBegan,
-    Markup,
-    Reasoning,
-    Refusal,
-    Text,
-    Used,
-    VendorExtra,
-)
+from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.call_reader import CallReader
 from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
@@ -39,7 +25,6 @@ _TEXTS: Final = ("text", "summary", "content")
 
 
 class ChatDecoder(JsonDecoder):
-    __slots__ = ("_calls", "_cited", "_fields", "_hosted", "_ignored", "_leaked", "_live", "_plain", "_tags")
     _unit = "a chunk"
 
     def __init__(self, rules: ReplyRules, leaks: Schemas | None = None, scrubber: Scrubber | None = None) -> None:
@@ -57,7 +42,8 @@ class ChatDecoder(JsonDecoder):
 
     def end(self) -> list[Delta]:
         out: list[Delta] = []
-        self._flush(out)
+        self._end_text(out)
+        self._calls.end(out)
         return out
 
     def _read(self, chunk: JsonObject, out: list[Delta]) -> None:
@@ -89,12 +75,11 @@ class ChatDecoder(JsonDecoder):
             message = choice.get("message")
             self._message(message if isinstance(message, dict) else {}, choice, out)
             self._tail(reply, choice, choice.get("finish_reason"), out)
-            self._flush(out)
+            out += self.end()
         elif not out:
-            out.append(Failed("the upstream's reply has no choices"))
+            out.append(deltas.Failed("the upstream's reply has no choices"))
 
     def _say(self, message: JsonObject, choice: JsonObject, out: list[Delta]) -> None:
-        """The thoughts and the words of a delta or message."""
         for field in self._fields:
             thought = message.get(field)
             if thought:
@@ -103,7 +88,7 @@ class ChatDecoder(JsonDecoder):
         content = message.get("content")
         if content:
             if self._plain and type(content) is str and not choice.get("logprobs"):
-                out.append(Text(content))
+                out.append(deltas.Text(content))
             else:
                 self._content(content, choice, out)
 
@@ -111,25 +96,21 @@ class ChatDecoder(JsonDecoder):
         """A thought is text, an object with text, or a list of either, as vendors wrap it."""
         if type(thought) is not str:
             pieces = thought if isinstance(thought, list) else [thought]
-            found = [
-                next(filter(None, map(each.get, _TEXTS)), "") if isinstance(each, dict) else each for each in pieces
-            ]
+            found = [next(filter(None, map(one.get, _TEXTS)), "") if isinstance(one, dict) else one for one in pieces]
             thought = "".join(text for text in found if isinstance(text, str))
         if thought:
-            out.append(Reasoning(thought))
+            out.append(deltas.Reasoning(thought))
 
     def _content(self, content: Any, choice: JsonObject, out: list[Delta]) -> None:
         if isinstance(content, str):
             given = choice.get("logprobs")
             logprobs = read_logprobs(given.get("content")) if isinstance(given, dict) else None
-            if self._tags is not None:
-                plain: list[Delta] = []
-                self._tags.feed(content, plain, logprobs)
-                self._look_for_calls(plain, out)
-            elif self._leaked is None or logprobs:
-                out.append(Text(content, logprobs))
+            plain: list[Delta] = []
+            if self._tags is None:
+                plain.append(deltas.Text(content, logprobs))
             else:
-                self._leaked.feed(content, out)
+                self._tags.feed(content, plain, logprobs)
+            self._look_for_calls(plain, out)
         elif isinstance(content, list):
             for part in content:
                 self._part(part, choice, out)
@@ -137,7 +118,7 @@ class ChatDecoder(JsonDecoder):
     def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
         """Think tags are read first, then tool calls in what is left."""
         for delta in plain:
-            if self._leaked is not None and isinstance(delta, Text) and not delta.logprobs:
+            if self._leaked is not None and isinstance(delta, deltas.Text) and not delta.logprobs:
                 self._leaked.feed(delta.text, out)
             else:
                 out.append(delta)
@@ -151,7 +132,7 @@ class ChatDecoder(JsonDecoder):
                     self._think(part.get("thinking") or part.get("text") or part.get("content"), out)
                 case "refusal":
                     if part.get("refusal"):
-                        out.append(Refusal(str(part["refusal"])))
+                        out.append(deltas.Refusal(str(part["refusal"])))
                 case _ if isinstance(part.get("text"), str):
                     if part["text"]:
                         self._content(part["text"], choice, out)
@@ -159,29 +140,24 @@ class ChatDecoder(JsonDecoder):
                     # A Response has no place for it (Mistral's `reference`, pictures): said once for each kind.
                     self._ignored.add(name)
                     words = f"a part of type `{name}` of the answer has no counterpart here"
-                    out.append(Markup(words, "bridge.response.part_ignored"))
+                    out.append(deltas.Markup(words, "bridge.response.part_ignored"))
 
     def _rest(self, delta: JsonObject, out: list[Delta], *, whole: bool = False) -> None:
-        """The rarer fields of a delta or message."""
         details = delta.get("reasoning_details")
         if details and isinstance(details, list):
             if not any(delta.get(field) for field in self._fields):
                 self._think(details, out)
-            out.append(VendorExtra("reasoning_details", details))
+            out.append(deltas.VendorExtra("reasoning_details", details))
         calls = delta.get("tool_calls")
-        legacy = delta.get("function_call")
-        if not calls and isinstance(legacy, dict):
+        if not calls and isinstance(legacy := delta.get("function_call"), dict):
             calls = [{"index": 0, "function": legacy}]
         if calls:
             if not self._plain:
                 self._end_text(out)
-            if whole:
-                self._calls.read_whole(calls, out)
-            else:
-                self._calls.read(calls, out)
+            (self._calls.read_whole if whole else self._calls.read)(calls, out)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
-            out.append(Refusal(refusal))
+            out.append(deltas.Refusal(refusal))
         annotations = delta.get("annotations")
         if annotations and isinstance(annotations, list):
             self._annotate(annotations, out)
@@ -191,24 +167,24 @@ class ChatDecoder(JsonDecoder):
             if isinstance(given, dict) and given.get("type") == "url_citation":
                 inner = given.get("url_citation")
                 source = inner if isinstance(inner, dict) else given
-                out.append(Annotation(read_citation(source)))
+                out.append(deltas.Annotation(read_citation(source)))
                 if self._cited is not None:
                     self._cited.append(source)
             elif isinstance(given, dict):
-                out.append(Annotation(given))
+                out.append(deltas.Annotation(given))
 
     def _message(self, message: JsonObject, choice: JsonObject, out: list[Delta]) -> None:
         said: list[Delta] = []
         self._say(message, choice, said)
         self._end_text(said)
-        if any(isinstance(delta, CallOpened) for delta in said):  # leaked calls stand where they were said
+        if any(isinstance(delta, deltas.CallOpened) for delta in said):  # leaked calls stand where they were said
             out += said
             said = []
         thoughts, spoken = _part_words(said)
         rest: list[Delta] = []
         self._rest(message, rest, whole=True)
-        spoken += [delta for delta in rest if isinstance(delta, Refusal | Annotation)]
-        acted = [delta for delta in rest if not isinstance(delta, Refusal | Annotation)]
+        spoken += [delta for delta in rest if isinstance(delta, deltas.Refusal | deltas.Annotation)]
+        acted = [delta for delta in rest if not isinstance(delta, deltas.Refusal | deltas.Annotation)]
         # A reply that was cut off was cut in its last call: that call comes last, for an item that is
         # incomplete must be.
         cut = map_provider_finish_reason(self._finish_reason(choice.get("finish_reason"))).status != "completed"
@@ -230,22 +206,17 @@ class ChatDecoder(JsonDecoder):
         given = next((place["usage"] for place in places if isinstance(place, dict) and place.get("usage")), None)
         usage = read_usage(given, self._rules)
         if usage is not None:
-            out.append(Used(usage))
+            out.append(deltas.Used(usage))
         searched = chunk.get("web_search") or (self._cited if reason else None)
         if isinstance(searched, list) and searched and not self._hosted:
             self._hosted = True
-            out.append(HostedCall(_web_search_call(searched)))
+            out.append(deltas.HostedCall(_web_search_call(searched)))
         finish_reason = self._finish_reason(reason)
         if finish_reason is not None:
-            out.append(Finished(finish_reason))
+            out.append(deltas.Finished(finish_reason))
 
     def _finish_reason(self, given: Any) -> str | None:
-        """In the words of the finish table."""
         return self._rules.finish_reasons.get(given, given) if isinstance(given, str) and given else None
-
-    def _flush(self, out: list[Delta]) -> None:
-        self._end_text(out)
-        self._calls.end(out)
 
     def _end_text(self, out: list[Delta]) -> None:
         if self._tags is not None:
@@ -262,10 +233,10 @@ def _part_words(said: list[Delta]) -> tuple[list[Delta], list[Delta]]:
     spoken: list[Delta] = []
     before: type[Delta] | None = None
     for delta in said:
-        mine = spoken if isinstance(delta, Text) else thoughts
-        if isinstance(delta, Text | Reasoning):
+        mine = spoken if isinstance(delta, deltas.Text) else thoughts
+        if isinstance(delta, deltas.Text | deltas.Reasoning):
             if before is not None and before is not type(delta) and mine:
-                mine.append(ItemBegan("message" if mine is spoken else "reasoning"))
+                mine.append(deltas.ItemBegan("message" if mine is spoken else "reasoning"))
             before = type(delta)
         mine.append(delta)
     return thoughts, spoken

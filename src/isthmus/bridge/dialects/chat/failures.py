@@ -9,73 +9,71 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from isthmus.bridge.deltas import Failed
+from isthmus.bridge.dialects.reports import objects
 from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
 
+_pattern: Final = partial(re.compile, flags=re.IGNORECASE)
 # As the servers word it: OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context
 # size"), LM Studio ("context length of only"), Gemini ("exceeds the maximum number of tokens"), xAI ("maximum prompt
 # length"), Kimi ("exceeded model token limit"), Qwen ("range of input length should be"), Anthropic ("prompt is too
 # long"). The bare name of a field (`context_length`) is not among them.
-_CONTEXT: Final = re.compile(
+_CONTEXT: Final = _pattern(
     r"context.?length.?exceeded|max(imum)? (context|prompt)"
     r"|context.?(length|window|size).{0,40}(exceed|limit|too|(is|of) (only )?\d)"
     r"|exceed.{0,60}(context|max_model_len|n_ctx|model token limit|maximum number of (input )?tokens)"
-    r"|too many (input )?tokens|(prompt|input).{0,20}too long|range of input length",
-    re.IGNORECASE,
+    r"|too many (input )?tokens|(prompt|input).{0,20}too long|range of input length"
 )
-_QUOTA: Final = re.compile(
-    r"insufficient.{0,3}(quota|balance|credit)|quota.{0,12}exceeded|exceeded.{0,20}quota|out of credit", re.IGNORECASE
+_QUOTA: Final = _pattern(
+    r"insufficient.{0,3}(quota|balance|credit)|quota.{0,12}exceeded|exceeded.{0,20}quota|out of credit"
 )
 # Google calls its rate limits quotas: `GenerateRequestsPerMinutePerProjectPerModel-FreeTier`. Only a spent day, or a
 # limit of none at all, is like money that is gone (ai.google.dev/gemini-api/docs/rate-limits, 2026-11-16).
-_PER_MINUTE: Final = re.compile(r"per.?(minute|second)", re.IGNORECASE)
-_SPENT: Final = re.compile(r"per.?(day|month)|\blimit: 0\b", re.IGNORECASE)
-_RATE: Final = re.compile(r"rate.?limit|too many requests|throttl", re.IGNORECASE)
-_OVERLOAD: Final = re.compile(r"overload|server.?busy|capacity", re.IGNORECASE)
+_PER_MINUTE: Final = _pattern(r"per.?(minute|second)")
+_SPENT: Final = _pattern(r"per.?(day|month)|\blimit: 0\b")
+_RATE: Final = _pattern(r"rate.?limit|too many requests|throttl")
+_OVERLOAD: Final = _pattern(r"overload|server.?busy|capacity")
 # llama.cpp says with a 500 that the model takes no images, or that a flag is missing (ggml-org/llama.cpp#12947,
 # #13566, #15377): the request is wrong there, and asking again changes nothing.
-_OUR_REQUEST: Final = re.compile(
-    r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja",
-    re.IGNORECASE,
+_OUR_REQUEST: Final = _pattern(
+    r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja"
 )
 # What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
 _NAMED: Final = (
     # OpenAI's words, which most gateways and hosts copy: "Unsupported parameter: 'parallel_tool_calls' is not supported
     # with this model." (evalstate/fast-agent#279). Pydantic's `loc` in vLLM, SGLang, Mistral (langgenius/dify#11795).
-    ("parallel_tool_calls", re.compile(r"\bparallel[_ ]tool[_ ](calls|use)\b", re.IGNORECASE)),
+    ("parallel_tool_calls", _pattern(r"\bparallel[_ ]tool[_ ](calls|use)\b")),
     # vLLM writes "tool choice" as two words (vllm-project/vllm#9986, #30613), LM Studio "Invalid tool_choice type"
     # (lmstudio-ai/lmstudio-bug-tracker#670), llama.cpp "tool_choice param requires --jinja flag".
-    ("tool_choice", re.compile(r"\btool[_ ]choice\b", re.IGNORECASE)),
+    ("tool_choice", _pattern(r"\btool[_ ]choice\b")),
     # LM Studio "'response_format.type' must be 'json_schema' or 'text'" (lmstudio-bug-tracker#169), llama.cpp
     # "response_format type must be one of", serde servers such as TGI "response_format: unknown variant". llama.cpp
     # calls it a grammar where tools are there too.
     (
         "response_format",
-        re.compile(
+        _pattern(
             r"\bresponse[_ ]format\b|\bjson[_ ](schema|object|mode)\b.{0,40}\b(not|un)[ -]?(supported|available)"
-            r"|custom grammar constraints with tools",
-            re.IGNORECASE,
+            r"|custom grammar constraints with tools"
         ),
     ),
 )
-_NOT_TAKEN: Final = re.compile(
+_NOT_TAKEN: Final = _pattern(
     r"\bnot (\w+ ){0,2}(support|permit|allow|availab|implement|recogni[sz]|enabl|accept|valid)"
     r"|n't (support|allow|accept)|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra (inputs|fields)"
-    r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled",
-    re.IGNORECASE,
+    r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled"
 )
 # "Invalid schema for response_format 'answer': …" (OpenAI, Groq), "response_format.json_schema.schema: …".
-_INSIDE: Final = re.compile(
+_INSIDE: Final = _pattern(
     r"schema for (the )?response_format|invalid (json )?schema|json_schema\.(schema|name)|\bproperties\b"
     r"|required property|no tool|unknown tool|not (found|present|among|in the|one of the)"
-    r"|tools? (is|are|must|cannot be) (empty|provided|set)",
-    re.IGNORECASE,
+    r"|tools? (is|are|must|cannot be) (empty|provided|set)"
 )
 _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
     "rate_limit_exceeded": [("insufficient_quota", _QUOTA)],
@@ -89,17 +87,16 @@ _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
     ],
 }
 """What words may make of the code that the status gives."""
-_READ: Final = 8 * 1024
-"""So much of an error's text is looked at; what is cut off here is never shown."""
+_READ: Final = 8 * 1024  # so much of an error's text is looked at; what is cut off here is never shown
 _SHOWN: Final = 2000
 _EXCERPT: Final = 120
-_WAIT: Final = re.compile(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b", re.IGNORECASE)
+_WAIT: Final = _pattern(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b")
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 
 def read_error(error: Any, scrub: Scrub = unscrubbed) -> Failed:
     """An error object (or text) inside a reply or stream; `scrub` takes our secrets out of its words."""
-    message, words, said = _words(error, scrub)
+    message, words, said = _read_words(error, scrub)
     inside = error.get("code") if isinstance(error, dict) else None
     status = inside if isinstance(inside, int) and 400 <= inside < 600 else None
     return Failed(message or "the upstream reported an error", classify(words, status, said))
@@ -110,7 +107,7 @@ def upstream_failure(
 ) -> UpstreamFailed:
     """A non-2xx answer as our typed error. 401 and 403 are about our key: its text is never repeated."""
     error = _error_of(body)
-    message, words, said = _words(error, scrub)
+    message, words, said = _read_words(error, scrub)
     code = classify(words, status, said)
     if code == "upstream_unauthorized":
         message = f"provider `{provider}` refused our credentials (HTTP {status}); check `providers.{provider}.api_key`"
@@ -133,8 +130,7 @@ def classify(words: str, status: int | None, said: str | None = None) -> str:
     if said is not None and known is not None and known.upstream and (FAILURES[by_status].retry or not known.retry):
         code = said
     else:
-        found = (code for code, pattern in _BY_WORDS.get(by_status, ()) if pattern.search(words))
-        code = next(found, "")
+        code = next((code for code, pattern in _BY_WORDS.get(by_status, ()) if pattern.search(words)), "")
     passing = code == "insufficient_quota" and _PER_MINUTE.search(words) and not _SPENT.search(words)
     return "rate_limit_exceeded" if passing else code or by_status
 
@@ -151,11 +147,8 @@ def excerpt(data: bytes, scrub: Scrub) -> str:
 
 
 def _refused_field(error: Any) -> str | None:
-    """The field of our request that the error is about, if it says that the server does not take it.
-
-    A complaint about what a client wrote inside the field (a schema that is no schema) is the client's to hear:
-    leaving the field out would hide it.
-    """
+    """The field of our request that the error is about, if it says that the server does not take it. A complaint about
+    what a client wrote inside it (a schema that is no schema) is the client's to hear: leaving it out would hide it."""
     words = error if isinstance(error, str) else _describe(error) if isinstance(error, dict) else ""
     if not _NOT_TAKEN.search(words) or _INSIDE.search(words):
         return None
@@ -170,10 +163,8 @@ def _describe(error: JsonObject) -> str:
         value = error.get(field)
         if isinstance(value, str) and value:
             return value
-        if isinstance(value, list):
-            told = [_spell(each) for each in value[:5] if isinstance(each, dict) and isinstance(each.get("msg"), str)]
-            if told:
-                return "; ".join(told)
+        if told := [_spell(each) for each in objects(value)[:5] if isinstance(each.get("msg"), str)]:
+            return "; ".join(told)
     return ""
 
 
@@ -194,7 +185,7 @@ def _error_of(body: bytes) -> Any:
     return decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
 
 
-def _words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
+def _read_words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
     """A message to show, all words to classify by, and the vendor's code (or type) where it is one of ours, too."""
     if isinstance(error, str):
         message = scrub(error[:_READ])[:_SHOWN]
@@ -203,7 +194,7 @@ def _words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
         return "", "", None
     message = scrub(_describe(error)[:_READ])
     names = [error.get("code"), error.get("type")]
-    violations = (violated for detail in _details(error) for violated in _objects(detail.get("violations")))
+    violations = (violated for detail in _details(error) for violated in objects(detail.get("violations"))[:20])
     # The names of violated quotas say over which time each one counts.
     quotas = [str(violated.get("quotaId", "")) for violated in violations]
     words = " ".join(str(part) for part in (message, *names, *quotas) if part is not None)[:4000]
@@ -212,11 +203,7 @@ def _words(error: Any, scrub: Scrub) -> tuple[str, str, str | None]:
 
 def _details(error: Any) -> list[JsonObject]:
     """The `google.rpc` details of an error: typed objects beside its message."""
-    return _objects(error.get("details")) if isinstance(error, dict) else []
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    return [each for each in value[:20] if isinstance(each, dict)] if isinstance(value, list) else []
+    return objects(error.get("details"))[:20] if isinstance(error, dict) else []
 
 
 def _told_delay(error: Any) -> float | None:

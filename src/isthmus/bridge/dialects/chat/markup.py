@@ -27,47 +27,33 @@ import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Markup, Text
 from isthmus.bridge.dialects.chat.thinking import held_back
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import NOT_JSON, JsonObject, read_json
 
 Schemas = Mapping[str, JsonObject | None]
 Calls = list[tuple[str, str]]
 
-_MORE: Final[Calls] = []
-"""The block does not read as a whole yet: its closing tag stood inside a value."""
-_HEAD: Final = 256
-"""How much of a block's beginning decides whether it can become a call: no tool name is longer."""
-_LONGEST: Final = 32
-"""No closing tag is longer."""
-_MAX_BLOCK: Final = 1 << 20
-"""Characters that a block may have before it is taken for text after all."""
+_MORE: Final[Calls] = []  # the block does not read as a whole yet: its closing tag stood inside a value
+_HEAD: Final = 256  # how much of a block's beginning decides whether it can become a call: no tool name is longer
+_LONGEST: Final = 32  # no closing tag is longer
+_MAX_BLOCK: Final = 1 << 20  # characters that a block may have before it is taken for text after all
 
 
 class LeakedTools:
     """Reads the text of one reply. Slots of leaked calls are negative: the vendor's own count from zero."""
 
-    __slots__ = (
-        *("_after", "_begins", "_block", "_form", "_forms", "_held", "_opening", "_openings", "_read"),
-        *("_schemas", "_size", "_slots", "_space", "_tail", "_told"),
-    )
-
     def __init__(self, family: str, schemas: Schemas) -> None:
         self._forms = _FAMILIES[family]
         self._openings = _OPENINGS[family]
         self._schemas = schemas
-        self._held = ""
-        """An opening that is not whole yet."""
-        self._space = ""
-        """White space that belongs to a block if one follows, and to the text otherwise."""
+        self._held = ""  # an opening that is not whole yet
+        self._space = ""  # white space that belongs to a block if one follows, and to the text otherwise
         self._form: _Form | None = None
         """The form of the block that is being collected, and from here on what is known of it."""
-        self._begins: tuple[str, ...] = ()
-        """How it must begin; nothing more to see once it has."""
+        self._begins: tuple[str, ...] = ()  # how it must begin; nothing more to see once it has
         self._opening = self._tail = ""
         self._block: list[str] = []
-        self._size = self._read = 0
-        self._after = False
-        self._slots = 0
-        self._told = False
+        self._size = self._read = self._slots = 0
+        self._after = self._told = False
 
     def feed(self, text: str, out: list[Delta]) -> None:
         while text:
@@ -162,11 +148,9 @@ class LeakedTools:
 
 
 class _Form(NamedTuple):
-    begins: tuple[str, ...]
-    """How a block may begin; `%s` is the name of a tool."""
+    begins: tuple[str, ...]  # how a block may begin; `%s` is the name of a tool
     closing: re.Pattern[str]
-    read: Callable[[str, Schemas], Calls | None]
-    """The calls of a closed block; `None`: it is none, `_MORE`: read on."""
+    read: Callable[[str, Schemas], Calls | None]  # the calls of a closed block; `None`: it is none, `_MORE`: read on
 
 
 _BARS: Final = re.compile("[｜|‖]{1,2}")
@@ -207,7 +191,7 @@ def _read_qwen(block: str, schemas: Schemas) -> Calls | None:
     values = _json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(name, str) or name not in schemas or not isinstance(values, dict):
         return None
-    return [(name, _encode(values))]
+    return [_call(name, values)]
 
 
 def _read_coder(block: str, schemas: Schemas) -> Calls | None:
@@ -219,7 +203,7 @@ def _read_coder(block: str, schemas: Schemas) -> Calls | None:
         key.strip(): _value(text.removeprefix("\n").removesuffix("\n"), key.strip(), schemas[name])
         for key, text in _PARAMETER.findall(parameters)
     }
-    return [(name, _encode(values))]
+    return [_call(name, values)]
 
 
 def _read_glm(block: str, schemas: Schemas) -> Calls | None:
@@ -228,7 +212,7 @@ def _read_glm(block: str, schemas: Schemas) -> Calls | None:
     pairs, left = _each(_PAIR, inner[len(name) :])
     if name not in schemas or left:
         return _MORE if name in schemas and left.startswith("<arg_") else None
-    return [(name, _encode({key.strip(): _value(text, key.strip(), schemas[name]) for key, text in pairs}))]
+    return [_call(name, {key.strip(): _value(text, key.strip(), schemas[name]) for key, text in pairs})]
 
 
 def _read_dsml(block: str, schemas: Schemas) -> Calls | None:
@@ -241,12 +225,16 @@ def _read_dsml(block: str, schemas: Schemas) -> Calls | None:
         values: JsonObject = {}
         for key, form, text in arguments:
             values[key] = text if form == "true" else _value(text, key, None if form == "false" else schemas[name])
-        calls.append((name, _encode(values)))
+        calls.append(_call(name, values))
     return calls if calls and not left else None
 
 
 def _read_invoke(block: str, schemas: Schemas) -> Calls | None:
     return _read_dsml(f'<|DSML|invoke name="{block}</|DSML|invoke>', schemas)
+
+
+def _call(name: str, arguments: JsonObject) -> tuple[str, str]:
+    return name, msgspec.json.encode(arguments).decode()
 
 
 def _each(pattern: re.Pattern[str], text: str) -> tuple[list[tuple[Any, ...]], str]:
@@ -267,14 +255,8 @@ def _value(text: str, key: str, schema: JsonObject | None) -> Any:
 
 def _json(text: str) -> Any:
     """The value that the text is; the text itself where it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
-
-
-def _encode(arguments: JsonObject) -> str:
-    return msgspec.json.encode(arguments).decode()
+    value = read_json(text)
+    return text if value is NOT_JSON else value
 
 
 _TOOL_CALL_END: Final = re.compile("</tool_call>")

@@ -1,7 +1,7 @@
 """What a provider insists on: who may speak after whom, and what the id of a call looks like.
 
-In: messages one by one, and the model's rules. Out: the list that may be sent. A rule is kept with the smallest
-change: a few words of the assistant between a tool's result and the user, or two messages of one speaker as one.
+A rule is kept with the smallest change: a few words of the assistant between a tool's result and the user, or two
+messages of one speaker as one.
 """
 
 from __future__ import annotations
@@ -9,25 +9,19 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.capabilities import MessageRules
+from isthmus.bridge.diagnostics import CompatibilityDecision, repair_history
 from isthmus.protocol.json import JsonObject
 
-if TYPE_CHECKING:
-    from isthmus.bridge.capabilities import MessageRules
-
-CONTINUE: Final = "Continue."
-"""The whole user message where a provider insists on one and the client sent none."""
-BRIDGE: Final = "Understood."
-"""What the assistant says between a tool's result and the user, where the user may not speak straight after it."""
+CONTINUE: Final = "Continue."  # the whole user message where a provider insists on one and the client sent none
+BRIDGE: Final = "Understood."  # said between a tool's result and a user who may not speak straight after it
 _ALPHABET: Final = string.ascii_letters + string.digits
 _ID_LENGTH: Final = 9
 
 
 class MessageOrder:
-    """A growing list of messages that always keeps the rules."""
-
     def __init__(self, rules: MessageRules, messages: Iterable[JsonObject] = ()) -> None:
         self.messages = list(messages)
         self.decisions: list[CompatibilityDecision] = []
@@ -36,23 +30,17 @@ class MessageOrder:
 
     def add(self, message: JsonObject, path: str = "input") -> None:
         """`path`: where the message comes from, for what has to be said about it."""
-        last = self.messages[-1] if self.messages and (self._bridges or self._merges) else None
-        if last is None:
-            self.messages.append(message)
-        elif self._bridges and message["role"] == "user" and last["role"] == "tool":
+        last = self.messages[-1] if self.messages else message
+        if self._bridges and message["role"] == "user" and last["role"] == "tool":
             self.messages += [{"role": "assistant", "content": BRIDGE}, message]
             reason = f"the provider takes no user message straight after a tool's result; `{BRIDGE}` was put between"
-            self.decisions.append(repaired(path, reason))
-        elif self._merges and _can_join(last, message):
+            self.decisions.append(repair_history(path, reason))
+        elif self._merges and last is not message and _can_join(last, message):
             self.messages[-1] = {**last, **message, "content": _join(last["content"], message["content"])}
             reason = "the provider takes no two messages of one speaker in a row; they were joined"
             self.decisions.append(CompatibilityDecision(path, "supported", reason))
         else:
             self.messages.append(message)
-
-
-def repaired(path: str, reason: str) -> CompatibilityDecision:
-    return CompatibilityDecision(path, "degraded", reason, code="bridge.history.repaired")
 
 
 def text_part(text: str) -> JsonObject:
@@ -74,10 +62,8 @@ def _join(first: Any, second: Any) -> str | list[JsonObject]:
 
 
 def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
-    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request.
-
-    Ids that are unique in the history stay so; calls and their results still find each other.
-    """
+    """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request, and
+    ids that are unique in the history stay so."""
     if rule == "keep":
         return str
     given: dict[str, str] = {}
@@ -99,9 +85,5 @@ def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[st
 
 def _shorten(call_id: str, attempt: int) -> str:
     digest = hashlib.sha256(f"{attempt}:{call_id}".encode("utf-8", "surrogatepass")).digest()
-    number = int.from_bytes(digest[:12], "big")
-    letters = []
-    for _ in range(_ID_LENGTH):
-        number, place = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[place])
-    return "".join(letters)
+    number, base = int.from_bytes(digest[:12], "big"), len(_ALPHABET)
+    return "".join(_ALPHABET[number // base**place % base] for place in range(_ID_LENGTH))

@@ -1,11 +1,10 @@
 """`<think>…</think>` inside the text → reasoning, for models whose data says so.
 
-Incremental: a tag may be cut anywhere, so the shortest tail that could still become a tag is held back. Log
-probabilities stay with the tokens of the text; those of tags and of thoughts have no place in a Response.
-
-Some templates (DeepSeek-R1, Qwen3-Thinking) put `<think>` into the prompt, and the model answers from inside it: then
-`inside` is true from the start. Where nobody said so and a lone `</think>` comes, what stood before it was told as
-text already: it stays text, and a notice names the fact that is missing.
+A tag may be cut anywhere, so the shortest tail that could still become one is held back. Log probabilities stay with
+the tokens of the text; those of tags and of thoughts have no place in a Response. Some templates (DeepSeek-R1,
+Qwen3-Thinking) put `<think>` into the prompt, and the model answers from inside it: then `inside` is true from the
+start. Where nobody said so and a lone `</think>` comes, what stood before it was told as text already: it stays text,
+and a notice names the fact that is missing.
 """
 
 from __future__ import annotations
@@ -25,20 +24,19 @@ _STRAY: Final = (
 
 
 class ThinkTags:
-    __slots__ = ("_after_close", "_at", "_held", "_inside", "_stray", "_tokens", "_told")
-
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
         self._held = ""
         self._after_close = self._told = self._stray = False
-        self._at = 0
-        """How much of all text has been told or dropped."""
+        self._at = 0  # how much of all text has been told or dropped
         self._tokens: list[tuple[int, Logprob]] = []
         """Log probabilities that wait for their text, each with the place where its token begins."""
 
     def feed(self, text: str, out: list[Delta], logprobs: list[Logprob] | None = None) -> None:
-        if logprobs:
-            self._place(logprobs)
+        at = self._at + len(self._held)
+        for entry in logprobs or ():
+            self._tokens.append((at, entry))
+            at += len(entry["token"])
         text = self._held + text
         self._held = ""
         while "<" in text:  # in hardly any token
@@ -74,12 +72,6 @@ class ThinkTags:
         if text:
             logprobs = self._drop(len(text))
             out.append(Reasoning(text) if self._inside else Text(text, logprobs or None))
-
-    def _place(self, logprobs: list[Logprob]) -> None:
-        at = self._at + len(self._held)
-        for entry in logprobs:
-            self._tokens.append((at, entry))
-            at += len(entry["token"])
 
     def _drop(self, size: int) -> list[Logprob]:
         """Move on; gives the log probabilities of the tokens that began on the way."""

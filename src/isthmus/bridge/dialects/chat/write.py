@@ -10,16 +10,14 @@ from collections.abc import Sequence
 
 from isthmus.bridge.dialects.chat.messages import build_messages
 from isthmus.bridge.dialects.chat.order import MessageOrder
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.types.history import History
 from isthmus.bridge.types.plan import Plan, Written
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 
 def write(history: History, plan: Plan) -> Written:
-    """The exact body that goes upstream."""
     built = build_messages(
         history,
         rules=plan.rules,
@@ -34,26 +32,21 @@ def write(history: History, plan: Plan) -> Written:
         choice = render_provider_tool_choice(plan.tools.choice)
         if choice is not None:
             body["tool_choice"] = choice
-    if plan.contract.send is not None:
-        body["response_format"] = _response_format(plan.contract.send)
-    return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), built.decisions)
+    send = plan.contract.send
+    if send is not None and send["type"] == "json_schema":  # Chat Completions nests what Responses spells flat
+        nested = {name: value for name, value in send.items() if name != "type"}
+        body["response_format"] = {"type": "json_schema", "json_schema": nested}
+    elif send is not None:
+        body["response_format"] = send
+    return Written(deep_merge(body, *plan.compatibility.sends, plan.extra_body), tuple(built.decisions))
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it.
-
-    An answer without a word is not sent back: many providers refuse an assistant message that is empty.
-    """
+    """The same request, with each failed answer and the words that ask for a better one behind it. An answer without a
+    word is not sent back: many providers refuse an assistant message that is empty."""
     order = MessageOrder(plan.rules, plan.body["messages"])
     for answer, words in said:
         if answer:
             order.add({"role": "assistant", "content": answer})
         order.add({"role": "user", "content": words})
     return {**plan.body, "messages": order.messages}
-
-
-def _response_format(send: JsonObject) -> JsonObject:
-    """Chat Completions nests what Responses spells flat."""
-    if send["type"] != "json_schema":
-        return send
-    return {"type": "json_schema", "json_schema": {name: value for name, value in send.items() if name != "type"}}

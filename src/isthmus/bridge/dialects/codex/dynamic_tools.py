@@ -1,6 +1,5 @@
 """Client tools ↔ Codex dynamic tools.
 
-In: function tools in Chat shape, and a tool choice. Out: the tools that a thread is born with, and the way back.
 Codex knows no tool choice, so a choice is carried out here by offering less: `none` offers nothing, a forced tool
 offers only itself. A tool that shares its name with a Codex built-in would be accepted and then silently shadowed,
 so such names never leave.
@@ -38,13 +37,9 @@ def build_dynamic_tools(
     names: Mapping[str, str] | None = None,
 ) -> list[JsonObject]:
     """Function tools as `{name, description, inputSchema}`; `names` are those that Codex knows them by."""
-    functions = [tool["function"] for tool in definitions]
-    if tool_choice == "none":
-        return []
-    if isinstance(tool_choice, Mapping):
-        forced = tool_choice["function"]["name"]
-        functions = [function for function in functions if function["name"] == forced]
-    return [_declare(function, names or {}) for function in functions]
+    forced = tool_choice["function"]["name"] if isinstance(tool_choice, Mapping) else None
+    functions = [tool["function"] for tool in definitions if tool_choice != "none"]
+    return [_declare(function, names or {}) for function in functions if forced in (None, function["name"])]
 
 
 def assign_names(names: Iterable[str]) -> dict[str, str]:
@@ -62,8 +57,7 @@ def assign_names(names: Iterable[str]) -> dict[str, str]:
 def build_tool_call_delta_from_dynamic_request(
     payload: Mapping[str, Any], names: Mapping[str, str] | None = None
 ) -> JsonObject:
-    """A dynamic tool call, as request or as older event, in the form of a Chat delta. Its arguments are text where the
-    verbatim string is known, else a value."""
+    """A dynamic tool call as a Chat delta. Its arguments are text where the verbatim string is known, else a value."""
     tool, arguments = str(payload.get("tool") or ""), payload.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps({} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False)
@@ -92,11 +86,7 @@ def _declare(function: Mapping[str, Any], names: Mapping[str, str]) -> JsonObjec
 
 
 def _is_free(name: str) -> bool:
-    return (
-        re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", name) is not None
-        and not name.startswith("mcp__")
-        and name not in CODEX_TOOL_NAMES
-    )
+    return re.fullmatch(r"(?!mcp__)[a-zA-Z0-9_-]{1,128}", name) is not None and name not in CODEX_TOOL_NAMES
 
 
 def _fresh(name: str, taken: set[str]) -> str:

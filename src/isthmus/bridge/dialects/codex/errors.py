@@ -1,7 +1,6 @@
 """Codex turn errors → codes that Responses clients know.
 
-In: `TurnError` objects (`message`, `codexErrorInfo`) and JSON-RPC refusals. Out: `UpstreamFailed`. The
-one thing worth knowing: for a plain HTTP 400 Codex says only `other` and puts the raw body in the message.
+The one thing worth knowing: for a plain HTTP 400 Codex says only `other` and puts the raw body in the message.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any, Final
 
 from isthmus.bridge.deltas import Failed
 from isthmus.bridge.dialects.chat.failures import told_wait, upstream_failure
-from isthmus.bridge.json_text import is_json
 from isthmus.errors import UpstreamFailed, code_of_status, specify
+from isthmus.protocol.json import is_json
 
 LOGIN_MESSAGE: Final = (
     "codex is not logged in, or its login has expired; run `codex login` as the user that runs the gateway "
@@ -43,19 +42,18 @@ def map_turn_error(error: Mapping[str, Any] | None) -> UpstreamFailed:
     message = str(error.get("message") or "the codex turn failed without a reason")
     name, status = _read_info(error.get("codexErrorInfo"), message)
     code = code_of_status(status) if status is not None else ERROR_CODES.get(name, "server_error")
-    if name == "other" and status is None and (read := _read_raw_body(message)) is not None:
+    if name == "other" and status is None and message.lstrip().startswith("{") and is_json(message):
+        read = upstream_failure(400, message.encode(), provider="codex")
         message, code, status = read.message, read.code, read.status
     if code == "upstream_unauthorized":
         message = LOGIN_MESSAGE
-    return UpstreamFailed(
-        message[:2000], code=code, status=status, retry_after=told_wait(message), metadata={"codex_error": name}
-    )
+    shown, wait = message[:2000], told_wait(message)
+    return UpstreamFailed(shown, code=code, status=status, retry_after=wait, metadata={"codex_error": name})
 
 
 def failure_of(failed: Failed, provider: str) -> UpstreamFailed:
     """A leg that failed before it said anything: an error with a kind of its own."""
-    failure = UpstreamFailed(failed.message, code=failed.code, retry_after=told_wait(failed.message))
-    return specify(failure, provider)
+    return specify(UpstreamFailed(failed.message, code=failed.code, retry_after=told_wait(failed.message)), provider)
 
 
 def map_rpc_error(method: str, message: str) -> UpstreamFailed:
@@ -63,9 +61,8 @@ def map_rpc_error(method: str, message: str) -> UpstreamFailed:
     lowered = message.lower()
     if "not logged in" in lowered or "login" in lowered or "unauthorized" in lowered:
         return UpstreamFailed(LOGIN_MESSAGE, code="upstream_unauthorized")
-    code = "invalid_prompt" if "image" in lowered or "dynamic tool" in lowered else "server_error"
-    if "overloaded" in lowered:
-        code = "server_is_overloaded"
+    told = {"overloaded": "server_is_overloaded", "image": "invalid_prompt", "dynamic tool": "invalid_prompt"}
+    code = next((code for word, code in told.items() if word in lowered), "server_error")
     return UpstreamFailed(f"codex refused `{method}`: {message[:1000]}", code=code)
 
 
@@ -86,10 +83,3 @@ def _read_info(info: Any, message: str) -> tuple[str, int | None]:
         return name, status
     found = re.match(r"unexpected status (\d{3})\b", message)
     return name, int(found[1]) if found else None
-
-
-def _read_raw_body(message: str) -> UpstreamFailed | None:
-    """The body of an upstream's 400, if that is what the message is."""
-    if not (message.lstrip().startswith("{") and is_json(message)):
-        return None
-    return upstream_failure(400, message.encode(), provider="codex")

@@ -1,18 +1,16 @@
 """Where a conversation stands, as a fingerprint: how a request finds the thread that already knows its past.
 
-In: bodies as `build` makes them, and what was answered. Out: short keys. A thread is only ever continued by a
-request whose visible past is exactly what that thread has seen, so a thread can be neither mixed up nor reached
-by somebody who does not already hold the whole conversation. Anything else (an edited message, other tools, a
-branch) begins a new thread with the history it brings along: dearer, never wrong. Reasoning does not count: a client
-may send it back or not, and the thread remembers its own; nor does how the assistant's words were cut into messages.
+A thread is only ever continued by a request whose visible past is exactly what that thread has seen, so it can be
+neither mixed up nor reached by somebody who does not already hold the whole conversation. Anything else (an edited
+message, other tools, a branch) begins a new thread with the history it brings along: dearer, never wrong. Reasoning
+does not count (the thread remembers its own), nor does how the assistant's words were cut into messages.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,22 +18,19 @@ from isthmus.bridge.dialects.codex.write import spoken_item, user_item
 from isthmus.bridge.history.normalise import NO_OUTPUT
 from isthmus.protocol.json import JsonObject
 
+# What a thread is born with; and what a turn is begun with, and keeps while it waits for tools.
 _THREAD_FIELDS: Final = ("model", "baseInstructions", "dynamicTools", "toolNames", "config")
-"""What a thread is born with."""
 _TURN_FIELDS: Final = ("effort", "summary", "outputSchema")
-"""What a turn is begun with, and keeps while it waits for tools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(NamedTuple):
     """A request that only answers tool calls: the key of the turn that waits for them, and the answers."""
 
     key: str
     outputs: Mapping[str, str | list[JsonObject]]
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
+class Continuation(NamedTuple):
     """A request that goes on after the assistant's last words: their key, and what is new before the input."""
 
     key: str
@@ -45,14 +40,11 @@ class Continuation:
 def read_outputs(body: JsonObject) -> Outputs | None:
     """The answers at the very end of the history, if nothing else is new and each call has its own."""
     history = _visible(body.get("history", ()))
-    if body["input"] or not history:
-        return None
     end = _skip_back(history, len(history), "function_call_output")
     begin = _skip_back(history, end, "function_call")
     outputs = {item["call_id"]: item["output"] for item in history[end:]}
-    if not outputs or set(outputs) != {item["call_id"] for item in history[begin:end]}:
-        return None
-    if NO_OUTPUT in outputs.values():
+    asked = {item["call_id"] for item in history[begin:end]}
+    if body["input"] or not outputs or set(outputs) != asked or NO_OUTPUT in outputs.values():
         return None
     if begin and _is_speech(history[begin - 1]):
         begin -= 1
@@ -77,10 +69,7 @@ def waiting_key(past: Sequence[JsonObject], call_ids: Sequence[str]) -> str:
 
 def past_of(body: JsonObject) -> list[JsonObject]:
     """Everything that the model sees before it answers this body."""
-    past = list(body.get("history", ()))
-    if body["input"]:
-        past.append(user_item(body["input"]))
-    return past
+    return [*body.get("history", ()), *([user_item(body["input"])] if body["input"] else ())]
 
 
 def said_key(body: JsonObject, text: str) -> str:
@@ -102,14 +91,11 @@ def _visible(items: Sequence[JsonObject]) -> list[JsonObject]:
     """The items without reasoning, and words that the assistant spoke in a row as one message."""
     seen: list[JsonObject] = []
     for item in items:
-        if item["type"] == "reasoning":
-            continue
-        if not _is_speech(item):
+        if _is_speech(item):
+            before = _text(seen.pop()) if seen and _is_speech(seen[-1]) else ""
+            seen.append(spoken_item(before + _text(item)))
+        elif item["type"] != "reasoning":
             seen.append(item)
-        elif seen and _is_speech(seen[-1]):
-            seen[-1] = spoken_item(_text(seen[-1]) + _text(item))
-        else:
-            seen.append(spoken_item(_text(item)))
     return seen
 
 

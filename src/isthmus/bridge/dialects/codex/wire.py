@@ -1,9 +1,8 @@
 """What we say to a Codex app-server, newer and older: parameters of the methods we call, answers to what it asks us
-apart from tool calls, and its config and model catalog as data.
+apart from tool calls, and its config and model catalog as data (checked against 0.163 and 0.166).
 
-In: plain values. Out: JSON objects as the binary reads them (checked against 0.163 and 0.166). The one
-thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later
-carries any, and there is no temperature, no token limit and no tool choice to send.
+The one thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later carries
+any, and there is no temperature, no token limit and no tool choice to send.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from isthmus.bridge.merge import deep_merge
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
-Approval = Literal["untrusted", "on-request", "never"]
 Sandbox = Literal["read-only", "workspace-write", "danger-full-access"]
 ApprovalPolicy = Literal["decline", "accept"]
 
@@ -26,15 +23,14 @@ class ThreadSpec:
 
     model: str
     tools: tuple[JsonObject, ...] = ()
-    tool_names: Mapping[str, str] = field(default_factory=dict)
-    """Codex name → client name, for every tool in `tools`."""
+    tool_names: Mapping[str, str] = field(default_factory=dict)  # Codex name → client name, for each of `tools`
     base_instructions: str | None = None
     developer_instructions: str | None = None
     model_provider: str | None = None
     model_only: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     cwd: str | None = None
-    approval_policy: Approval = "never"
+    approval_policy: Literal["untrusted", "on-request", "never"] = "never"
     """When Codex may ask before it acts with tools of its own; the process's policy answers."""
     sandbox: Sandbox = "read-only"
 
@@ -88,13 +84,17 @@ _PLAIN_MODEL: Final[JsonObject] = {
     "experimental_supported_tools": [],
     "default_verbosity": None,
 }
-_APPROVALS: Final[Mapping[str, Mapping[ApprovalPolicy, str]]] = {
-    "item/commandExecution/requestApproval": {"accept": "accept", "decline": "decline"},
-    "item/fileChange/requestApproval": {"accept": "accept", "decline": "decline"},
-    "execCommandApproval": {"accept": "approved", "decline": "denied"},
-    "applyPatchApproval": {"accept": "approved", "decline": "denied"},
+_DECISIONS: Final = ({"decision": "decline"}, {"decision": "accept"})
+_OLDER_DECISIONS: Final = ({"decision": "denied"}, {"decision": "approved"})
+_ANSWERS: Final[Mapping[str, Sequence[JsonObject]]] = {
+    "item/commandExecution/requestApproval": _DECISIONS,
+    "item/fileChange/requestApproval": _DECISIONS,
+    "execCommandApproval": _OLDER_DECISIONS,
+    "applyPatchApproval": _OLDER_DECISIONS,
+    "item/tool/requestUserInput": ({"answers": {}},) * 2,
+    "mcpServer/elicitation/request": ({"action": "decline", "content": None},) * 2,
 }
-_EMPTY_SCHEMA: Final[JsonObject] = {"type": "object", "properties": {}}
+"""What we say to a request of the server where the policy is to decline, and where it is to accept."""
 
 
 def plain_catalog(catalog: Mapping[str, Any]) -> JsonObject:
@@ -108,18 +108,11 @@ def answer_server_request(
 ) -> JsonObject | None:
     """Approvals follow the operator's policy; nobody sits here to answer questions or forms. `None`: to be refused, as
     a JSON-RPC error, which Codex takes as a "no"."""
-    if method in _APPROVALS:
-        return {"decision": _APPROVALS[method][policy]}
-    match method:
-        case "item/permissions/requestApproval":
-            asked = params.get("permissions")
-            return {"permissions": dict(asked) if policy == "accept" and isinstance(asked, Mapping) else {}}
-        case "item/tool/requestUserInput":
-            return {"answers": {}}
-        case "mcpServer/elicitation/request":
-            return {"action": "decline", "content": None}
-        case _:
-            return None
+    if method == "item/permissions/requestApproval":
+        asked = params.get("permissions")
+        return {"permissions": dict(asked) if policy == "accept" and isinstance(asked, Mapping) else {}}
+    answers = _ANSWERS.get(method)
+    return None if answers is None else dict(answers[policy == "accept"])
 
 
 def build_initialize_params(*, name: str = "isthmus", version: str = "0") -> JsonObject:
@@ -193,7 +186,7 @@ def complete_tool(tool: Mapping[str, Any]) -> JsonObject:
         "type": "function",
         "name": tool["name"],
         "description": tool.get("description") or "",
-        "inputSchema": schema if isinstance(schema, Mapping) and schema else _EMPTY_SCHEMA,
+        "inputSchema": schema if isinstance(schema, Mapping) and schema else {"type": "object", "properties": {}},
     }
 
 

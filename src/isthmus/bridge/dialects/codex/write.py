@@ -1,9 +1,7 @@
 """A plan and its history → what a Codex app-server is told, in its own words.
 
-Out comes a body with the fields of `thread/start` and `turn/start`, and two of our own:
-
-    history     Responses items that a new thread is given before its turn begins
-    toolNames   name in Codex → name of the tool plan, for every tool in `dynamicTools`
+Out comes a body with the fields of `thread/start` and `turn/start`, and two of our own: `history`, the Responses items
+that a new thread is given before its turn begins, and `toolNames`, from each name in Codex to that of the tool plan.
 
 The instructions (else a leading system message) become `baseInstructions` (empty, where there are none: otherwise
 Codex would put its own there), later ones stay where they are as developer messages. What the user says last is the
@@ -19,27 +17,29 @@ from isthmus.bridge.dialects.codex.dynamic_tools import assign_names, build_dyna
 from isthmus.bridge.dialects.codex.wire import complete_tool, image_input, text_input
 from isthmus.bridge.dialects.items import ItemWriter, message
 from isthmus.bridge.history.fitting import Fitted
-from isthmus.bridge.merge import deep_merge
+from isthmus.bridge.tools.catalog import name_past_call
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.tools.names import name_past_call
 from isthmus.bridge.types.history import Acted, History, Image, PastTurn, Said, Words
 from isthmus.bridge.types.plan import Plan, Written
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
-_NOT_SENT: Final = ("stream", "stream_options", "reasoning")
-"""Fields that other dialects send: Codex always streams, and takes its summary at the top."""
+_NOT_SENT: Final = ("stream", "stream_options", "reasoning")  # Codex always streams, and takes its summary at the top
 
 
 def write(history: History, plan: Plan) -> Written:
-    """Everything that a thread and its next turn need."""
     declared = render_provider_tool_declarations(plan.tools.declarations)
     named = [tool["function"]["name"] for tool in declared]
-    known = (identity.provider_name for identity in plan.tools.identities)
-    names = assign_names([*named, *known, *_called(history.turns, plan)])
+    identities, turns = plan.tools.identities, history.turns
+    past = (call for turn in turns if isinstance(turn, Acted) for call in turn.calls)
+    called = (name_past_call(call.name, call.namespace, identities) for call in past)
+    names = assign_names([*named, *(identity.provider_name for identity in identities), *called])
     writer = _Items(plan, names)
-    instructions, rest = _split_instructions(writer, plan, history.turns)
-    turn_input = writer.split_input(rest)
+    words = plan.instructions
+    if not words and turns and isinstance(turns[0], Said) and turns[0].role == "system":
+        words, turns = writer.fitter.text(turns[0].parts), turns[1:]
+    instructions = "\n\n".join(text for text in (words, plan.preamble) if text)
+    turn_input = writer.split_input(turns)
     body: JsonObject = {"model": plan.target.model, "baseInstructions": instructions}
     if declared:
         offered = build_dynamic_tools(declared, render_provider_tool_choice(plan.tools.choice), names)
@@ -57,7 +57,6 @@ def write(history: History, plan: Plan) -> Written:
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it."""
     history, turn_input = list(plan.body.get("history", ())), plan.body["input"]
     for answer, words in said:
         if turn_input:
@@ -74,24 +73,7 @@ def user_item(turn_input: Iterable[JsonObject]) -> JsonObject:
 
 
 def spoken_item(text: str) -> JsonObject:
-    """What the assistant said, likewise."""
-    return message("assistant", [_spoken(text)])
-
-
-def _called(turns: Iterable[PastTurn], plan: Plan) -> Iterable[str]:
-    return (
-        name_past_call(call.name, call.namespace, plan.tools.identities)
-        for turn in turns
-        if isinstance(turn, Acted)
-        for call in turn.calls
-    )
-
-
-def _split_instructions(writer: _Items, plan: Plan, turns: Sequence[PastTurn]) -> tuple[str, Sequence[PastTurn]]:
-    words = plan.instructions
-    if not words and turns and isinstance(turns[0], Said) and turns[0].role == "system":
-        words, turns = writer.fitter.text(turns[0].parts), turns[1:]
-    return "\n\n".join(text for text in (words, plan.preamble) if text), turns
+    return message("assistant", [{"type": "output_text", "text": text}])
 
 
 class _Items(ItemWriter):
@@ -123,11 +105,7 @@ class _Items(ItemWriter):
         return _from_input(_as_input(part)) | detail
 
     def spoken(self, words: Words) -> JsonObject:
-        return _spoken(words.text)
-
-
-def _spoken(text: str) -> JsonObject:
-    return {"type": "output_text", "text": text}
+        return {"type": "output_text", "text": words.text}
 
 
 def _has_detail(part: Fitted) -> bool:

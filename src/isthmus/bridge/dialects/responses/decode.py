@@ -13,45 +13,17 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge import deltas
 from isthmus.bridge.capabilities import ReplyRules
-from isthmus.bridge.deltas import (
-    Annotation,
-    CallArguments,
-    CallOpened,
-    Delta,
-    Failed,
-    Finished,
-    HostedCall,
-    HostedOpened,
-    HostedProgress,
-    ItemBegan,
-    ItemEnded,
-    Markup,
-    PartBegan,
-    Reasoning,
-    Refusal,
-    Text,
-    Used,
-    VendorExtra,
-)
+from isthmus.bridge.deltas import Delta, PartKind
 from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.decoder import JsonDecoder
-from isthmus.bridge.dialects.reports import read_annotations, read_logprobs, read_usage
-from isthmus.bridge.dialects.responses.told import (
-    PartKind,
-    Told,
-    ToldItems,
-    ToldPart,
-    read_parts,
-    read_phase,
-    text_of,
-    text_of_part,
-)
+from isthmus.bridge.dialects.reports import read_annotations, read_logprobs, read_phase, read_usage, seal, text_of
+from isthmus.bridge.dialects.responses.told import Told, ToldItems, ToldPart, read_parts, text_of_part
 from isthmus.protocol.events import HOSTED_STEPS
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 
-_CALL_TEXT: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 _HOSTED: Final = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
@@ -70,28 +42,23 @@ _SPEAKS: Final[Mapping[str, PartKind]] = {
     "response.reasoning_summary_text.delta": "summary_text",
 }
 _WORDS: Final[Mapping[PartKind, tuple[str, str, Callable[[str], Delta]]]] = {
-    "output_text": ("message", "content_index", Text),
-    "refusal": ("message", "content_index", Refusal),
-    "reasoning_text": ("reasoning", "content_index", Reasoning),
-    "summary_text": ("reasoning", "summary_index", lambda text: Reasoning(text, "summary")),
+    "output_text": ("message", "content_index", deltas.Text),
+    "refusal": ("message", "content_index", deltas.Refusal),
+    "reasoning_text": ("reasoning", "content_index", deltas.Reasoning),
+    "summary_text": ("reasoning", "summary_index", lambda text: deltas.Reasoning(text, "summary")),
 }
 """For each kind of part the item that it is of, the field that counts it, and its delta."""
 _PART_KINDS: Final[Mapping[str, PartKind]] = {"text": "output_text", **{kind: kind for kind in _WORDS}}
 
 
 class ResponsesDecoder(JsonDecoder):
-    """Knows what was told of each item, and which one speaks."""
-
-    __slots__ = ("_calls", "_hosted", "_items", "_speaking")
     _unit = "an event"
 
     def __init__(self, rules: ReplyRules, scrubber: Scrubber | None = None) -> None:
         super().__init__(rules, scrubber)
         self._items = ToldItems()
-        self._speaking: Told | None = None
-        """The message or reasoning item that the deltas are in."""
-        self._calls = 0
-        self._hosted = 0
+        self._speaking: Told | None = None  # the message or reasoning item that the deltas are in
+        self._calls = self._hosted = 0
 
     def _read(self, event: JsonObject, out: list[Delta]) -> None:
         kind = event.get("type")
@@ -105,12 +72,8 @@ class ResponsesDecoder(JsonDecoder):
         if isinstance(reply.get("output"), list):
             self._finish(reply, "completed", out)
         else:
-            error = reply.get("error")
-            out.append(
-                Failed("the upstream's reply has no output") if error is None else read_error(error, self._scrub)
-            )
-
-    # ── events ─────────────────────────────────────────────────────────────────────────────────────
+            error, missing = reply.get("error"), deltas.Failed("the upstream's reply has no output")
+            out.append(missing if error is None else read_error(error, self._scrub))
 
     def _say(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
@@ -118,7 +81,7 @@ class ResponsesDecoder(JsonDecoder):
             kind = _SPEAKS[event["type"]]
             self._part(event, kind, out).say(text)
             logprobs = event.get("logprobs") if kind == "output_text" else None
-            out.append(Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind][2](text))
+            out.append(deltas.Text(text, read_logprobs(logprobs)) if logprobs else _WORDS[kind][2](text))
 
     def _argue(self, event: JsonObject, out: list[Delta]) -> None:
         text = event.get("delta")
@@ -126,21 +89,21 @@ class ResponsesDecoder(JsonDecoder):
         if told.slot is not None and not told.closed and isinstance(text, str) and text:
             custom = told.kind == "custom_tool_call"
             if custom and not told.pieces:
-                out.append(CallArguments(told.slot, _BEGIN))
+                out.append(deltas.CallArguments(told.slot, _BEGIN))
             told.pieces.append(text)
-            out.append(CallArguments(told.slot, _encode_inside(text) if custom else text))
+            out.append(deltas.CallArguments(told.slot, _encode_inside(text) if custom else text))
 
     def _annotate(self, event: JsonObject, out: list[Delta]) -> None:
         found = read_annotations([event.get("annotation")])
         if found:
             self._part(event, "output_text", out).cited += len(found)
-            out.extend(map(Annotation, found))
+            out.extend(map(deltas.Annotation, found))
 
     def _progress(self, event: JsonObject, out: list[Delta]) -> None:
         told = self._items.find(event, "")
         if told.hosted is not None and not told.closed:
             fields = {name: value for name, value in event.items() if name not in _NO_FIELDS}
-            out.append(HostedProgress(told.hosted, event["type"], self._shown(fields, told.kind)))
+            out.append(deltas.HostedProgress(told.hosted, event["type"], self._shown(fields, told.kind)))
 
     def _item(self, event: JsonObject, out: list[Delta]) -> None:
         item = event.get("item")
@@ -180,8 +143,6 @@ class ResponsesDecoder(JsonDecoder):
         out.append(read_error(error, self._scrub))
         self.done = True
 
-    # ── items ──────────────────────────────────────────────────────────────────────────────────────
-
     def _begin(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         match item.get("type"):
             case "message" | "reasoning":
@@ -191,7 +152,7 @@ class ResponsesDecoder(JsonDecoder):
             case str() as kind if kind in _HOSTED and told.hosted is None and not told.closed:
                 self._speaking = None
                 told.hosted, self._hosted = self._hosted, self._hosted + 1
-                out.append(HostedOpened(told.hosted, self._shown(item, kind)))
+                out.append(deltas.HostedOpened(told.hosted, self._shown(item, kind)))
 
     def _enter(self, told: Told, out: list[Delta], item: JsonObject | None = None) -> None:
         """From here on this item speaks; one that was left before its end goes on as another item."""
@@ -200,7 +161,7 @@ class ResponsesDecoder(JsonDecoder):
             told.drop_unsaid()
             told.left = len(told.parts)
             self._speaking = told
-            out.append(ItemBegan("reasoning" if told.kind == "reasoning" else "message", told.phase, told.id))
+            out.append(deltas.ItemBegan("reasoning" if told.kind == "reasoning" else "message", told.phase, told.id))
 
     def _part(self, event: JsonObject, kind: PartKind, out: list[Delta]) -> ToldPart:
         """The part that an event is about: the one that is open, or the next."""
@@ -217,7 +178,7 @@ class ResponsesDecoder(JsonDecoder):
         part = ToldPart(kind, index)
         if told.open_part(kind) is not None:
             part.opened = True
-            out.append(PartBegan(kind))
+            out.append(deltas.PartBegan(kind))
         told.parts.append(part)
         return part
 
@@ -226,7 +187,7 @@ class ResponsesDecoder(JsonDecoder):
             self._speaking = None
             told.slot, self._calls = self._calls, self._calls + 1
             call_id = text_of(item.get("call_id")) or text_of(item.get("id"))
-            out.append(CallOpened(told.slot, call_id or None, text_of(item.get("name"))))
+            out.append(deltas.CallOpened(told.slot, call_id or None, text_of(item.get("name"))))
         return told.slot
 
     def _close(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
@@ -240,10 +201,10 @@ class ResponsesDecoder(JsonDecoder):
                 self._close_speech(told, item, out)
             case str() as kind if kind in _HOSTED or kind.endswith("_call"):
                 self._speaking = None
-                out.append(HostedCall(self._shown(item, kind), told.hosted))
+                out.append(deltas.HostedCall(self._shown(item, kind), told.hosted))
             case kind:
                 words = f"an output item of type `{text_of(kind)[:64]}` has no counterpart here"
-                out.append(Markup(words, "bridge.response.part_ignored"))
+                out.append(deltas.Markup(words, "bridge.response.part_ignored"))
         told.closed = True
 
     def _shown(self, item: JsonObject, kind: str) -> JsonObject:
@@ -254,33 +215,33 @@ class ResponsesDecoder(JsonDecoder):
     def _close_call(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         slot = self._open(told, item, out)
         custom = told.kind == "custom_tool_call"
-        whole, said = text_of(item.get(_CALL_TEXT[item["type"]])), "".join(told.pieces)
+        whole = text_of(item.get("arguments" if item["type"] == "function_call" else "input"))
+        said = "".join(told.pieces)
         end = _END if custom and item.get("status") != "incomplete" else ""
         if not said or not whole.startswith(said):  # nothing was told yet, or it is told anew: then the end is right
             text = f"{_BEGIN}{_encode_inside(whole)}{end}" if custom else whole
             if text and (whole or not said):
-                out.append(CallArguments(slot, text, replace=bool(said), whole=not said))
+                out.append(deltas.CallArguments(slot, text, replace=bool(said), whole=not said))
                 return
         rest = whole[len(said) :]
         texts = (_encode_inside(rest) if custom else rest, end)
-        out.extend(CallArguments(slot, text) for text in texts if text)
+        out.extend(deltas.CallArguments(slot, text) for text in texts if text)
 
     def _close_speech(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         if not told.parts:
             self._enter(told, out, item)
         self._tell_rest(told, item, out)
         if item.get("encrypted_content"):
-            kept = {name: item[name] for name in ("type", "id", "summary", "encrypted_content") if name in item}
-            out.append(VendorExtra("encrypted_content", [{"summary": [], **kept}]))
+            out.append(seal(item))
         if self._speaking is told:
             self._speaking = None
             phase = read_phase(item.get("phase"))
             known_now = phase if phase != told.phase else None
-            out.append(ItemEnded("incomplete" if item.get("status") == "incomplete" else "completed", known_now))
+            out.append(deltas.ItemEnded("incomplete" if item.get("status") == "incomplete" else "completed", known_now))
 
     def _tell_rest(self, told: Told, item: JsonObject, out: list[Delta]) -> None:
         """What the whole parts say beyond what was streamed. What was said otherwise cannot be taken back."""
-        streamed = {kind: told.parts_of(kind) for kind in _WORDS}
+        streamed = {kind: [part for part in told.parts if part.kind == kind] for kind in _WORDS}
         said = {kind: "".join(part.text for part in parts) for kind, parts in streamed.items()}
         for kind, part in read_parts(item):
             before, text = said[kind], text_of_part(part)
@@ -302,16 +263,15 @@ class ResponsesDecoder(JsonDecoder):
 
     @staticmethod
     def _make_up(known: ToldPart, whole: JsonObject, rest: str, out: list[Delta]) -> None:
-        """What is missing of the part that is open."""
         if rest:
             known.say(rest)
             logprobs = whole.get("logprobs") if rest == text_of_part(whole) else None
-            out.append(Text(rest, read_logprobs(logprobs)) if logprobs else _WORDS[known.kind][2](rest))
+            out.append(deltas.Text(rest, read_logprobs(logprobs)) if logprobs else _WORDS[known.kind][2](rest))
         elif not known.opened:
             known.opened = True
-            out.append(PartBegan(known.kind))
+            out.append(deltas.PartBegan(known.kind))
         citations = read_annotations(whole.get("annotations"))
-        out.extend(map(Annotation, citations[known.cited :]))
+        out.extend(map(deltas.Annotation, citations[known.cited :]))
         known.cited = max(known.cited, len(citations))
 
     def _finish(self, response: JsonObject, status: str, out: list[Delta]) -> None:
@@ -320,17 +280,17 @@ class ResponsesDecoder(JsonDecoder):
             self._close(told, item, out)
         usage = read_usage(response.get("usage"), self._rules)
         if usage is not None:
-            out.append(Used(usage))
+            out.append(deltas.Used(usage))
         error = response.get("error")
         match response.get("status") or ("completed" if status == "done" else status):
             case "completed" if not error:
-                out.append(Finished("tool_calls" if self._calls else "stop"))
+                out.append(deltas.Finished("tool_calls" if self._calls else "stop"))
             case "incomplete":
                 details = response.get("incomplete_details")
                 reason = details.get("reason") if isinstance(details, dict) else None
-                out.append(Finished("content_filter" if reason == "content_filter" else "length"))
+                out.append(deltas.Finished("content_filter" if reason == "content_filter" else "length"))
             case _:
-                out.append(read_error(error, self._scrub) if error else Failed("the upstream's response failed"))
+                out.append(read_error(error, self._scrub) if error else deltas.Failed("the upstream's response failed"))
 
 
 _EVENTS: Final[Mapping[str, Callable[[ResponsesDecoder, JsonObject, list[Delta]], None]]] = {

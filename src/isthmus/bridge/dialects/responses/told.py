@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from isthmus.bridge.dialects.reports import objects
+from isthmus.bridge.deltas import PartKind
+from isthmus.bridge.dialects.reports import objects, text_of
 from isthmus.protocol.items import Phase
 from isthmus.protocol.json import JsonObject
-
-PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
 
 @dataclass(slots=True, eq=False)
 class ToldPart:
-    """One part of a message or reasoning item on its way through the stream."""
-
     kind: PartKind
-    index: Any = None
-    """The vendor's own number; `None` where it gives none."""
+    index: Any = None  # the vendor's own number; `None` where it gives none
     pieces: list[str] = field(default_factory=list)
     cited: int = 0
-    opened: bool = False
-    """Whether a delta has opened it: words do, an empty part has to be said."""
+    opened: bool = False  # whether a delta has opened it: words do, an empty part has to be said
 
     @property
     def text(self) -> str:
@@ -35,21 +30,15 @@ class ToldPart:
 
 @dataclass(slots=True, eq=False)
 class Told:
-    """One output item on its way through the stream."""
-
     kind: str
     id: str = ""
     phase: Phase | None = None
-    slot: int | None = None
-    """The decoder's key of a call."""
-    hosted: int | None = None
-    """The decoder's key of a tool that the provider runs itself."""
+    slot: int | None = None  # the decoder's key of a call
+    hosted: int | None = None  # the decoder's key of a tool that the provider runs itself
     closed: bool = False
-    pieces: list[str] = field(default_factory=list)
-    """A call's own text."""
+    pieces: list[str] = field(default_factory=list)  # a call's own text
     parts: list[ToldPart] = field(default_factory=list)
-    left: int = 0
-    """How many parts are over, because something else has spoken since."""
+    left: int = 0  # how many parts are over, because something else has spoken since
 
     def drop_unsaid(self) -> None:
         """A part that was announced, and nothing said: its words will come with the whole item."""
@@ -61,14 +50,9 @@ class Told:
         last = self.parts[-1] if len(self.parts) > self.left else None
         return last if last is not None and last.kind == kind else None
 
-    def parts_of(self, kind: PartKind) -> list[ToldPart]:
-        return [part for part in self.parts if part.kind == kind]
-
 
 class ToldItems:
     """All items of one answer, found again by whatever the vendor says of them."""
-
-    __slots__ = ("_by_id", "_by_index", "_items")
 
     def __init__(self) -> None:
         self._items: list[Told] = []
@@ -120,12 +104,3 @@ def read_parts(item: JsonObject) -> list[tuple[PartKind, JsonObject]]:
 
 def text_of_part(part: JsonObject) -> str:
     return text_of(part.get("refusal" if part.get("type") == "refusal" else "text"))
-
-
-def read_phase(given: Any) -> Phase | None:
-    """`commentary` or `final_answer`: what clients know."""
-    return given if given in ("commentary", "final_answer") else None
-
-
-def text_of(value: Any) -> str:
-    return value if isinstance(value, str) else ""

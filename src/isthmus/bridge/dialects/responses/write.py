@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isthmus.bridge.dialects.items import ItemWriter, message
-from isthmus.bridge.merge import deep_merge
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.types.history import History, Words, opening
 from isthmus.bridge.types.plan import Plan, Written
 from isthmus.bridge.types.tools import ToolPlan
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, deep_merge
 
 
 def write(history: History, plan: Plan) -> Written:
-    """The exact body that goes upstream."""
     writer = ItemWriter(plan)
     leading = opening(history.turns)
     _lead(writer, plan.instructions, plan.preamble if plan.instructions else "")
@@ -47,7 +45,6 @@ def write(history: History, plan: Plan) -> Written:
 
 
 def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
-    """The same request, with each failed answer and the words that ask for a better one behind it."""
     writer = ItemWriter(plan)
     items = list(plan.body["input"])
     for answer, words in said:
@@ -75,6 +72,4 @@ def _flat_choice(choice: str | JsonObject, tools: ToolPlan) -> str | JsonObject:
     identity = tools.choice.identity
     if choice["type"] in ("function", "custom") and identity is not None:
         return {"type": choice["type"], "name": identity.provider_name}
-    if choice["type"] == "mcp":
-        return {"type": "mcp", **choice["mcp"]}
-    return choice
+    return {"type": "mcp", **choice["mcp"]} if choice["type"] == "mcp" else choice

@@ -1,8 +1,7 @@
 """A Chat Completions request → the Responses request that means the same.
 
-Chat callers take the same way as everybody: planner, tools, contracts, store, diagnostics. Fields with
-another name or shape are translated here; all others pass through under their own name, so that the
-planner decides about them. `ChatRequest.path` turns a planner's path back into the caller's words.
+Fields with another name or shape are translated here; all others pass through under their own name, so that the
+planner decides about them.
 """
 
 from __future__ import annotations
@@ -23,13 +22,10 @@ from isthmus.protocol.json import JsonObject, without_nulls
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """The translated request, and what the reply must remember of the original."""
-
     request: Request
     include_usage: bool
     legacy_functions: bool
-    path: Callable[[str], str]
-    """A planner's path in the caller's own words: `input[3]` → `messages[2]`."""
+    path: Callable[[str], str]  # a planner's path in the caller's own words: `input[3]` → `messages[2]`
 
 
 _INDEXED: Final = re.compile(r"^(input|tools)\[(\d+)\](.*)$", re.DOTALL)
@@ -51,7 +47,6 @@ _TRANSLATED: Final = frozenset(
 
 
 def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
-    """Check a Chat Completions request and translate it."""
     body = raw if isinstance(raw, dict) else decode_json(raw)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
@@ -107,8 +102,10 @@ def _checked(body: JsonObject) -> CreateChatCompletion:
 
 def _translate_options(chat: CreateChatCompletion, tools: list[JsonObject]) -> JsonObject:
     limit, effort = chat.get("max_completion_tokens"), chat.get("reasoning_effort")
-    given = chat.get("response_format")
-    text_format = None if given is None else _translate_format(cast(JsonObject, given))
+    given = cast(JsonObject | None, chat.get("response_format"))
+    if given is not None and given["type"] == "json_schema" and not isinstance(given.get("json_schema"), dict):
+        raise missing("response_format.json_schema", "give it a `name` and a `schema`")
+    text_format = None if given is None else _flat(given)
     return without_nulls(
         {
             "tools": tools or None,
@@ -120,19 +117,14 @@ def _translate_options(chat: CreateChatCompletion, tools: list[JsonObject]) -> J
     )
 
 
-def _translate_format(given: JsonObject) -> JsonObject:
-    if given["type"] == "json_schema" and not isinstance(given.get("json_schema"), dict):
-        raise missing("response_format.json_schema", "give it a `name` and a `schema`")
-    return _flat(given)
-
-
 def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, str]]:
     """Tools (also legacy `functions`, and web search) as Responses spells them, each with its place and its fields'."""
     found: list[tuple[JsonObject, str, str]] = []
     for index, tool in enumerate(chat.get("tools") or ()):
         path = f"tools[{index}]"
-        fields = path if _inner(tool) is None else f"{path}.{tool['type']}"
-        found.append((_translate_tool(tool, path), path, fields))
+        inner = _nested(tool) if tool.get("type") in ("function", "custom") else None
+        fields = path if inner is None else f"{path}.{tool['type']}"
+        found.append((_translate_tool(tool, inner, path), path, fields))
     for index, function in enumerate(chat.get("functions") or ()):
         found.append(({"type": "function", **function}, f"functions[{index}]", f"functions[{index}]"))
     options = chat.get("web_search_options")
@@ -144,8 +136,8 @@ def _translate_tools(chat: CreateChatCompletion) -> list[tuple[JsonObject, str, 
     return found
 
 
-def _translate_tool(tool: JsonObject, path: str) -> JsonObject:
-    inner = _inner(tool)
+def _translate_tool(tool: JsonObject, inner: JsonObject | None, path: str) -> JsonObject:
+    """`inner`: the fields of a function or custom tool, which chat nests under its type."""
     if tool.get("type") == "function":
         if inner is None:
             raise missing(f"{path}.function", "give it a `name`")
@@ -167,11 +159,6 @@ def _translate_choice(choice: str | JsonObject | None, legacy: str | JsonObject 
         named = [_flat(tool) for tool in inner.get("tools") or () if isinstance(tool, dict)]
         return {"type": "allowed_tools", "mode": inner.get("mode", "auto"), "tools": named}
     return _flat(choice)
-
-
-def _inner(tool: JsonObject) -> JsonObject | None:
-    """The fields of a function or custom tool, which chat nests under its type."""
-    return _nested(tool) if tool.get("type") in ("function", "custom") else None
 
 
 def _nested(given: Mapping[str, Any]) -> JsonObject | None:

@@ -74,8 +74,7 @@ def _translate_assistant(message: JsonObject, path: str, index: int, legacy: dic
 def _call(call: Any, path: str) -> JsonObject:
     if not isinstance(call, dict):
         raise _wrong_type(path, "an object")
-    call_id = _text(call, "id", path)
-    custom, function = call.get("custom"), call.get("function")
+    call_id, custom, function = _text(call, "id", path), call.get("custom"), call.get("function")
     if isinstance(custom, dict):
         name, text = _text(custom, "name", f"{path}.custom"), str(custom.get("input") or "")
         return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": text}
@@ -85,7 +84,6 @@ def _call(call: Any, path: str) -> JsonObject:
 
 
 def _text(holder: JsonObject, name: str, path: str, hint: str = "") -> str:
-    """A string that must be there."""
     value = holder.get(name)
     if not isinstance(value, str) or not value:
         raise missing(f"{path}.{name}", hint)

@@ -17,21 +17,15 @@ _BETWEEN: Final = "\n\n"
 
 
 class ChatRenderer:
-    """Turns the events of one response into chunks, in order."""
-
-    __slots__ = ("_base", "_calls", "_include_usage", "_legacy", "_length", "_message", "_part", "_part_start")
-
     def __init__(self, *, include_usage: bool = False, legacy_functions: bool = False) -> None:
         self._include_usage = include_usage
         self._legacy = legacy_functions
         self._base: JsonObject = {}
         self._calls: dict[int, int] = {}
         self._length = 0
-        """How long the text is by now."""
         self._message = -1
         self._part = -1
-        self._part_start = 0
-        """Where in the text the part begins that speaks."""
+        self._part_start = 0  # where in the text the part begins that speaks
 
     def render(self, event: Event) -> list[JsonObject]:
         """The chunks that one event becomes: mostly one, often none."""
@@ -51,11 +45,13 @@ class ChatRenderer:
         if event["type"] == "response.output_item.added":
             return self._open_item(event)
         if event["type"] == "response.created":
-            return self._begin(event["response"])
+            self._base = _base(event["response"], "chat.completion.chunk")
+            return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
         if event["type"] == "response.completed" or event["type"] == "response.incomplete":
             return self._finish(event["response"])
         if event["type"] == "response.failed":
-            return [{"error": _error(event["response"])}]
+            error = event["response"].get("error") or {"code": "cancelled", "message": "the response was cancelled"}
+            return [{"error": {**error, "type": "server_error", "param": None}}]
         return []
 
     def _say(self, event: TextDelta) -> list[JsonObject]:
@@ -69,10 +65,6 @@ class ChatRenderer:
         self._length += len(event["delta"])
         chunks.append(self._chunk({"content": event["delta"]}, logprobs=event["logprobs"]))
         return chunks
-
-    def _begin(self, response: Response) -> list[JsonObject]:
-        self._base = _base(response, "chat.completion.chunk")
-        return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
 
     def _open_item(self, event: ItemEvent) -> list[JsonObject]:
         item = event["item"]
@@ -91,16 +83,14 @@ class ChatRenderer:
         return self._chunk({"tool_calls": [{"index": self._calls[event["output_index"]], **more}]})
 
     def _finish(self, response: Response) -> list[JsonObject]:
-        last = self._chunk({}, finish_reason=_finish_reason(response, self._legacy))
+        last = self._chunk({}, _finish_reason(response, self._legacy))
         last["isthmus"] = response.get("isthmus")
         usage = {**self._base, "choices": [], "usage": _usage(response)}
         return [last, usage] if self._include_usage else [last]
 
-    def _chunk(
-        self, delta: JsonObject, *, finish_reason: str | None = None, logprobs: list[Logprob] | None = None
-    ) -> JsonObject:
-        told = _logprobs(logprobs) if logprobs else None
-        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": finish_reason}
+    def _chunk(self, delta: JsonObject, reason: str | None = None, logprobs: list[Logprob] | None = None) -> JsonObject:
+        told = {"content": logprobs, "refusal": None} if logprobs else None
+        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": reason}
         chunk = {**self._base, "choices": [choice]}
         if self._include_usage:
             chunk["usage"] = None
@@ -108,7 +98,6 @@ class ChatRenderer:
 
 
 def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool = False) -> JsonObject:
-    """A finished response as one chat reply."""
     message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
     text: str | None = None
     thoughts: list[str] = []
@@ -122,19 +111,18 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
                 if part["type"] == "refusal":
                     message["refusal"] = (message["refusal"] or "") + part["refusal"]
                     continue
+                text = text or ""
                 if text and part["text"] and not begun:
                     text += _BETWEEN
                 begun = begun or bool(part["text"])
-                start = len(text or "")
-                text = (text or "") + part["text"]
+                start, text = len(text), text + part["text"]
                 annotations += [_annotation(given, start) for given in part["annotations"]]
                 logprobs += part["logprobs"]
         elif item["type"] == "reasoning":
             thoughts += [thought["text"] for thought in (*item.get("content", ()), *item["summary"])]
         elif item["type"] == "function_call" or item["type"] == "custom_tool_call":
             calls.append(_call(item))
-    if text is not None and not (calls and not text):
-        message["content"] = text
+    message["content"] = None if calls and not text else text
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
     if annotations:
@@ -144,7 +132,7 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
     elif calls:
         message["tool_calls"] = calls
     reason = _finish_reason(response, legacy_functions)
-    told = _logprobs(logprobs) if logprobs else None
+    told = {"content": logprobs, "refusal": None} if logprobs else None
     return {
         **_base(response, "chat.completion"),
         "choices": [{"index": 0, "message": message, "logprobs": told, "finish_reason": reason}],
@@ -157,10 +145,6 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
 def _base(response: Response, kind: str) -> JsonObject:
     id = "chatcmpl-" + response["id"].removeprefix("resp_")
     return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
-
-
-def _logprobs(content: list[Logprob]) -> JsonObject:
-    return {"content": content, "refusal": None}
 
 
 def _finish_reason(response: Response, legacy_functions: bool) -> str:
@@ -201,8 +185,3 @@ def _annotation(given: Annotation, start: int) -> JsonObject:
         if isinstance(inner.get(name), int):
             inner[name] += start
     return {"type": "url_citation", "url_citation": inner}
-
-
-def _error(response: Response) -> JsonObject:
-    error = response.get("error") or {"code": "cancelled", "message": "the response was cancelled"}
-    return {"message": error["message"], "type": "server_error", "param": None, "code": error["code"]}

@@ -8,7 +8,7 @@ it was asked for: a format and a tool choice are held to by the bridge itself, l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from isthmus.bridge.capabilities import EFFORTS
 from isthmus.bridge.diagnostics import CompatibilityPlan
@@ -21,24 +21,15 @@ from isthmus.protocol.response import Echo
 def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     """Everything that a Response repeats of its request; `made` are the decisions on its fields."""
     body: JsonObject = {**request.body, **_changed(made)}
-    echo: Echo = {
+    echo: JsonObject = {
         "previous_response_id": body.get("previous_response_id"),
         "instructions": body.get("instructions"),
         "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],
         "tool_choice": _echo_choice(body.get("tool_choice")),
-        "parallel_tool_calls": _or(body.get("parallel_tool_calls"), True),
-        "max_tool_calls": body.get("max_tool_calls"),
-        "max_output_tokens": body.get("max_output_tokens"),
-        "temperature": _or(body.get("temperature"), 1.0),
-        "top_p": _or(body.get("top_p"), 1.0),
-        "presence_penalty": _or(body.get("presence_penalty"), 0.0),
-        "frequency_penalty": _or(body.get("frequency_penalty"), 0.0),
-        "top_logprobs": _or(body.get("top_logprobs"), 0),
-        "truncation": _or(body.get("truncation"), "disabled"),
+        **_SETTINGS,
+        **{name: body[name] for name in body.keys() & _SETTINGS.keys() if body[name] is not None},
         "text": _echo_text(body.get("text") or {}, made),
         "reasoning": _echo_reasoning(body.get("reasoning"), made),
-        "store": _or(body.get("store"), True),
-        "background": _or(body.get("background"), False),
         "service_tier": _SHOWN_TIERS.get(body.get("service_tier"), "default"),
         "metadata": body.get("metadata") or {},
         "safety_identifier": body.get("safety_identifier"),
@@ -47,9 +38,9 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     if body.get("user") is not None:
         echo["user"] = body.get("user")
     if not body.keys().isdisjoint(_SERVICES):
-        echo.update(_echo_services(body, made))  # type: ignore[typeddict-item]
+        echo.update(_echo_services(body, made))
     # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
-    return echo
+    return cast(Echo, echo)
 
 
 def _echo_services(body: JsonObject, made: CompatibilityPlan) -> JsonObject:
@@ -83,12 +74,17 @@ _SHOWN_TIERS: Final[Mapping[Any, str]] = {
 }
 """Tiers as a Response names them; `auto`, and whatever only one provider knows, is shown as `default`."""
 
-_SETTINGS: Final = frozenset(
-    {
-        *("parallel_tool_calls", "max_tool_calls", "max_output_tokens", "temperature", "top_p", "presence_penalty"),
-        *("frequency_penalty", "top_logprobs", "truncation", "store", "background", "service_tier"),
-    }
-)
+_SETTINGS: Final[JsonObject] = {
+    "parallel_tool_calls": True,
+    **dict.fromkeys(("max_tool_calls", "max_output_tokens", "service_tier")),
+    **dict.fromkeys(("temperature", "top_p"), 1.0),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), 0.0),
+    "top_logprobs": 0,
+    "truncation": "disabled",
+    "store": True,
+    "background": False,
+}
+"""What a decision may change, each with its default."""
 
 
 def _changed(made: CompatibilityPlan) -> JsonObject:
@@ -100,10 +96,6 @@ def _changed(made: CompatibilityPlan) -> JsonObject:
     }
 
 
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
-
-
 def _echo_tool(tool: JsonObject) -> JsonObject:
     tool = without_nulls(tool)
     if tool.get("type") != "function":
@@ -113,10 +105,8 @@ def _echo_tool(tool: JsonObject) -> JsonObject:
 
 
 def _echo_choice(choice: Any) -> Any:
-    if choice is None:
-        return "auto"
     if not isinstance(choice, dict):
-        return choice
+        return "auto" if choice is None else choice
     told = without_nulls(choice)
     return {"mode": "auto", **told} if told.get("type") == "allowed_tools" else told
 
@@ -135,12 +125,9 @@ def _echo_text(text: JsonObject, made: CompatibilityPlan) -> JsonObject:
 
 def _in_effect(made: CompatibilityPlan, path: str, asked: Any) -> Any:
     decision = made.decision(path) if asked is not None else None
-    match decision.action if decision is not None else "supported":
-        case "ignored":
-            return None
-        case "degraded" if decision is not None:
-            return decision.effective_value
-    return asked
+    if decision is None or decision.action not in ("ignored", "degraded"):
+        return asked
+    return decision.effective_value if decision.action == "degraded" else None
 
 
 # Efforts that the published schema does not list are shown as their nearest listed neighbour.

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.bridge.compat.gates import apply_allow_list, apply_strict
-from isthmus.bridge.diagnostics import CODES, CompatibilityDecision, diagnose
+from isthmus.bridge.diagnostics import CODES, CompatibilityDecision, apply_allow_list, apply_strict, diagnose
 
 
 @pytest.mark.parametrize(
