@@ -104,4 +104,4 @@ def test_defect_7_a_failed_turn_ends_at_once_with_the_real_error(
     reply = house.post(path, {**body, **fields})
     assert time.monotonic() - began < SOON
     assert reply.status == 400
-    assert reply.error["message"] == "the real reason"
+    assert reply.error["message"] == "provider `codex`: the real reason"
