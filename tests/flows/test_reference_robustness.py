@@ -142,7 +142,7 @@ def test_sigterm_ends_the_process_in_good_order(tmp_path: Path) -> None:
 def test_kill_leaves_a_store_that_opens_and_says_what_was_lost(tmp_path: Path) -> None:
     gate = Gate()
     with ScriptedUpstream.running([chat("first"), stream([*HALF, gate])]) as upstream:
-        toml = _toml(tmp_path, upstream.base_url)
+        toml = _toml(tmp_path, upstream.base_url) + "[background]\nlease = 1\n"
         with running_gateway_process(toml, tmp_path) as gateway:
             talk = Talk(gateway.url)
             first = talk.create({"model": PLAIN, "input": "hi"})
@@ -153,9 +153,9 @@ def test_kill_leaves_a_store_that_opens_and_says_what_was_lost(tmp_path: Path) -
         with running_gateway_server(toml) as again:
             talk = Talk(again.url)
             assert talk.get(f"/v1/responses/{first['id']}").json == first
-            lost = talk.get(f"/v1/responses/{running['id']}").json
             with talk.streaming(f"/v1/responses/{running['id']}?stream=true", method="GET") as events:
                 kept = list(events)
+            lost = talk.get(f"/v1/responses/{running['id']}").json
             last = kept[-1]["sequence_number"]
             for after, rest in ((last - 1, kept[-1:]), (last, [])):
                 query = f"?stream=true&starting_after={after}"

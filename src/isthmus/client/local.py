@@ -25,6 +25,7 @@ from isthmus.bridge.types.plan import Host, Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run
+from isthmus.errors import IsthmusError
 from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
@@ -78,11 +79,14 @@ class LocalLine:
         first = self._attempt(parse_request(request), self._target(request["model"]), _response_id(request))
         await self._checker.admit(first.plan.contract)
         run = Run(_response_id(request), first, checker=self._checker, now=time.time, keep=self._remember)
-        async with aclosing(run.events()) as batches:
-            async for batch in batches:
-                if run.failure is not None:
-                    raise run.failure
-                yield batch
+        try:
+            async with aclosing(run.events()) as batches:
+                async for batch in batches:
+                    if run.failure is not None:
+                        raise run.failure
+                    yield batch
+        except IsthmusError as failure:
+            raise run.bug or failure from None  # who embeds us sees a bug as it is
 
     def _attempt(self, request: Request, target: Target, id: str, dropped: frozenset[str] = frozenset()) -> Attempt:
         noted = tell_lessons(request.body, target) if target.lessons else ()

@@ -117,6 +117,8 @@ class Run:
         self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
         self.failure: IsthmusError | None = None
+        self.bug: Exception | None = None
+        """What rose that nobody raised on purpose."""
         self.abandoned = False
         """Whether its reader was cut off."""
         self.recorder: Recorder | None = None
@@ -356,8 +358,11 @@ class Run:
         failure = error if isinstance(error, IsthmusError) else None
         if failure is None:
             tell(log, "error", "response.broken", id=self.id, trace=error)
+            self.bug = error
             words = "the gateway failed while it made this response; its log says more"
-            failure = IsthmusError(words, code="internal_error")
+            # A Response has no word for whose bug it was; an HTTP answer does.
+            inside = self._turn.started or self.tells_refusals
+            failure = UpstreamFailed(words) if inside else IsthmusError(words, code="internal_error")
         if self._observer is not None:
             target = self.plan.target
             self._observer.tell(AttemptFailed(self.id, target.provider, target.model, self.attempts, failure))

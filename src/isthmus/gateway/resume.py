@@ -56,8 +56,12 @@ async def _read_on(store: Store, found: StoredResponse, kept: list[bytes], last:
             return
         if current.status not in UNFINISHED:
             # Its gateway crashed: what it told last was lost, and the end is known only since.
-            terminal: Any = replay_events(_decode(current.response))[-1]
-            yield [_encode({**terminal, "sequence_number": last + 1})]
+            whole: list[Any] = list(replay_events(_decode(current.response)))
+            yield (
+                [_encode(event) for event in whole]
+                if last < 0
+                else [_encode({**whole[-1], "sequence_number": last + 1})]
+            )
             return
         mark = await store.watch(_LOOK_AGAIN, since=mark)
 
