@@ -130,7 +130,7 @@ def test_a_bug_before_anything_was_accepted_ends_the_response_failed(special: An
     break_provider(flow.server, "plain")
     id = flow.post("/v1/responses", SLOW).json["id"]
     failed = until(flow, id, "failed")
-    assert failed["error"]["code"] == "internal_error"
+    assert failed["error"]["code"] == "server_error"
     again = flow.post(f"/v1/responses/{id}/cancel")
     assert (again.status, again.json) == (200, failed), "it is over: a cancel changes nothing"
     with flow.streaming(f"/v1/responses/{id}?stream=true", method="GET") as events:
