@@ -19,7 +19,7 @@ from isthmus.client.foreign import Conversation, as_messages
 from isthmus.client.limiter import Limiter, RateLimit
 from isthmus.client.limits import Limits
 from isthmus.client.line import Connect, Line, ModelInfo
-from isthmus.client.loop import Run
+from isthmus.client.loop import ToolLoop
 from isthmus.client.options import (
     ChatOptions,
     Resumable,
@@ -190,9 +190,9 @@ class BridgeClient:
         before = run if isinstance(run, RunResult) else None
         messages = as_messages(run.messages if isinstance(run, RunResult) else run)
 
-        async def start() -> Run:
+        async def start() -> ToolLoop:
             route = await self._connect.find(asked.model)
-            return Run(
+            return ToolLoop(
                 asked,
                 route,
                 messages,
@@ -274,9 +274,9 @@ class BridgeClient:
         asked = read_options(model, options, self.tools, self._limits, self._retry, output_type)
         given = as_messages(messages)
 
-        async def start() -> Run:
+        async def start() -> ToolLoop:
             route = await self._connect.find(model)
-            return Run(asked, route, given, limiter=self._limiter(route.line), hear=options.get("on_event"))
+            return ToolLoop(asked, route, given, limiter=self._limiter(route.line), hear=options.get("on_event"))
 
         return RunStream(start)
 

@@ -45,7 +45,7 @@ _FINAL: frozenset[StopReason] = frozenset({"max_turns", "max_tool_calls", "repea
 """Limits after which one more answer can be asked for. After a timeout there is no time for it."""
 
 
-class Run:
+class ToolLoop:
     """One run. Iterate `events` once; `result` is there when it has ended, in whatever way."""
 
     def __init__(

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from isthmus.client.events import RunEvent
-from isthmus.client.loop import Run
+from isthmus.client.loop import ToolLoop
 from isthmus.client.result import RunResult
 
 T = TypeVar("T")
@@ -16,9 +16,9 @@ T = TypeVar("T")
 class RunStream(Generic[T]):
     """Events of one run. Leaving the block early stops the run: connection closed, tools cancelled, books closed."""
 
-    def __init__(self, start: Callable[[], Awaitable[Run]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[ToolLoop]]) -> None:
         self._start = start
-        self._run: Run | None = None
+        self._run: ToolLoop | None = None
         self._events: AsyncGenerator[RunEvent, None] | None = None
 
     @property

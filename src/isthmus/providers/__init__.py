@@ -5,10 +5,10 @@ Nothing is read before it is asked for.
 """
 
 from isthmus.providers.load import Provider, check_provider_file, load_provider, provider_names
-from isthmus.providers.schema import Endpoint, ResponsesFacts
+from isthmus.providers.schema import EndpointFacts, ResponsesFacts
 
 __all__ = [
-    "Endpoint",
+    "EndpointFacts",
     "Provider",
     "ResponsesFacts",
     "check_provider_file",

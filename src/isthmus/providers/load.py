@@ -25,7 +25,7 @@ from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, Endpoint, FileHead, ResponsesFacts
+from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
 
 _REMEMBERED: Final = 256
 """How many models a provider keeps merged: names come from clients, so they must not pile up."""
@@ -119,7 +119,7 @@ class Provider:
     name: str
     title: str
     aliases: tuple[str, ...]
-    endpoint: Endpoint
+    endpoint: EndpointFacts
     default_model: str
     checked: str
     sources: tuple[str, ...]

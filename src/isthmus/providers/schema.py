@@ -13,7 +13,7 @@ A file is TOML, in this order:
     streaming_usage = true                #   dialect, streaming_usage, allow, extra_body
     allow = ["model", "messages"]
 
-    [endpoint]                            # where requests go: `Endpoint`
+    [endpoint]                            # where requests go: `EndpointFacts`
     [responses]                           # a native Responses endpoint, if there is one: `ResponsesFacts`
     [parameters]                          # the facts: one section per domain of
     [tools]                               # `bridge.capabilities.ProviderCapabilities`,
@@ -62,7 +62,7 @@ class AlternativeEndpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fi
     """How the key travels there; empty: as at the main endpoint."""
 
 
-class Endpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str = ""
     """Without the path; empty where it is only known at run time."""
     path: str = "chat/completions"
@@ -78,7 +78,7 @@ class Endpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def url(self, path: str | None = None) -> str:
         return f"{self.base_url.rstrip('/')}/{(path or self.path).lstrip('/')}"
 
-    def alternative(self, name: str) -> Endpoint:
+    def alternative(self, name: str) -> EndpointFacts:
         """This endpoint at another of its addresses."""
         other = self.alternatives[name]
         return msgspec.structs.replace(
@@ -128,7 +128,7 @@ class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_model: str = ""
     checked: str = ""
     sources: list[str] = []
-    endpoint: Endpoint = Endpoint()
+    endpoint: EndpointFacts = EndpointFacts()
     responses: ResponsesFacts | None = None
 
 
