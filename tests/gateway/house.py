@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,18 +25,27 @@ from isthmus.testing.checker import InlineChecker
 class Asked:
     """One request that reached the upstream: the test answers it."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self.task = asyncio.current_task()
+        """Who asks: whatever reads the run."""
         self.closed = False
         self._steps: asyncio.Queue[Sequence[Delta] | BaseException | None] = asyncio.Queue()
         self._accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __repr__(self) -> str:
+        return f"{self.provider} for {self.task.get_name() if self.task is not None else None}"
 
     def accept(self) -> None:
         if not self._accepted.done():
             self._accepted.set_result(None)
 
-    def refuse(self, failure: BaseException) -> None:
-        self._accepted.set_exception(failure)
+    def fail(self, failure: BaseException) -> None:
+        """Refuse the request, or break off the answer."""
+        if self._accepted.done():
+            self._steps.put_nowait(failure)
+        else:
+            self._accepted.set_exception(failure)
 
     def say(self, *deltas: Delta) -> None:
         self.accept()
@@ -45,10 +54,6 @@ class Asked:
     def end(self, text: str = "") -> None:
         self.say(*([Text(text)] if text else []), Finished("stop"))
         self._steps.put_nowait(None)
-
-    def break_off(self, failure: BaseException) -> None:
-        self.accept()
-        self._steps.put_nowait(failure)
 
     async def accepted(self) -> None:
         await self._accepted
@@ -72,7 +77,7 @@ class Upstream:
 
     @asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        asked = Asked(plan.target.model)
+        asked = Asked(plan.target.provider)
         self.asked.append(asked)
         try:
             await asked.accepted()
@@ -108,16 +113,18 @@ def make_gateway(
     limits: RunLimits | None = None,
     fallbacks: dict[str, list[str]] | None = None,
     observer: Heard | None = None,
+    new_id: Callable[[str], str] | None = None,
+    total_timeout: float | None = None,
 ) -> Gateway:
     provider = load_provider("openai-compatible")
-    served = {name: Served(name, provider, upstream) for name in ("one", "two")}
+    served = {name: Served(name, provider, upstream, total_timeout) for name in ("one", "two")}
     return Gateway(
         Directory(served=served, default="one/m", fallbacks=fallbacks or {}),
         store,
         checker=InlineChecker(),
         settings=Settings(runs=limits or RunLimits()),
         now=now or asyncio.get_running_loop().time,
-        new_id=lambda prefix: f"{prefix}_{next(_ids)}",
+        new_id=new_id or (lambda prefix: f"{prefix}_{next(_ids)}"),
         observer=observer,
     )
 

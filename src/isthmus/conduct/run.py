@@ -35,8 +35,9 @@ from isthmus.protocol.response import FinishedResponse, Response
 log = logging.getLogger("isthmus.conduct")
 
 Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
-Save = Callable[[Done, Plan], Awaitable[Done]]
-"""Makes an end durable and says which one is told: another one, where somebody else has ended the response before."""
+Save = Callable[[Done, Plan], Awaitable[Done | None]]
+"""Makes an end durable and says which one is told: another one, where somebody else has ended the response before;
+none, where somebody else is about to."""
 Keep = Callable[[str, Lesson, Target], Awaitable[None]]
 """Keeps what a server taught us, under the id of the response that taught it."""
 
@@ -121,6 +122,8 @@ class Run:
         """What rose that nobody raised on purpose."""
         self.abandoned = False
         """Whether its reader was cut off."""
+        self.lost = False
+        """Whether somebody else makes or ends it now: how it ends is not to be learned here."""
         self.recorder: Recorder | None = None
         """Whoever takes note of what is told, where that is worth it."""
 
@@ -137,7 +140,8 @@ class Run:
     def finished(self) -> bool:
         return self.response is not None
 
-    def _stopping(self) -> bool:
+    def stopping(self) -> bool:
+        """Whether it was told to end."""
         return self._stop is not None
 
     def queued(self) -> Response:
@@ -227,7 +231,7 @@ class Run:
 
         Each field goes at most once: the new plan does not have it. A strict caller would rather have the refusal.
         """
-        if not isinstance(failure, UpstreamFailed) or self._stopping():
+        if not isinstance(failure, UpstreamFailed) or self.stopping():
             return False
         refused, without = find_refusal(failure, self.plan), self._attempt.without
         if refused is None or without is None:
@@ -247,7 +251,7 @@ class Run:
 
     def _try_next(self, failure: IsthmusError) -> bool:
         """Go on with the next way to answer, which reports why it was needed."""
-        following = None if self._stopping() else next(self._others, None)
+        following = None if self.stopping() else next(self._others, None)
         if following is None:
             return False
         target = self.plan.target
@@ -337,7 +341,7 @@ class Run:
 
     async def _wait(self, awaitable: Awaitable[_T]) -> _T:
         """Wait on the upstream: the only place where `stop` cancels the reader's task."""
-        if self._stopping():
+        if self.stopping():
             if asyncio.iscoroutine(awaitable):
                 awaitable.close()
             raise _Stopped
@@ -345,7 +349,7 @@ class Run:
         try:
             return await awaitable
         except asyncio.CancelledError:
-            if self._stopping() and self._waiting is not None:
+            if self.stopping() and self._waiting is not None:
                 self._waiting.uncancel()
             raise
         finally:
@@ -387,7 +391,10 @@ class Run:
         self._record(done.events)
         try:
             if self._save is not None:
-                done = await self._save(done, self.plan)
+                # What was lost must not even try: whoever took it over may not have written yet.
+                saved = None if self._stop == "lost" else await self._save(done, self.plan)
+                self.lost = saved is None
+                done = saved or done.unkept("server_error", "another gateway has taken this response over")
         except Exception as error:
             known = isinstance(error, IsthmusError)
             tell(log, "error", "response.save.failed", id=self.id, reason=error, trace=None if known else error)

@@ -31,7 +31,7 @@ from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.outline import Outline
-from isthmus.gateway.resume import read_events
+from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, unexpected
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
@@ -133,7 +133,7 @@ class Gateway:
         if run is not None:
             await self.runs.end(run)
         elif await self.store.signal(run_lease(id), "delete", owner=caller.owner):
-            await self._until_ended(caller, id)
+            await self._until_ended(caller, id, "delete")
         if not await self.store.delete(id, owner=caller.owner) and run is None:
             raise not_found(id)
 
@@ -143,7 +143,7 @@ class Gateway:
         found = await self.store.load(id, owner=caller.owner)
         if found is None and run is None:
             raise not_found(id)
-        if found is None or not _is_background(found):
+        if found is None or not is_background(found):
             raise RequestRefused(
                 f"`{id}` was not made in the background, so it cannot be cancelled; close its connection instead",
                 code="not_cancellable",
@@ -153,10 +153,7 @@ class Gateway:
             return found
         if run is not None:
             await self.runs.end(run)
-            return await self.retrieve(caller, id)
-        if await self.store.signal(run_lease(id), "cancel", owner=caller.owner):
-            return await self._until_ended(caller, id)
-        return await self._end_orphan(found, "cancelled", "") or await self.retrieve(caller, id)
+        return await self._until_ended(caller, id, "cancel")
 
     async def input_items(
         self, caller: Caller, id: str, *, limit: int = 20, after: str | None = None, order: Any = "desc"
@@ -170,7 +167,9 @@ class Gateway:
         """The events of a stored response above sequence number `after`: those that were told, then those to come."""
         found = await self.retrieve(caller, id)
         followed = self.runs.follow(caller.owner, id, after)
-        return followed if followed is not None else await read_events(self.store, found, after)
+        if followed is not None:
+            return follow_run(self.store, found, followed, after)
+        return await read_events(self.store, found, after)
 
     async def plan_only(self, caller: Caller, request: Request) -> Plan:
         """What would be sent, without sending it."""
@@ -181,13 +180,19 @@ class Gateway:
         await self._checker.admit(plan.contract)
         return plan
 
-    async def _until_ended(self, caller: Caller, id: str) -> StoredResponse:
-        """Wait for the gateway that makes it; if that is dead, until its lease has run out and it can be ended here."""
+    async def _until_ended(self, caller: Caller, id: str, word: str) -> StoredResponse:
+        """Have it ended by the gateway that makes it; here, if that is dead and its lease has run out."""
         deadline = self._now() + self.settings.runs.lease * 2
-        mark = await self.store.watch(0)
-        while (found := await self.retrieve(caller, id)).status in UNFINISHED and self._now() < deadline:
-            if await self._end_orphan(found, "cancelled", "") is None:
-                mark = await self.store.watch(1.0, since=mark)
+        while (found := await self.retrieve(caller, id)).status in UNFINISHED:
+            # Again each time: a lease that was lost and taken anew has forgotten what it was told.
+            told = await self.store.signal(run_lease(id), word, owner=caller.owner)
+            mark = await self.store.watch(0)
+            ended = None if told else await self._end_orphan(found, "cancelled", "")
+            if ended is not None:
+                return ended
+            if (found := await self.retrieve(caller, id)).status not in UNFINISHED or self._now() >= deadline:
+                return found
+            await self.store.watch(1.0, since=mark)
         return found
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
@@ -205,10 +210,12 @@ class Gateway:
         if not await self.store.claim(name, owner=owner, holder=holder, seconds=self.settings.runs.lease):
             return None
         error = {"code": "server_error", "message": why} if why else None
-        await self.store.update_status(
-            record.id, status, owner=owner, only_from=UNFINISHED, fields={"error": error} if why else None
-        )
-        await self.store.release(name, owner=owner, holder=holder)
+        try:
+            await self.store.update_status(
+                record.id, status, owner=owner, only_from=UNFINISHED, fields={"error": error} if why else None
+            )
+        finally:
+            await self.store.release(name, owner=owner, holder=holder)
         return await self.store.load(record.id, owner=owner)
 
     async def keep_recovering(self) -> None:
@@ -309,7 +316,7 @@ class Gateway:
     def _saver(self, request: Request, id: str, owner: str, created: float, outline: Outline | None) -> Save:
         inputs = tuple(_encode(showable_item(item)) for item in request.items)
 
-        async def save(done: Done, plan: Plan) -> Done:
+        async def save(done: Done, plan: Plan) -> Done | None:
             record = StoredResponse(
                 id=id,
                 response=_encode(done.response),
@@ -326,14 +333,15 @@ class Gateway:
 
         return save
 
-    async def _as_it_stands(self, id: str, owner: str, done: Done) -> Done:
-        """The end of a response that was not ours to write any more: what is stored is what clients are told."""
+    async def _as_it_stands(self, id: str, owner: str, done: Done) -> Done | None:
+        """The end of a response that was not ours to write any more: what is stored is what clients are told.
+
+        `None`: whoever has taken it over has not ended it yet.
+        """
         found = await self.store.load(id, owner=owner)
         if found is None:
             return done.unkept("response_not_found", "the response was deleted while it was being made")
-        if found.status in UNFINISHED:
-            return done.unkept("server_error", "another gateway has taken this response over")
-        return done.replaced(_decode(found.response))
+        return done.replaced(_decode(found.response)) if found.status not in UNFINISHED else None
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""
@@ -374,14 +382,3 @@ class Gateway:
 
 def not_found(id: str) -> RequestRefused:
     return RequestRefused(f"no response `{id}` is stored here", code="response_not_found", param="response_id")
-
-
-class _Background(msgspec.Struct):
-    background: bool | None = None
-
-
-_decode_background: Final = msgspec.json.Decoder(_Background).decode
-
-
-def _is_background(record: StoredResponse) -> bool:
-    return _decode_background(record.response).background is True

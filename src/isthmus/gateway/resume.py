@@ -28,10 +28,36 @@ async def read_events(store: Store, found: StoredResponse, after: int) -> AsyncI
     # One more than asked for: was the last event that the client saw the terminal one?
     kept = await store.events(found.id, owner=found.owner, after=max(after - 1, -1))
     if not kept and found.status not in UNFINISHED:
+        if after >= 0 and is_background(found):
+            return _once([] if await _saw_the_end(store, found, after) else [_terminal(found, after + 1)])
         return _once(_told_again(found, after))
     if after >= 0 and kept and _type(kept[0]) in _TERMINAL:
         return _once([])
     return _read_on(store, found, kept[1:] if after >= 0 else kept, after)
+
+
+async def _saw_the_end(store: Store, found: StoredResponse, last: int) -> bool:
+    """Whether a client that is behind all kept events saw the end, not just more of the story than could be kept."""
+    try:
+        told = await store.events(found.id, owner=found.owner)
+    except RequestRefused:  # so many that the first ones are gone: what is kept has its end
+        return True
+    # An end that nobody told was told from here, behind what was kept.
+    end = len(told) if told else len(replay_events(_decode(found.response))) - 1
+    return last == end or (bool(told) and _type(told[-1]) in _TERMINAL)
+
+
+async def follow_run(
+    store: Store, found: StoredResponse, told: AsyncIterator[list[bytes]], last: int
+) -> AsyncIterator[list[bytes]]:
+    """The events of a run of this process. One that is taken from it goes on in the store."""
+    events: list[bytes] = []
+    async for events in told:
+        last += len(events)
+        yield events
+    if not events or _type(events[-1]) not in _TERMINAL:
+        async for events in _read_on(store, found, [], last):
+            yield events
 
 
 async def _once(events: list[bytes]) -> AsyncIterator[list[bytes]]:
@@ -52,22 +78,36 @@ async def _read_on(store: Store, found: StoredResponse, kept: list[bytes], last:
         kept = await store.events(found.id, owner=found.owner, after=last)
         if kept:
             continue
-        if current is None:
+        if current is None:  # deleted, and so ended before
+            yield [_terminal(found, last + 1, status="cancelled")]
             return
         if current.status not in UNFINISHED:
             # Its gateway crashed: what it told last was lost, and the end is known only since.
-            whole: list[Any] = list(replay_events(_decode(current.response)))
-            yield (
-                [_encode(event) for event in whole]
-                if last < 0
-                else [_encode({**whole[-1], "sequence_number": last + 1})]
-            )
+            whole = replay_events(_decode(current.response)) if last < 0 else []
+            yield [_encode(event) for event in whole] or [_terminal(current, last + 1)]
             return
         mark = await store.watch(_LOOK_AGAIN, since=mark)
 
 
+def _terminal(record: StoredResponse, number: int, **fields: Any) -> bytes:
+    response: Any = {**_decode(record.response), **fields}
+    terminal: Any = replay_events(response)[-1]
+    return _encode({**terminal, "sequence_number": number})
+
+
 def _type(event: bytes) -> str:
     return str(_decode(event)["type"])
+
+
+class _Background(msgspec.Struct):
+    background: bool | None = None
+
+
+_decode_background: Final = msgspec.json.Decoder(_Background).decode
+
+
+def is_background(record: StoredResponse) -> bool:
+    return _decode_background(record.response).background is True
 
 
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:

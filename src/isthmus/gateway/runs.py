@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ import msgspec
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
-from isthmus.ports import EventBatch, Store, StoredResponse, run_lease
+from isthmus.ports import UNFINISHED, EventBatch, Held, Store, StoredResponse, run_lease
 from isthmus.protocol.events import Event
 
 log = logging.getLogger("isthmus.gateway")
@@ -96,6 +97,8 @@ class Runs:
         self._places = limits.background
         self._queue: deque[_Background] = deque()
         self._renewing: asyncio.Task[None] | None = None
+        self._owing = False
+        """Whether a lease could not be given back."""
         self._changed = asyncio.Event()
 
     # ── all of them ────────────────────────────────────────────────────────────────────────────────
@@ -167,10 +170,12 @@ class Runs:
         self._background[key] = entry
         run.tells_refusals = True
         try:
-            if not await self._claim(*key):
+            if not await self._claim(entry):
                 raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
             await self._store.save(record, holder=self.holder)
         except BaseException:
+            entry.over = True
+            await self._release(run)
             self._background.pop(key, None)
             raise
         self._tasks[key] = asyncio.create_task(self._carry_out(key, entry), name=f"background {run.id}")
@@ -207,6 +212,8 @@ class Runs:
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
+        if self._owing:
+            await self._quietly(self._renew_once(), self.holder)
 
     async def _carry_out(self, key: Key, entry: _Background) -> None:
         run, placed = entry.run, False
@@ -214,12 +221,14 @@ class Runs:
             placed = await self._take_place(entry)
             # Now, not with its first event: a provider that answers whole says nothing before it is done.
             begun = placed and await self._begin(run)
-            async for events in run.events():
-                entry.add(events)
-                if not run.finished:
-                    begun = begun or await self._begin(run)
-                    await self._keep(entry)
-            await self._keep(entry)
+            async with aclosing(run.events()) as batches:
+                async for events in batches:
+                    if run.lost:
+                        break  # whoever follows it reads in the store how it ends
+                    entry.add(events)
+                    if not run.finished:  # the last ones were kept with the end itself
+                        begun = begun or await self._begin(run)
+                        await self._keep(entry)
         except Exception as error:  # a bug of ours: its lease runs out, and recovery says so
             tell(log, "error", "background.broken", id=run.id, trace=error)
         finally:
@@ -227,14 +236,16 @@ class Runs:
                 self._leave_place()
             entry.over = True
             entry.wake()
+            await self._release(run)
             self._background.pop(key, None)
             self._tasks.pop(key, None)
             self._changed.set()
             self._changed = asyncio.Event()
-            await self._quietly(self._store.release(run_lease(run.id), owner=run.owner, holder=self.holder), run.id)
 
     async def _take_place(self, entry: _Background) -> bool:
         """Wait for a place; without one only if it was stopped before its turn came."""
+        if entry.run.stopping():
+            return False
         if self._places > 0:
             self._places -= 1
             return True
@@ -243,12 +254,12 @@ class Runs:
         return await entry.place
 
     def _leave_place(self) -> None:
-        if self._queue:
-            following = self._queue.popleft()
-            assert following.place is not None
-            following.place.set_result(True)
-        else:
-            self._places += 1
+        while self._queue:
+            place = self._queue.popleft().place
+            if place is not None and not place.done():  # who was cut off while waiting needs none
+                place.set_result(True)
+                return
+        self._places += 1
 
     async def _begin(self, run: Run) -> bool:
         return await self._quietly(
@@ -257,18 +268,24 @@ class Runs:
 
     async def _keep(self, entry: _Background) -> None:
         """What the store does not take now it is offered again with the next ones: the run itself goes on."""
-        batch = tuple(entry.events[entry.kept :])
-        run = entry.run
-        if batch and await self._quietly(
-            self._store.append_events(run.id, EventBatch(entry.kept, batch), owner=run.owner, holder=self.holder),
-            run.id,
-        ):
-            entry.kept += len(batch)
+        run, batch = entry.run, EventBatch(entry.kept, tuple(entry.events[entry.kept :]))
+        try:
+            ours = await self._store.append_events(run.id, batch, owner=run.owner, holder=self.holder)
+        except IsthmusError as error:
+            tell(log, "error", "background.not_kept", id=run.id, reason=error)
+            return
+        entry.kept += len(batch.events)
+        if not ours:
+            run.stop("lost")
+
+    async def _release(self, run: Run) -> None:
+        releasing = self._store.release(run_lease(run.id), owner=run.owner, holder=self.holder)
+        self._owing = not await self._quietly(releasing, run.id) or self._owing
 
     @staticmethod
-    async def _quietly(writing: object, id: str) -> bool:
+    async def _quietly(writing: Awaitable[object], id: str) -> bool:
         try:
-            await writing  # type: ignore[misc]
+            await writing
         except IsthmusError as error:
             tell(log, "error", "background.not_kept", id=id, reason=error)
             return False
@@ -283,15 +300,7 @@ class Runs:
             try:
                 if mark is None:
                     mark = await self._store.watch(0)  # before the first look, or what comes in the pause is missed
-                held = await self._store.renew(self.holder, seconds=self._limits.lease)
-                for signal in held.signals:
-                    entry = self._background.get((signal.owner, signal.name.removeprefix(run_lease(""))))
-                    if entry is not None:
-                        self.stop(entry.run, "cancelled")
-                for (owner, id), entry in list(self._background.items()):
-                    # A lease that ran out while the process slept is ours again, unless somebody else took it.
-                    if (owner, run_lease(id)) not in held.names and not await self._claim(owner, id):
-                        self.stop(entry.run, "lost")
+                await self._renew_once()
                 # What this process writes is a change, too: without a pause its own renewals would wake it for ever.
                 await asyncio.sleep(min(self._limits.lease / 3, _PAUSE))
                 mark = await self._store.watch(min(self._limits.lease / 3, _SLOWEST_EAR), since=mark)
@@ -299,7 +308,33 @@ class Runs:
                 tell(log, "error", "leases.not_renewed", reason=error, trace=unexpected(error))
                 await asyncio.sleep(self._limits.lease / 10)
 
-    async def _claim(self, owner: str, id: str) -> bool:
-        if (owner, id) not in self._background:
-            return True  # it has ended meanwhile
-        return await self._store.claim(run_lease(id), owner=owner, holder=self.holder, seconds=self._limits.lease)
+    async def _renew_once(self) -> None:
+        held = await self._store.renew(self.holder, seconds=self._limits.lease)
+        for signal in held.signals:
+            entry = self._background.get((signal.owner, signal.name.removeprefix(run_lease(""))))
+            if entry is not None:
+                self.stop(entry.run, "cancelled")
+        for (owner, id), entry in list(self._background.items()):
+            if (owner, run_lease(id)) not in held.names and not await self._claim_again(entry):
+                self.stop(entry.run, "lost")
+        await self._give_back(held)
+
+    async def _claim_again(self, entry: _Background) -> bool:
+        """A lease that ran out while the process slept is ours again, unless somebody took it, or ended the run."""
+        run = entry.run
+        if entry.over or run.finished:
+            return True
+        if not await self._claim(entry):
+            return False
+        found = await self._store.load(run.id, owner=run.owner)
+        return found is not None and (found.status in UNFINISHED or run.finished)
+
+    async def _give_back(self, held: Held) -> None:
+        """A lease whose release failed would be renewed for ever, and nobody could end what it is for."""
+        for owner, name in sorted(held.names):
+            if name.startswith(run_lease("")) and (owner, name.removeprefix(run_lease(""))) not in self._background:
+                await self._store.release(name, owner=owner, holder=self.holder)
+
+    async def _claim(self, entry: _Background) -> bool:
+        name, owner = run_lease(entry.run.id), entry.run.owner
+        return await self._store.claim(name, owner=owner, holder=self.holder, seconds=self._limits.lease)

@@ -189,7 +189,9 @@ class MemoryStore:
         self._changes.tell_if(self._leases.release((owner, name), holder))
 
     async def signal(self, name: str, word: str, *, owner: str = LOCAL) -> bool:
-        return self._changes.tell_if(self._leases.tell((owner, name), word))
+        held, fresh = self._leases.tell((owner, name), word)
+        self._changes.tell_if(fresh)
+        return held
 
     async def expired(self) -> list[StoredResponse]:
         left = (entry for entry in self._in_order() if entry.unfinished)

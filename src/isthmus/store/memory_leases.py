@@ -49,11 +49,13 @@ class Leases:
             del self._leases[key]
         return mine
 
-    def tell(self, key: Key, word: str) -> bool:
+    def tell(self, key: Key, word: str) -> tuple[bool, bool]:
+        """Whether there is a holder, and whether it did not have the word yet."""
         live = self._live(key)
-        if live is not None and word not in live.words:
+        fresh = live is not None and word not in live.words
+        if live is not None and fresh:
             live.words.append(word)
-        return live is not None
+        return live is not None, fresh
 
     def holder(self, key: Key) -> str | None:
         live = self._live(key)
@@ -73,7 +75,8 @@ class Changes:
 
     def __init__(self) -> None:
         self._count = 0
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[asyncio.Event, None] = {}
+        """In the order in which they came, and are woken: the same steps always have the same end."""
 
     def tell(self) -> None:
         self._count += 1
@@ -89,11 +92,11 @@ class Changes:
     async def watch(self, seconds: float, since: int | None) -> int:
         if since is None or since == self._count:
             changed = asyncio.Event()
-            self._waiting.add(changed)
+            self._waiting[changed] = None
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await changed.wait()
             finally:
-                self._waiting.discard(changed)
+                del self._waiting[changed]
         return self._count
