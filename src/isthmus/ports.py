@@ -142,8 +142,9 @@ class StoredResponse:
     owner: str = LOCAL
     """Who may see it. Every question below is asked on behalf of one owner and sees nobody else's rows."""
     conversation: str | None = None
-    outline: bytes = b""
-    """How its stream was told, where it was streamed to the one who asked; what it means is the gateway's affair."""
+    memo: bytes = b""
+    """What the gateway notes for itself: of an unfinished response what it needs to make it again, of a finished one
+    how it was told. `update_status` drops the first with the end."""
 
 
 @dataclass(frozen=True, slots=True)

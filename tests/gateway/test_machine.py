@@ -282,7 +282,7 @@ class House(RuleBasedStateMachine):
         process = self.awake(self.draw((0, 1), "which"))
         made = {(run.owner, run.id) for each in self.processes for run in self.made_by(each)}
         before = [id for id in self.unfinished if not self.rows[id].troubled and (self.rows[id].owner, id) in made]
-        self.ask(process, process.gateway.recover())
+        self.ask(process, process.gateway.orphans.look())
         assert self.flowed < LEASE / 5 or [id for id in before if id not in self.unfinished] == [], (
             "it was ended while somebody makes it"
         )
@@ -322,7 +322,7 @@ class House(RuleBasedStateMachine):
             for id in made if deed != "recover" else ():
                 self.demand(other, deed, id)
             self.world.flow(LEASE + 1)
-            self.ask(other, other.gateway.recover())
+            self.ask(other, other.gateway.orphans.look())
         process.wire.wake()
         self.world.quiet()
 
@@ -383,12 +383,14 @@ class House(RuleBasedStateMachine):
         self.world.quiet()
 
     def wait_for_the_lease(self) -> None:
-        """Two leases later whatever is unfinished has somebody who makes it, if the disks work."""
+        """Two leases later whatever is unfinished has somebody who makes it, if the disks work and there is room."""
         self.mend()
         self.world.flow(2 * LEASE)
-        self.ask(self.processes[0], self.processes[0].gateway.recover())
+        for process in self.processes:
+            self.ask(process, process.gateway.orphans.look())
         made = {(run.owner, run.id) for each in self.processes for run in self.made_by(each)}
-        for id in self.unfinished:
+        room = any(len(each.gateway.runs._background) < LIMITS.background + LIMITS.queued for each in self.processes)
+        for id in self.unfinished if room else ():
             assert (self.rows[id].owner, id) in made, f"{id} stays unfinished, and nobody makes it"
 
     # ── what a client may see ──────────────────────────────────────────────────────────────────────
@@ -498,13 +500,15 @@ class House(RuleBasedStateMachine):
             reader.slow = False
             reader.go.set()
         self.world.quiet()
-        for _ in range(100):
-            for asked in self.world.upstream.open[:1]:
-                asked.end("the end")
-                self.world.quiet()
-        self.check()
-        self.world.flow(2 * LEASE)
-        self.ask(self.processes[0], self.processes[0].gateway.recover())
+        for _ in range(len(self.rows) + 1):  # what was left behind is made once more, as soon as there is room
+            for _ in range(100):
+                for asked in self.world.upstream.open[:1]:
+                    asked.end("the end")
+                    self.world.quiet()
+            self.check()
+            self.wait_for_the_lease()
+            if self.world.upstream.open == []:
+                break
         self.world.flow(5)
         self.check()
         assert self.calls == []

@@ -62,10 +62,12 @@ def test_what_a_sleeper_says_too_late_is_not_written(world: World) -> None:
     id = make(world, one)
     here, there = follow(world, one, id), follow(world, two, id)
     (asked,) = world.upstream.open
+    asked.say(Text("so far"))
+    world.quiet()
     sleep(one)
     asked.end("too late")
     world.flow(LEASE + 1)
-    assert world.flow_until(world.spawn(two, two.gateway.recover()), 1) == 1
+    assert world.flow_until(world.spawn(two, two.gateway.orphans.look()), 1) == 1
     wake(world, one)
     world.flow(5)
     assert stored(world, id)["status"] == "failed"
@@ -163,12 +165,14 @@ def test_what_could_not_be_kept_on_the_way_is_kept_with_the_end(world: World) ->
 def test_a_lease_that_could_not_be_given_back_is_not_kept_alive(world: World) -> None:
     one, two = world.begin(), world.begin()
     lost, other = make(world, one), make(world, one)
+    world.upstream.open[0].say(Text("so far"))
+    world.quiet()
     one.wire.failing = "writes"
     world.upstream.open[0].end("not kept")
     world.quiet()
     one.wire.failing = None
     world.flow(LEASE / 2)
-    world.spawn(two, two.gateway.recover())
+    world.spawn(two, two.gateway.orphans.look())
     assert stored(world, lost)["status"] == "failed"
     assert stored(world, other)["status"] == "in_progress"
 

@@ -18,17 +18,16 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeVar
 
-from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.lessons import find_refusal, learn
 from isthmus.bridge.turn import Check, Done, Send, Turn
-from isthmus.bridge.types.plan import Lesson, Plan, Target
+from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.attempt import Attempt
-from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.conduct.life import Life
+from isthmus.conduct.ways import Keep, Ways
+from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import AttemptFailed, Checker, Ended, FirstToken, Observer, Sent
+from isthmus.ports import Checker, Ended, Observer
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -38,8 +37,6 @@ Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
 Save = Callable[[Done, Plan], Awaitable[Done | None]]
 """Makes an end durable and says which one is told: another one, where somebody else has ended the response before;
 none, where somebody else is about to."""
-Keep = Callable[[str, Lesson, Target], Awaitable[None]]
-"""Keeps what a server taught us, under the id of the response that taught it."""
 
 _LAST_WORDS: Final = 30.0
 """Seconds that a reader has to take the terminal event of a response that took too long."""
@@ -95,26 +92,17 @@ class Run:
         self.owner = owner
         self.tells_refusals = False
         """Whether a failure before anything was told becomes events too: nobody is there for a status."""
-        self._attempt = first
-        self._others = others if others is not None else iter(())
+        self._ways = Ways(id, first, iter(()) if others is None else others, now=now, keep=keep)
+        self._life = Life(id, owner, now, observer)
         self._checker = checker
         self._now = now
         self._save = save
-        self._keep = keep
         self._track = track
-        self._observer = observer
         self._total = total_timeout
-        self._refused: list[tuple[Lesson, Target]] = []
-        """Fields that the server of this attempt refused; proven once it takes the request without them."""
-        self._notes: list[CompatibilityDiagnostic] = []
         self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stop: Stop | None = None
-        self._begun_at = now()
-        self._first_at: float | None = None
-        self.attempts = 0
-        """How often an upstream was asked, repairs and searches not counted."""
         self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
         self.failure: IsthmusError | None = None
@@ -130,11 +118,11 @@ class Run:
     @property
     def plan(self) -> Plan:
         """The plan of the attempt that answers."""
-        return self._attempt.plan
+        return self._ways.current.plan
 
     @property
     def _turn(self) -> Turn:
-        return self._attempt.turn
+        return self._ways.current.turn
 
     @property
     def finished(self) -> bool:
@@ -198,7 +186,7 @@ class Run:
                     return
                 except _Refused as refused:
                     failure = refused.failure
-                if self._ask_without(failure) or self._try_next(failure):
+                if not self.stopping() and self._ways.go_on_after(failure):
                     continue
                 self.failure = failure
                 if not self.tells_refusals:
@@ -211,7 +199,7 @@ class Run:
                 self._timer.cancel()
             if self._track is not None:
                 self._track.over(self)
-            self._tell_end()
+            self._life.end(self.ended())
 
     async def fold(self) -> FinishedResponse:
         """The whole answer: the same events, not looked at."""
@@ -224,69 +212,19 @@ class Run:
         """A failure before anything was told, as the events of a whole life: where there is no status to tell it."""
         return (await self._finish(self._turn.fail(failure, self._time()))).events
 
-    # ── before anything was told ───────────────────────────────────────────────────────────────────
-
-    def _ask_without(self, failure: IsthmusError) -> bool:
-        """Ask the same model once more, where it refused a field by name that was sent on trust.
-
-        Each field goes at most once: the new plan does not have it. A strict caller would rather have the refusal.
-        """
-        if not isinstance(failure, UpstreamFailed) or self.stopping():
-            return False
-        refused, without = find_refusal(failure, self.plan), self._attempt.without
-        if refused is None or without is None:
-            return False
-        lesson = replace(refused, learned_at=self._now())
-        try:
-            following = without(lesson)
-        except RequestRefused as error:
-            tell(log, "info", "lesson.refused", id=self.id, parameter=lesson.parameter, reason=str(error))
-            return False
-        if lesson.parameter in following.plan.body:
-            return False
-        tell(log, "warning", "attempt.without", id=self.id, parameter=lesson.parameter, reason=str(failure))
-        self._refused.append((lesson, learn(self.plan.target, [lesson])))
-        self._go_on_with(following)
-        return True
-
-    def _try_next(self, failure: IsthmusError) -> bool:
-        """Go on with the next way to answer, which reports why it was needed."""
-        following = None if self.stopping() else next(self._others, None)
-        if following is None:
-            return False
-        target = self.plan.target
-        name = f"{target.provider}/{target.model}"
-        words = f"`{name}` failed ({failure.message}); this model answered in its place"
-        self._notes.append(notice("bridge.attempt.failed", "model", words, reason=failure.code))
-        self._refused = []
-        self._go_on_with(following)
-        return True
-
-    def _go_on_with(self, following: Attempt) -> None:
-        for note in self._notes:
-            following.turn.note(note)
-        self._attempt = following
-
-    async def _learn(self) -> None:
-        """The server took the request without what it refused."""
-        refused, self._refused = self._refused, []
-        for lesson, target in refused:
-            if self._keep is not None:
-                await self._keep(self.id, lesson, target)
-
     # ── the loop ───────────────────────────────────────────────────────────────────────────────────
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
-        turn = self._turn
+        turn, silent = self._turn, True
         command: Send | Done = turn.begin()
-        self.attempts += 1
+        self._life.attempts += 1
         try:
             while isinstance(command, Send):
-                self._observe(Sent)
-                sending = self._attempt.backend.send(turn.plan, command.body)
+                self._life.sent(turn.plan)
+                sending = self._ways.current.backend.send(turn.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
-                    await self._learn()
+                    await self._ways.accepted()
                     events = turn.accepted()
                     if events:
                         yield self._record(events)
@@ -296,8 +234,9 @@ class Run:
                             break
                         events = turn.feed(deltas)
                         if events:
-                            if self._first_at is None:
-                                self._tell_first()
+                            if silent:
+                                silent = False
+                                self._life.spoke()
                             if self.recorder is not None:
                                 self.recorder.add(events)
                             yield events
@@ -367,9 +306,7 @@ class Run:
             # A Response has no word for whose bug it was; an HTTP answer does.
             inside = self._turn.started or self.tells_refusals
             failure = UpstreamFailed(words) if inside else IsthmusError(words, code="internal_error")
-        if self._observer is not None:
-            target = self.plan.target
-            self._observer.tell(AttemptFailed(self.id, target.provider, target.model, self.attempts, failure))
+        self._life.failed(self.plan, failure)
         return failure
 
     def _stopped(self, *, gone: bool = False) -> Done:
@@ -407,39 +344,6 @@ class Run:
     def _time(self) -> int:
         return int(self._now())
 
-    # ── what observers hear ────────────────────────────────────────────────────────────────────────
-
-    def _observe(self, kind: type[Sent]) -> None:
-        if self._observer is not None:
-            target = self.plan.target
-            self._observer.tell(kind(self.id, target.provider, target.model, self.attempts))
-
-    def _tell_first(self) -> None:
-        self._first_at = self._now()
-        if self._observer is not None:
-            self._observer.tell(FirstToken(self.id, self._first_at - self._begun_at))
-
-    def _tell_end(self) -> None:
-        if self._observer is not None:
-            self._observer.tell(self.ended())
-
     def ended(self) -> Ended:
         """The life of this run in one fact."""
-        target, response = self.plan.target, self.response
-        actions = [said.action for said in self.plan.diagnostics]
-        return Ended(
-            id=self.id,
-            owner=self.owner,
-            provider=target.provider,
-            model=target.model,
-            attempts=self.attempts,
-            outcome="refused" if response is None else response["status"],
-            failure=self.failure,
-            usage=None if response is None else response["usage"],
-            cost=target.capabilities.cost,
-            seconds=self._now() - self._begun_at,
-            first_token=None if self._first_at is None else self._first_at - self._begun_at,
-            degraded=actions.count("degraded"),
-            ignored=actions.count("ignored"),
-            background=self.tells_refusals,
-        )
+        return self._life.whole(self.plan, self.response, self.failure, background=self.tells_refusals)

@@ -25,14 +25,16 @@ from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Host, Lesson, Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
-from isthmus.errors import RequestRefused
+from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import load_history, resolve_references
 from isthmus.gateway.lessons import Lessons
+from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
-from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, unexpected
+from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
@@ -43,8 +45,6 @@ log = logging.getLogger("isthmus.gateway")
 HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
 """Request parameters that the gateway takes care of itself."""
 
-_LOOKS: Final = 4
-"""How often within the length of a lease it is looked for what others left behind."""
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -80,6 +80,7 @@ class Gateway:
         self._new_id = new_id
         self._observer = observer
         self.runs = Runs(store, new_id("gw"), settings.runs)
+        self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
 
@@ -96,7 +97,9 @@ class Gateway:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
         return await self._create(caller, request, strict, noted, self._new_id("resp"))
 
-    async def create_in_background(self, caller: Caller, run: Run, request: Request) -> Response:
+    async def create_in_background(
+        self, caller: Caller, run: Run, request: Request, *, strict: bool | None = None
+    ) -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         if request.body.get("store") is False:
             raise RequestRefused(
@@ -105,20 +108,20 @@ class Gateway:
                 param="store",
             )
         response = run.queued()
-        await self.runs.start(
-            run,
-            StoredResponse(
-                id=run.id,
-                response=_encode(response),
-                input=tuple(_encode(showable_item(item)) for item in request.items),
-                previous_response_id=request.body.get("previous_response_id"),
-                created_at=response["created_at"],
-                status="queued",
-                model=run.plan.target.model,
-                provider=run.plan.target.provider,
-                owner=caller.owner,
-            ),
+        record = StoredResponse(
+            id=run.id,
+            response=_encode(response),
+            input=tuple(_encode(showable_item(item)) for item in request.items),
+            previous_response_id=request.body.get("previous_response_id"),
+            created_at=response["created_at"],
+            status="queued",
+            model=run.plan.target.model,
+            provider=run.plan.target.provider,
+            owner=caller.owner,
+            memo=note(Asked(caller, request, strict)),
         )
+        if not await self.runs.start(run, record):
+            raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
         return response
 
     async def retrieve(self, caller: Caller, id: str) -> StoredResponse:
@@ -187,7 +190,7 @@ class Gateway:
             # Again each time: a lease that was lost and taken anew has forgotten what it was told.
             told = await self.store.signal(run_lease(id), word, owner=caller.owner)
             mark = await self.store.watch(0)
-            ended = None if told else await self._end_orphan(found, "cancelled", "")
+            ended = None if told else await self.orphans.end(found, "cancelled")
             if ended is not None:
                 return ended
             if (found := await self.retrieve(caller, id)).status not in UNFINISHED or self._now() >= deadline:
@@ -196,36 +199,6 @@ class Gateway:
         return found
 
     # ── life ───────────────────────────────────────────────────────────────────────────────────────
-
-    async def recover(self) -> int:
-        """End what nobody makes any more: its gateway crashed or was cut off, and its lease has run out."""
-        left = await self.store.expired()
-        for record in left:
-            await self._end_orphan(record, "failed", "the gateway stopped while this response was being made")
-        return len(left)
-
-    async def _end_orphan(self, record: StoredResponse, status: str, why: str) -> StoredResponse | None:
-        """By whoever gets its lease; `None`: another gateway was quicker."""
-        name, owner, holder = run_lease(record.id), record.owner, self.runs.holder
-        if not await self.store.claim(name, owner=owner, holder=holder, seconds=self.settings.runs.lease):
-            return None
-        error = {"code": "server_error", "message": why} if why else None
-        try:
-            await self.store.update_status(
-                record.id, status, owner=owner, only_from=UNFINISHED, fields={"error": error} if why else None
-            )
-        finally:
-            await self.store.release(name, owner=owner, holder=holder)
-        return await self.store.load(record.id, owner=owner)
-
-    async def keep_recovering(self) -> None:
-        """Look after what others leave behind, for as long as this gateway lives."""
-        while True:
-            try:
-                await self.recover()
-            except Exception as error:
-                tell(log, "error", "recovery.failed", reason=error, trace=unexpected(error))
-            await asyncio.sleep(self.settings.runs.lease / _LOOKS)
 
     async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
         """Let running responses finish; after `grace` seconds end the rest, each with its terminal event.
@@ -261,6 +234,18 @@ class Gateway:
         await self.store.aclose()
 
     # ── making a run ───────────────────────────────────────────────────────────────────────────────
+
+    async def _make_again(self, record: StoredResponse) -> bool:
+        """Make a background response that its gateway left behind, under its own id."""
+        asked = recall(record)
+        if asked is None:
+            return False
+        if self.draining:
+            raise IsthmusError("the gateway is shutting down", code="server_is_overloaded")
+        run = await self._create(asked.caller, asked.request, asked.strict, (), record.id, record.created_at)
+        # Once: what is not noted is not made again, should it have been the request that took its gateway down.
+        await self.runs.start(run, replace(record, memo=b""))
+        return True
 
     async def _create(
         self,
@@ -327,7 +312,7 @@ class Gateway:
                 model=plan.target.model,
                 provider=plan.target.provider,
                 owner=owner,
-                outline=outline.pack() if outline is not None else b"",
+                memo=outline.pack() if outline is not None else b"",
             )
             return done if await self.runs.save(record, done.events) else await self._as_it_stands(id, owner, done)
 

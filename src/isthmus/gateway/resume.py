@@ -113,7 +113,7 @@ def is_background(record: StoredResponse) -> bool:
 def _told_again(found: StoredResponse, after: int) -> list[bytes]:
     """A response that is over, whose events were not kept: told as it was, or anew if nobody was told before."""
     response = _decode(found.response)
-    events = tell_as_told(response, found.outline) if found.outline else replay_events(response)
+    events = tell_as_told(response, found.memo) if found.memo else replay_events(response)
     if events is None:
         if after >= 0:
             raise RequestRefused(

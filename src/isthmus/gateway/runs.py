@@ -72,7 +72,8 @@ class _Background:
 
     async def read(self, position: int) -> AsyncIterator[list[bytes]]:
         while True:
-            if ready := self.events[position:]:
+            # Nothing is told before the store knows of it: what it knows nothing of may be made again elsewhere.
+            if self.kept and (ready := self.events[position:]):
                 position += len(ready)
                 yield ready
             elif self.over:
@@ -158,8 +159,8 @@ class Runs:
 
     # ── in the background ──────────────────────────────────────────────────────────────────────────
 
-    async def start(self, run: Run, record: StoredResponse) -> None:
-        """Keep it as queued, then make it."""
+    async def start(self, run: Run, record: StoredResponse) -> bool:
+        """Keep it as it is, then make it. False: somebody else makes it, or has ended it."""
         if len(self._background) >= self._limits.background + self._limits.queued:
             raise IsthmusError(
                 f"{self._limits.queued} background responses wait already; try again later, or raise "
@@ -170,17 +171,26 @@ class Runs:
         self._background[key] = entry
         run.tells_refusals = True
         try:
-            if not await self._claim(entry):
-                raise IsthmusError(f"another gateway makes `{run.id}` already", code="server_error")
-            await self._store.save(record, holder=self.holder)
+            kept = await self._claim(entry) and await self._store.save(record, holder=self.holder)
         except BaseException:
-            entry.over = True
-            await self._release(run)
-            self._background.pop(key, None)
+            await self._forget(key, entry)
             raise
+        if not kept:
+            await self._forget(key, entry)
+            return False
         self._tasks[key] = asyncio.create_task(self._carry_out(key, entry), name=f"background {run.id}")
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew(), name="renew leases")
+        return True
+
+    async def _forget(self, key: Key, entry: _Background) -> None:
+        entry.over = True
+        entry.wake()
+        await self._release(entry.run)
+        self._background.pop(key, None)
+        self._tasks.pop(key, None)
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def save(self, record: StoredResponse, last: list[Event]) -> bool:
         """Write the end of a run; of one in the background with its last events, in one step.
@@ -234,13 +244,7 @@ class Runs:
         finally:
             if placed:
                 self._leave_place()
-            entry.over = True
-            entry.wake()
-            await self._release(run)
-            self._background.pop(key, None)
-            self._tasks.pop(key, None)
-            self._changed.set()
-            self._changed = asyncio.Event()
+            await self._forget(key, entry)
 
     async def _take_place(self, entry: _Background) -> bool:
         """Wait for a place; without one only if it was stopped before its turn came."""
@@ -274,9 +278,11 @@ class Runs:
         except IsthmusError as error:
             tell(log, "error", "background.not_kept", id=run.id, reason=error)
             return
-        entry.kept += len(batch.events)
         if not ours:
             run.stop("lost")
+            return
+        entry.kept += len(batch.events)
+        entry.wake()
 
     async def _release(self, run: Run) -> None:
         releasing = self._store.release(run_lease(run.id), owner=run.owner, holder=self.holder)

@@ -15,6 +15,7 @@ from isthmus.conduct.run import Run
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
+from isthmus.protocol.response import Response
 from isthmus.server.accompany import SILENT, accompany
 from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
@@ -37,11 +38,13 @@ class ResponsesApi:
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
-        run = await self._gateway.create(caller_of(scope), request, strict=asks_strict(scope))
+        strict = asks_strict(scope)
+        run = await self._gateway.create(caller_of(scope), request, strict=strict)
         exchange_of(scope).run = run
         tell_run(run)
         if request.body.get("background"):
-            await self._create_in_background(scope, request, run, receive, send)
+            response = await self._gateway.create_in_background(caller_of(scope), run, request, strict=strict)
+            await self._tell_background(scope, request, run, response, receive, send)
         elif request.body.get("stream"):
             await self._stream(run, SseSink(receive, send, encode_events))
         else:
@@ -106,15 +109,14 @@ class ResponsesApi:
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
-    async def _create_in_background(
-        self, scope: Scope, request: Request, run: Run, receive: Receive, send: Send
+    async def _tell_background(
+        self, scope: Scope, request: Request, run: Run, response: Response, receive: Receive, send: Send
     ) -> None:
-        caller, headers = caller_of(scope), plan_header(run.plan)
-        response = await self._gateway.create_in_background(caller, run, request)
+        headers = plan_header(run.plan)
         if not request.body.get("stream"):
             await send_json(send, 200, response, headers)
             return
-        followed = _as_sse(await self._gateway.follow(caller, run.id))
+        followed = _as_sse(await self._gateway.follow(caller_of(scope), run.id))
         await send_events(receive, send, followed, headers, ping=self._options.pulse.ping)
 
 

@@ -56,7 +56,7 @@ async def serve(
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
             started(_address(listener), gateway)
-        recovering = asyncio.create_task(gateway.keep_recovering(), name="recover what others left")
+        recovering = asyncio.create_task(gateway.orphans.keep_looking(), name="recover what others left")
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)

@@ -29,7 +29,7 @@ from isthmus.ports import (
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_parts import Pool, Shared, Stream
-from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, patch_response, split
+from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, split, with_status
 from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row, plan_branches
 
@@ -54,7 +54,7 @@ class _Entry:
 
     @property
     def own_bytes(self) -> int:
-        return len(self.record.response) + self.stream.size + _BYTES_PER_PART * len(self.parts)
+        return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
 
 
 class MemoryStore:
@@ -101,7 +101,7 @@ class MemoryStore:
         self._own_bytes -= entry.own_bytes
         self._release(entry)
         entry.parts, entry.stream, entry.deleted = [], Stream(), True
-        entry.record = replace(entry.record, response=b"", outline=b"", conversation=None, model="", provider="")
+        entry.record = replace(entry.record, response=b"", memo=b"", conversation=None, model="", provider="")
         self._changes.tell()
         return True
 
@@ -160,9 +160,7 @@ class MemoryStore:
         entry = self._find(id, owner)
         if entry is None or (only_from and entry.record.status not in only_from):
             return False
-        record = _whole(entry)
-        changed = replace(record, status=status, response=patch_response(record.response, status, fields))
-        return self._write(changed, None)
+        return self._write(with_status(_whole(entry), status, fields), None)
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         if not self._may_write(id, owner, holder) or (entry := self._find(id, owner)) is None:

@@ -9,12 +9,12 @@ pasted, never re-encoded: a compact Response comes back byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
-from isthmus.ports import StoredResponse
+from isthmus.ports import UNFINISHED, StoredResponse
 
 INPUT: Final = 0
 OUTPUT: Final = 1
@@ -70,11 +70,13 @@ def join(skeleton: bytes, output: Iterable[bytes], fields: Iterable[tuple[int, b
     return msgspec.json.encode(parts)
 
 
-def patch_response(response: bytes, status: str, fields: Mapping[str, Any] | None) -> bytes:
-    parts = _fields_of.decode(response)
+def with_status(record: StoredResponse, status: str, fields: Mapping[str, Any] | None) -> StoredResponse:
+    """The record with another status and other Response fields; what it takes to make it goes with its end."""
+    parts = _fields_of.decode(record.response)
     for name, value in {"status": status, **(fields or {})}.items():
         parts[name] = msgspec.Raw(msgspec.json.encode(value))
-    return msgspec.json.encode(parts)
+    memo = record.memo if status in UNFINISHED else b""
+    return replace(record, status=status, response=msgspec.json.encode(parts), memo=memo)
 
 
 def export_line(record: StoredResponse) -> bytes:

@@ -200,8 +200,8 @@ def _local_hash(hash: bytes, data: bytes) -> bytes:
     return hash_piece("local", hash == hash_piece("", True, content), content)
 
 
-def _outlines(connection: sqlite3.Connection) -> None:
-    connection.execute("ALTER TABLE responses ADD COLUMN outline BLOB NOT NULL DEFAULT x''")
+def _memos(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE responses ADD COLUMN memo BLOB NOT NULL DEFAULT x''")
 
 
 MIGRATIONS: Final[Sequence[Migration]] = (
@@ -209,6 +209,6 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0002_streams", _streams),
     ("0003_lessons", _lessons),
     ("0004_leases", _leases),
-    ("0005_outlines", _outlines),
+    ("0005_memos", _memos),
     ("0006_local_owner", _local_owner),
 )

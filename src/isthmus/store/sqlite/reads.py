@@ -16,7 +16,7 @@ from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row
 from isthmus.store.sqlite.packing import unpack, unpack_list
 
-_COLUMNS: Final = "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, outline"
+_COLUMNS: Final = "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo"
 
 _UNFINISHED: Final = "deleted = 0 AND status IN ('queued', 'in_progress')"
 
@@ -176,7 +176,7 @@ def _select(connection: sqlite3.Connection, where: str, values: tuple[object, ..
 
 
 def _whole(row: tuple[Any, ...], contents: list[_Content]) -> StoredResponse:
-    _, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, outline = row
+    _, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo = row
     fields = [(position, data) for place, position, data in contents if place == FIELD]
     response = join(unpack(skeleton), _data(contents, OUTPUT), fields)
     return StoredResponse(
@@ -190,7 +190,7 @@ def _whole(row: tuple[Any, ...], contents: list[_Content]) -> StoredResponse:
         provider=provider,
         owner=owner,
         conversation=conversation,
-        outline=outline,
+        memo=memo,
     )
 
 

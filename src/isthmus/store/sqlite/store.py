@@ -22,7 +22,7 @@ from isthmus.ports import (
     StoredTurn,
     StoreStats,
 )
-from isthmus.store.pieces import export_line, patch_response
+from isthmus.store.pieces import export_line, with_status
 from isthmus.store.retention import Branch, plan_branches
 from isthmus.store.sqlite import leases, reads, writes
 from isthmus.store.sqlite.changes import Changes
@@ -210,8 +210,7 @@ def _update_status(
     record = reads.load_response(connection, id, owner)
     if record is None or (only_from and record.status not in only_from):
         return False
-    response = patch_response(record.response, status, fields)
-    return writes.save_response(connection, replace(record, status=status, response=response)) is not None
+    return writes.save_response(connection, with_status(record, status, fields)) is not None
 
 
 def _append_events(connection: sqlite3.Connection, id: str, owner: str, batch: EventBatch, max_bytes: int) -> bool:

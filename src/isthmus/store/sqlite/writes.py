@@ -40,7 +40,7 @@ def delete_response(connection: sqlite3.Connection, id: str, owner: str) -> bool
         return False
     _drop_content(connection, key)
     connection.execute(
-        "UPDATE responses SET deleted = 1, skeleton = x'', outline = x'', model = '', provider = '',"
+        "UPDATE responses SET deleted = 1, skeleton = x'', memo = x'', model = '', provider = '',"
         " conversation = NULL WHERE key = ?",
         (key,),
     )
@@ -105,7 +105,7 @@ def find_key(connection: sqlite3.Connection, id: str, owner: str) -> int | None:
 def _insert(connection: sqlite3.Connection, record: StoredResponse, skeleton: bytes) -> int:
     cursor = connection.execute(
         "INSERT INTO responses"
-        " (status, model, provider, conversation, created_at, skeleton, outline, id, owner, previous_id)"
+        " (status, model, provider, conversation, created_at, skeleton, memo, id, owner, previous_id)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*_columns(record, skeleton), record.id, record.owner, record.previous_response_id),
     )
@@ -116,13 +116,13 @@ def _insert(connection: sqlite3.Connection, record: StoredResponse, skeleton: by
 def _overwrite(connection: sqlite3.Connection, key: int, record: StoredResponse, skeleton: bytes) -> None:
     connection.execute(
         "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, created_at = ?, skeleton = ?,"
-        " outline = ? WHERE key = ?",
+        " memo = ? WHERE key = ?",
         (*_columns(record, skeleton), key),
     )
 
 
 def _columns(record: StoredResponse, skeleton: bytes) -> tuple[object, ...]:
-    content = (pack(skeleton), record.outline)
+    content = (pack(skeleton), record.memo)
     return record.status, record.model, record.provider, record.conversation, record.created_at, *content
 
 
