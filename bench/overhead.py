@@ -3,6 +3,8 @@
 Run `python -m bench.overhead`. The upstream is a process of its own that answers from memory; direct calls to it and
 calls through the gateway take turns, so that both see the same weather. CPU time is the gateway's own, of all its
 threads, as the kernel counts it. With two or more cores the gateway has one to itself.
+
+`--against <tree>/src` runs the gateway of another tree beside this one's, in turns, and shows the CPU time of both.
 """
 
 from __future__ import annotations
@@ -57,7 +59,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.overhead", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--store", default="", help="`memory:`; default: SQLite in a new file")
+    parser.add_argument("--against", type=Path, help="`src` of another tree, whose gateway takes turns with this one")
     arguments = parser.parse_args()
+    if arguments.against is not None:
+        print("\n".join(asyncio.run(compare(arguments.rounds, arguments.store, arguments.against.resolve()))))
+        return
     measured = asyncio.run(measure(arguments.rounds, arguments.store))
     print("\n".join(show(measured)))
 
@@ -77,6 +83,33 @@ async def measure(rounds: int, store: str = "", calls: int | None = None) -> lis
             for kind in measured:
                 await _busy(kind, gateway, calls or kind.calls)
     return measured
+
+
+async def compare(rounds: int, store: str, other: Path) -> list[str]:
+    """CPU time of this tree's gateway and of another one's, which took turns."""
+    ours, theirs = kinds(), kinds()
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, _upstream() as port:
+        base = f"http://127.0.0.1:{port}/v1"
+        async with (
+            running_gateway(Path(one), base, store=store) as here,
+            running_gateway(Path(two), base, store=store, source=other) as there,
+        ):
+            for kind in (*kinds(), *kinds()):
+                await _round(kind, here, port, 10)
+                await _round(kind, there, port, 10)
+            for _ in range(rounds):
+                for mine, its in zip(ours, theirs, strict=True):
+                    await _round(mine, here, port, mine.calls)
+                    await _round(its, there, port, its.calls)
+                    await _busy(mine, here, mine.calls // 3)
+                    await _busy(its, there, its.calls // 3)
+    rows = []
+    for mine, its in zip(ours, theirs, strict=True):
+        alone = [each.cpu / len(each.through) * 1e6 for each in (its, mine)]
+        busy = [each.cpu_busy / each.calls_busy * 1e6 for each in (its, mine)]
+        shown = [(f"{before:.0f}", f"{after:.0f}", f"{after / before:.2f}") for before, after in (alone, busy)]
+        rows.append((mine.name, *shown[0], *shown[1]))
+    return table(("call", "CPU µs, other", "here", "ratio", "16 clients, other", "here", "ratio"), rows)
 
 
 async def _round(kind: Kind, gateway: GatewayProcess, port: int, calls: int) -> None:
@@ -101,7 +134,8 @@ async def _busy(kind: Kind, gateway: GatewayProcess, calls: int, clients: int = 
 
     before = gateway.cpu()
     await asyncio.gather(*(client() for _ in range(clients)))
-    kind.cpu_busy, kind.calls_busy = gateway.cpu() - before, calls * clients
+    kind.cpu_busy += gateway.cpu() - before
+    kind.calls_busy += calls * clients
 
 
 class _Connection:

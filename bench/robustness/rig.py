@@ -36,15 +36,20 @@ class GatewayProcess:
         store: str = "",
         background: str = "",
         core: int | None = None,
+        source: Path | None = None,
     ) -> None:
+        """`source`: the `src` of another tree, to compare with."""
         self.folder = folder
+        self._environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
+        if source is not None:
+            self._environment["PYTHONPATH"] = str(source)
         self.database = folder / "isthmus.db"
         self._config = folder / "isthmus.toml"
+        more = f"[background]\n{background}\n" if background else ""
         self._config.write_text(
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
             f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nmax_connections = 1000\n{provider}\n'
-            f"[background]\n{background}\n"
-            f'[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
+            f'{more}[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
         )
         self._core = core
         self.log = folder / "gateway.log"
@@ -76,7 +81,7 @@ class GatewayProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=written,
                 cwd=self.folder,
-                env={"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)},
+                env=self._environment,
             )
         return already
 
@@ -138,10 +143,18 @@ async def running_gateway(
     store: str = "",
     background: str = "",
     core: int | None = None,
+    source: Path | None = None,
 ) -> AsyncIterator[GatewayProcess]:
     """A started gateway; killed at the end if the check has not ended it."""
     gateway = GatewayProcess(
-        folder, upstream, server=server, provider=provider, store=store, background=background, core=core
+        folder,
+        upstream,
+        server=server,
+        provider=provider,
+        store=store,
+        background=background,
+        core=core,
+        source=source,
     )
     cores = os.sched_getaffinity(0)
     try:

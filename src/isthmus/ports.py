@@ -14,6 +14,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.capabilities import Cost
     from isthmus.bridge.deltas import Delta
@@ -35,8 +37,7 @@ class Backend(Protocol):
     async def aclose(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """An upstream is asked."""
 
     id: str
@@ -45,8 +46,7 @@ class Sent:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(msgspec.Struct, frozen=True):
     """It failed, or broke off; another attempt may follow."""
 
     id: str
@@ -56,16 +56,14 @@ class AttemptFailed:
     failure: IsthmusError
 
 
-@dataclass(frozen=True, slots=True)
-class FirstToken:
+class FirstToken(msgspec.Struct, frozen=True):
     """The model has begun to say something, so many seconds after it was asked."""
 
     id: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """A run is over: its whole life in one fact."""
 
     id: str

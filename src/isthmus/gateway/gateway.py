@@ -332,7 +332,11 @@ class Gateway:
         """The model that is asked for and those that may take its place, each with what its server taught us."""
         first = self.directory.find(request.body.get("model"))
         found = (first, *self.directory.after(first))
-        return [replace(each, target=await self.lessons.taught(each.target)) for each in found]
+        return [await self._taught(each) for each in found]
+
+    async def _taught(self, candidate: Candidate) -> Candidate:
+        target = await self.lessons.taught(candidate.target)
+        return candidate if target is candidate.target else replace(candidate, target=target)
 
     def _plan(
         self,

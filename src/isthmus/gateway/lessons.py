@@ -48,6 +48,8 @@ class Lessons:
             if len(self._looked) >= _REMEMBERED:
                 self._looked.clear()
             looked = self._looked[key] = (now, found)
+        if not looked[1]:
+            return target
         return learn(target, [lesson for lesson in looked[1] if lesson.learned_at >= now - self._keep])
 
     async def keep(self, id: str, lesson: Lesson, target: Target) -> None:

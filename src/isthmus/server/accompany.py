@@ -7,6 +7,7 @@ life while the upstream is silent. Nothing here knows how a sink speaks.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -34,6 +35,9 @@ SILENT: Final = Pulse(0, 0)
 class Sink(Protocol):
     """One client's end of a run. Only one of its methods but `left` is called at a time."""
 
+    whole: bool
+    """It takes the answer at its end only: nothing is written, and nothing shows that we live."""
+
     async def write(self, run: Run, events: list[Event]) -> None:
         """Hand a batch over; waits while the client is slow. Nothing was told before the first one."""
 
@@ -43,8 +47,8 @@ class Sink(Protocol):
     async def end(self, run: Run) -> None:
         """The run is over, and all of it was written."""
 
-    async def left(self) -> None:
-        """Returns when the client is gone."""
+    def left(self) -> Awaitable[None]:
+        """Done when the client is gone."""
 
 
 async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
@@ -52,11 +56,10 @@ async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
     company = _Company(run, sink, pulse)
     companion = asyncio.create_task(company.watch())
     try:
-        async with aclosing(run.events()) as batches:
-            async for batch in batches:
-                if company.left:
-                    raise ClientLeft
-                await company.write(batch)
+        if sink.whole:
+            await run.fold()
+        else:
+            await company.write_all()
     except asyncio.CancelledError:
         if run.abandoned or company.left:
             raise ClientLeft from None  # gone, or there but not reading
@@ -78,14 +81,19 @@ class _Company:
         self._last = asyncio.get_running_loop().time()
         self.left = False
 
-    async def write(self, events: list[Event]) -> None:
-        self._busy = True
-        await self._sink.write(self._run, events)
-        self._busy, self._open = False, True
-        self._last = asyncio.get_running_loop().time()
+    async def write_all(self) -> None:
+        run, write, now = self._run, self._sink.write, asyncio.get_running_loop().time
+        async with aclosing(run.events()) as batches:
+            async for batch in batches:
+                if self.left:
+                    raise ClientLeft
+                self._busy = True
+                await write(run, batch)
+                self._busy, self._open = False, True
+                self._last = now()
 
     async def watch(self) -> None:
-        interval = self._pulse.interval
+        interval = None if self._sink.whole else self._pulse.interval
         while not self.left:
             try:
                 async with asyncio.timeout(interval):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from starlette.types import Receive, Send
@@ -26,12 +26,14 @@ STREAM_HEADERS: Final = {
 
 
 class _Http:
+    whole = False
+
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
 
-    async def left(self) -> None:
-        await has_left(self._receive)
+    def left(self) -> Awaitable[None]:
+        return has_left(self._receive)
 
     async def _body(self, data: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
@@ -43,6 +45,8 @@ class _Http:
 
 class JsonSink(_Http):
     """The whole answer at once: its events are not looked at."""
+
+    whole = True
 
     def __init__(self, receive: Receive, send: Send, render: Callable[[FinishedResponse], Any]) -> None:
         super().__init__(receive, send)
