@@ -1,0 +1,155 @@
+"""What an operator reads of a request: one line at its end, over real sockets, whatever became of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowing import DEEPSEEK, PLAIN, Flow, running_flow
+from isthmus.log import Told
+from isthmus.testing import PATIENCE, Gate, chat, chat_chunks, error, stream
+from isthmus.testing.script import CUT
+
+
+class Lines(logging.Handler):
+    """Every event that was told, with its level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[str, str, dict[str, Any]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if isinstance(record.msg, Told):
+            self.told.append((record.levelname.lower(), record.msg.event, record.msg.facts))
+
+    def wait(self, event: str, **facts: Any) -> tuple[str, dict[str, Any]]:
+        """The one line that says so: it is written when the client has its answer already."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := [line for line in self.of(event) if facts.items() <= line[1].items()]):
+            assert time.monotonic() < deadline, self.told
+            time.sleep(0.005)
+        (line,) = found
+        return line
+
+    def of(self, event: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(level, facts) for level, name, facts in self.told if name == event]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    heard, log = Lines(), logging.getLogger("isthmus")
+    before = log.level
+    log.addHandler(heard)
+    log.setLevel(logging.DEBUG)
+    yield heard
+    log.removeHandler(heard)
+    log.setLevel(before)
+
+
+@pytest.fixture
+def flow(tmp_path: Path, lines: Lines) -> Iterator[Flow]:
+    with running_flow(tmp_path, store="memory") as running:
+        logging.getLogger("isthmus").setLevel(logging.DEBUG)  # the gateway has set its own
+        yield running
+
+
+def only(lines: Lines, path: str = "/v1/responses") -> tuple[str, dict[str, Any]]:
+    """The one line of the one request."""
+    return lines.wait("request.done", path=path)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_is_one_line_with_all_that_there_is_to_know(flow: Flow, lines: Lines, streamed: bool) -> None:
+    flow.script(chat("hello", usage=(1000, 20)))
+    body = {"model": DEEPSEEK, "input": "hi", "stream": streamed, "seed": 1, "temperature": 3}
+    if streamed:
+        with flow.streaming("/v1/responses", body) as events:
+            told = list(events)
+            request_id, response = events.headers["x-request-id"], told[-1]["response"]
+    else:
+        answer = flow.post("/v1/responses", body)
+        request_id, response = answer.headers["x-request-id"], answer.json
+    level, line = only(lines)
+    assert level == "info"
+    assert (line["id"], line["response"]) == (request_id, response["id"])
+    assert (line["caller"], line["method"], line["status"]) == ("local", "POST", 200)
+    assert (line["provider"], line["model"]) == ("deepseek", "deepseek-v4-pro")
+    assert (line["attempts"], line["outcome"]) == (1, "completed")
+    assert (line["input_tokens"], line["output_tokens"]) == (1000, 20)
+    assert line["cost"] > 0
+    assert line["ms"] >= line["first_ms"] >= 0
+    actions = [said["action"] for said in response["isthmus"]["diagnostics"]]
+    assert (line["degraded"], line["ignored"]) == (actions.count("degraded"), actions.count("ignored"))
+    assert line["degraded"] + line["ignored"] > 0
+
+
+def test_what_the_plan_changed_is_told_under_the_id_of_the_response(flow: Flow, lines: Lines) -> None:
+    flow.script(chat("hello"))
+    response = flow.post("/v1/responses", {"model": DEEPSEEK, "input": "hi", "temperature": 3}).json
+    changed = [(facts["id"], facts["code"], facts["path"]) for _, name, facts in lines.told if name.startswith("plan.")]
+    expected = [(response["id"], said["code"], said["path"]) for said in response["isthmus"]["diagnostics"]]
+    assert changed == expected != []
+
+
+def test_a_stream_that_fails_is_a_warning_that_names_provider_and_reason(flow: Flow, lines: Lines) -> None:
+    flow.script(stream([*chat_chunks("hello there", pieces=3)[:2], CUT]))
+    with flow.streaming("/v1/responses", {"model": PLAIN, "input": "hi", "stream": True}) as events:
+        response = list(events)[-1]["response"]
+    level, line = only(lines)
+    assert (level, line["status"], line["outcome"]) == ("warning", 200, "failed")
+    assert (line["provider"], line["code"]) == ("plain", response["error"]["code"])
+    assert line["reason"] == response["error"]["message"]
+    ((failed, attempt),) = lines.of("attempt.failed")
+    assert (failed, attempt["id"], attempt["provider"]) == ("warning", response["id"], "plain")
+
+
+def test_an_upstream_that_refuses_is_a_warning(flow: Flow, lines: Lines) -> None:
+    flow.script(error(503))
+    assert flow.post("/v1/responses", {"model": PLAIN, "input": "hi"}).status == 503
+    level, line = only(lines)
+    assert (level, line["status"], line["outcome"], line["provider"]) == ("warning", 503, "refused", "plain")
+    assert "plain" in line["reason"]
+
+
+def test_what_the_caller_did_wrong_is_not(flow: Flow, lines: Lines) -> None:
+    flow.post("/v1/responses", {"model": PLAIN, "input": 3})
+    level, line = only(lines)
+    assert (level, line["status"], line["param"]) == ("info", 400, "input")
+    assert "response" not in line
+
+
+def test_a_background_response_has_a_line_of_its_own_at_its_end(flow: Flow, lines: Lines) -> None:
+    flow.script(chat("hello"))
+    id = flow.post("/v1/responses", {"model": PLAIN, "input": "hi", "background": True}).json["id"]
+    with flow.streaming(f"/v1/responses/{id}?stream=true", method="GET") as events:
+        assert list(events)[-1]["type"] == "response.completed"
+    level, line = lines.wait("background.done")
+    assert (level, line["response"], line["outcome"], line["provider"]) == ("info", id, "completed", "plain")
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+def test_probes_are_nobodys_news(flow: Flow, lines: Lines, path: str) -> None:
+    flow.get(path)
+    assert only(lines, path)[0] == "debug"
+
+
+def test_a_client_that_leaves_is_told(flow: Flow, lines: Lines) -> None:
+    gate = Gate()
+    flow.script(stream([*chat_chunks("hello there", pieces=3)[:2], gate]))
+    with flow.streaming("/v1/responses", {"model": PLAIN, "input": "hi", "stream": True}) as events:
+        events.next()
+        events.close()
+    _, line = only(lines)
+    gate.open()
+    assert (line["left"], line["outcome"]) == (True, "cancelled")
+
+
+def test_nothing_that_a_client_sends_poses_as_another_line(flow: Flow, lines: Lines) -> None:
+    flow.get("/v1/models/x%0A12:00:00%20I%20request.done%20status=200")
+    _, line = lines.wait("request.done", status=404)
+    assert "\n" in line["path"], "as it came; the formatter is what shows it"
