@@ -215,6 +215,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
         403, "provider", elsewhere=True, eject=True, final=True, codex="as a refusal", upstream=(401, 403)
     ),
     "upstream_unreachable": _passing(502),
+    # It answers, but not in HTTP: a broken proxy or server, rarely a moment's trouble.
+    "upstream_malformed": _passing(502),
     "server_error": _passing(502),
     # The model was asked again already, as often as the settings allow.
     BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT: Meaning(502, "provider", final=True, codex="as a refusal"),
@@ -222,7 +224,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "server_is_overloaded": _passing(503, 503, 529, wait=1),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn
-    # All connections that we allow ourselves are in use: that says nothing about the provider's health.
+    # All connections that we allow ourselves are in use, or all files: that says nothing about the provider's health.
     "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),
     "store_unavailable": Meaning(503, "operator"),
     "draining": Meaning(503, "operator", wait=1),

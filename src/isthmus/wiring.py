@@ -25,9 +25,10 @@ from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.store.open import open_store
-from isthmus.upstream.http import Endpoint, HttpBackend, Patience
+from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
+from isthmus.upstream.wire import MAX_QUEUED, Endpoint, Patience
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -43,7 +44,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, settings, config, stack, workers)
+            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers)
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
@@ -131,6 +132,11 @@ def envelope_key(store_url: str) -> bytes:
         key = secrets.token_bytes(32)
         file.write(key)
     return key
+
+
+def _with_queue(settings: ProviderConfig) -> ProviderConfig:
+    """A gateway's callers do not know of each other: who would wait behind too many others is told so at once."""
+    return settings if settings.max_queued is not None else msgspec.structs.replace(settings, max_queued=MAX_QUEUED)
 
 
 async def serve_provider(
@@ -251,5 +257,6 @@ def http_endpoint(
         trust_env=not direct and not settings.proxy,
         verify_tls=settings.verify_tls,
         max_connections=settings.max_connections,
+        max_queued=settings.max_queued,
         patience=Patience(settings.timeouts.connect, settings.timeouts.first_byte, settings.timeouts.idle),
     )

@@ -30,7 +30,7 @@ from isthmus.config.known import find_known, known_names
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.tools.definition import ToolLike
-from isthmus.upstream.remote import GatewayAddress, GatewayWire
+from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
 from isthmus.workers.checker import PooledChecker
@@ -113,7 +113,7 @@ class RemoteConnect:
     """Every model is behind one gateway."""
 
     def __init__(self, address: GatewayAddress, default: str = "") -> None:
-        self._line = RemoteLine("gateway", GatewayWire(address), credential=_digest(address.api_key))
+        self._line = RemoteLine("gateway", RemoteGateway(address), credential=_digest(address.api_key))
         self._default = default
 
     async def find(self, model: str | None) -> Route:

@@ -49,7 +49,7 @@ def _own_file(scene: Scene) -> None:
 async def its_files_override_ours(scene: Scene) -> None:
     _own_file(scene)
     async with scene.gateway() as gateway:
-        assert http_places(gateway)[0]._endpoint.url.startswith("http://127.0.0.9:9/v1/")
+        assert http_places(gateway)[0].wire.endpoint.url.startswith("http://127.0.0.9:9/v1/")
 
 
 @proves("provider_folders", '["mine"]')
@@ -57,7 +57,7 @@ async def its_files_override_ours_in_the_library(scene: Scene) -> None:
     _own_file(scene)
     async with _library(scene) as bridge:
         line: Any = (await bridge._connect.find("main/m")).line
-        assert line._backend._endpoint.url.startswith("http://127.0.0.9:9/v1/")
+        assert line._backend.wire.endpoint.url.startswith("http://127.0.0.9:9/v1/")
 
 
 @proves("models.default", '"other/chosen"', beside=TWO)

@@ -43,13 +43,13 @@ def _keys(requests: list[RecordedRequest]) -> list[str | None]:
 async def its_facts_are_those_of_that_file(scene: Scene) -> None:
     async with scene.gateway() as gateway:
         assert gateway.directory.served["vllm"].provider.name == "deepseek"
-        assert "deepseek" in http_places(gateway, "vllm")[0]._endpoint.url
+        assert "deepseek" in http_places(gateway, "vllm")[0].wire.endpoint.url
 
 
 @proves("providers.NAME.base_url", '"http://127.0.0.9:9/v2"')
 async def requests_go_there(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert http_places(gateway)[0]._endpoint.url == "http://127.0.0.9:9/v2/chat/completions"
+        assert http_places(gateway)[0].wire.endpoint.url == "http://127.0.0.9:9/v2/chat/completions"
 
 
 KIMI = {"providers.kimi.api_key": '"sk-1"'}
@@ -58,13 +58,13 @@ KIMI = {"providers.kimi.api_key": '"sk-1"'}
 @proves("providers.NAME.endpoint", '"china"', at="providers.kimi.endpoint", beside=KIMI)
 async def requests_go_to_the_other_address_of_the_file(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert http_places(gateway, "kimi")[0]._endpoint.url.startswith("https://api.moonshot.cn/v1/")
+        assert http_places(gateway, "kimi")[0].wire.endpoint.url.startswith("https://api.moonshot.cn/v1/")
 
 
 @proves("providers.NAME.dialect", '"chat"', at="providers.openai.dialect", beside={"providers.openai.api_key": '"k"'})
 async def it_is_spoken(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert http_places(gateway, "openai")[0]._endpoint.url.endswith("/chat/completions")
+        assert http_places(gateway, "openai")[0].wire.endpoint.url.endswith("/chat/completions")
         assert gateway.directory.find("openai/gpt-4o").target.capabilities.dialect == "chat"
 
 
@@ -76,7 +76,7 @@ async def it_is_spoken(scene: Scene) -> None:
 )
 async def requests_go_to_every_place(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        urls = [place._endpoint.url for place in http_places(gateway)]
+        urls = [place.wire.endpoint.url for place in http_places(gateway)]
     assert urls == [f"http://127.0.0.{number}:9/v2/chat/completions" for number in (8, 9)]
 
 
@@ -193,9 +193,15 @@ async def any_certificate_will_do(scene: Scene) -> None:
 async def one_more_has_to_wait(scene: Scene) -> None:
     async with scene.gateway() as gateway:
         (place,) = http_places(gateway)
-        assert not place.full
-        await place._take_place()
-        assert place.full
+        assert place.queue == 0
+        await place.wire._take_place()
+        assert place.queue == 1
+
+
+@proves("providers.NAME.max_queued", "0")
+async def nobody_may_wait(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert [place.wire.endpoint.max_queued for place in http_places(gateway)] == [0]
 
 
 @proves("providers.NAME.retries", "7", instead="0")
@@ -216,19 +222,19 @@ async def it_is_not_asked_again(scene: Scene) -> None:
 async def a_connection_may_take_so_long(scene: Scene) -> None:
     async with scene.gateway() as gateway:
         (place,) = http_places(gateway)
-        assert place._client().timeout.sock_connect == 7.0
+        assert place.wire._client().timeout.sock_connect == 7.0
 
 
 @proves("providers.NAME.timeouts.first_byte", "7")
 async def an_answer_may_take_so_long(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert [place._endpoint.patience.first_byte for place in http_places(gateway)] == [7.0]
+        assert [place.wire.endpoint.patience.first_byte for place in http_places(gateway)] == [7.0]
 
 
 @proves("providers.NAME.timeouts.idle", "7")
 async def an_answer_may_be_silent_so_long(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert [place._endpoint.patience.idle for place in http_places(gateway)] == [7.0]
+        assert [place.wire.endpoint.patience.idle for place in http_places(gateway)] == [7.0]
 
 
 @proves("providers.NAME.timeouts.total", "7")

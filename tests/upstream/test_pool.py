@@ -133,10 +133,10 @@ def test_a_conversation_stays_at_one_key_and_others_take_turns(known: list[str])
 class Scripted:
     """A place that fails as told, then answers."""
 
-    def __init__(self, *failures: UpstreamFailed | None, name: str = "", full: bool = False) -> None:
+    def __init__(self, *failures: UpstreamFailed | None, name: str = "", queue: int = 0) -> None:
         self.failures = list(failures)
         self.name = name
-        self.full = full
+        self.queue = queue
         self.closed = False
 
     @asynccontextmanager
@@ -206,11 +206,16 @@ async def test_when_all_are_sick_the_one_that_is_due_first_is_asked_and_ready_sa
 
 
 async def test_a_place_without_a_free_connection_is_passed_over_while_another_has_one() -> None:
-    busy = Scripted(name="a", full=True)
+    busy = Scripted(name="a", queue=1)
     pool = PooledBackend([busy, Scripted(name="b")])
     assert [await ask(pool) for _ in range(3)] == ["b", "b", "b"]
-    busy.full = False
+    busy.queue = 0
     assert {await ask(pool) for _ in range(2)} == {"a", "b"}
+
+
+async def test_where_all_have_a_queue_the_shortest_is_joined() -> None:
+    pool = PooledBackend([Scripted(name="a", queue=9), Scripted(name="b", queue=2), Scripted(name="c", queue=5)])
+    assert [await ask(pool) for _ in range(3)] == ["b", "b", "b"]
 
 
 async def test_a_busy_place_is_not_sick() -> None:

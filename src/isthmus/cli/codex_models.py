@@ -7,21 +7,22 @@ server, is written in no file, so any name may go there. A house that lists its 
 
 from __future__ import annotations
 
-import urllib.request
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Final
 
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.config.known import CODEX, DEMO, find_known
 from isthmus.config.schema import Config
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
 from isthmus.providers.codex_catalog import codex_catalogue, describe_offered, offered_models
 from isthmus.providers.load import Provider
+
+_PATIENCE: Final = 10.0
+"""Seconds that a running gateway may take for each step of its answer."""
 
 
 def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
@@ -50,15 +51,25 @@ def ask_gateway(url: str, model: str | None) -> tuple[str, str, JsonObject]:
     """Address, model and catalogue, from a gateway that runs."""
     base = url.rstrip("/").removesuffix("/v1")
     try:
-        with urllib.request.urlopen(f"{base}/v1/models", timeout=10) as answer:
-            listed: Mapping[str, Any] = msgspec.json.decode(answer.read())
-            slugs = [str(entry["slug"]) for entry in listed["models"]]
-    except (OSError, ValueError, msgspec.DecodeError, LookupError, TypeError) as error:
+        listed = asyncio.run(_read_listing(base))
+        slugs = [str(entry["slug"]) for entry in listed["models"]]
+    except (IsthmusError, LookupError, TypeError) as error:
         raise ConfigError(f"`{base}` does not answer like a gateway: {error}; is it running?") from error
     chosen = model or next(iter(slugs), "")
     if chosen not in slugs:
         raise _unknown(chosen, slugs)
     return base, chosen, {"models": listed["models"]}
+
+
+async def _read_listing(base: str) -> JsonObject:
+    from isthmus.upstream.remote import GatewayAddress, RemoteGateway
+    from isthmus.upstream.wire import Patience
+
+    gateway = RemoteGateway(GatewayAddress(f"{base}/v1", patience=Patience(_PATIENCE, _PATIENCE, _PATIENCE)))
+    try:
+        return await gateway.listing()
+    finally:
+        await gateway.aclose()
 
 
 def _may_serve(settings: Config, provider: Provider, name: str, model: str, folders: list[Path]) -> bool:

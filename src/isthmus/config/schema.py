@@ -89,7 +89,7 @@ class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connect: Timeout = 10.0
     """Until the connection is open, TLS included."""
     first_byte: Timeout = 600.0
-    """From the request sent to the first byte of the answer; a free connection is waited for as long."""
+    """From the request sent to the first byte of the answer; before that, a connection is waited for as long."""
     idle: Timeout = 300.0
     """Longest silence inside an answer."""
     total: Timeout = 3600.0
@@ -160,8 +160,11 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Proxy URL; empty: HTTP_PROXY, HTTPS_PROXY and NO_PROXY decide; `direct`: none."""
     verify_tls: bool = True
     """Whether the provider's certificate is checked."""
-    max_connections: Count = 100
-    """Connections open at the same time, for each key and place; requests beyond that wait for one."""
+    max_connections: Count = 1000
+    """Connections open at the same time, for each key and place; requests beyond that wait for one, in a queue."""
+    max_queued: Annotated[int, Meta(ge=0)] | None = None
+    """How many requests may wait for a connection, for each key and place; more are answered with 503. Unset: 100; in a
+    `Bridge` any number."""
     retries: Annotated[int, Meta(ge=0, le=10)] = 2
     """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
     models: Mapping[str, Mapping[str, Any]] = {}

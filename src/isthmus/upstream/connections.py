@@ -1,57 +1,122 @@
-"""Kept connections that turn out to be dead, replaced at once.
+"""The connections under the wire: which are dead, what breaks HTTP, and how many answers come before the answer.
 
-A server that closes a connection which idled may do so just as our next request is on its way. The request then ends
-without a byte of an answer, though nothing is wrong with it: it is sent again on the next connection, without a wait
-and without counting as an attempt. On a connection that was opened for it, the same is a failure. aiohttp does this by
-itself for GET and its like, not for POST, which might have been carried out; ours only asks for text.
+aiohttp's own, made to tell three things that it keeps to itself. Whether a request ended without a byte of an answer
+on a connection that had served before: then the connection was dead, not the server (`is_stale`). That an answer
+breaks HTTP's rules, in words of ours (`Malformed`), also in the middle of a body, where aiohttp leaves its reader
+waiting (seen with 3.14.5, 2026-11-16). And that there is no end of informational answers (1xx).
 """
 
 from __future__ import annotations
 
-import logging
-import weakref
-from collections.abc import Awaitable, Callable
+import functools
+import re
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 
 if TYPE_CHECKING:
     from aiohttp.client_reqrep import ClientRequest
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-log = logging.getLogger("isthmus.upstream")
+MAX_INFORMATIONAL: Final = 1000
+"""Informational answers before the answer: enough for `102 Processing` every few seconds for an hour."""
+_SWITCHING: Final = 101
+_ENCODING: Final = re.compile(r"\b(br|zstd|gzip|deflate)\b")
 
-_used_before: ContextVar[bool] = ContextVar("used_before", default=False)
-"""Whether the connection of this task's request had served another one."""
+_current: ContextVar[Handler | None] = ContextVar("current", default=None)
+"""The connection that this task's request was last given."""
+
+
+class Malformed(aiohttp.ClientError):
+    """An answer that breaks the rules of HTTP; its words hold nothing of the answer."""
+
+
+class Handler(ResponseHandler):
+    """One connection."""
+
+    served = 0
+    """Requests that it was given."""
+    heard = False
+    """Whether a byte came since the last of them."""
+    informational = 0
+
+    def begin(self) -> None:
+        self.served += 1
+        self.heard = False
+        self.informational = 0
+
+    def data_received(self, data: bytes) -> None:
+        if data:  # without any it is asked to go on with what it has
+            self.heard = True
+        super().data_received(data)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        code: int = data[0].code
+        if 100 <= code < 200 and code != _SWITCHING:
+            self.informational += 1
+            if self.informational > MAX_INFORMATIONAL:
+                self._end(Malformed(f"it sent more than {MAX_INFORMATIONAL} informational answers (1xx) and no other"))
+                return
+        super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        if isinstance(exc, HttpProcessingError):
+            exc = Malformed(name_fault(exc.message))
+            if self._payload is not None:  # who reads the body is told by nobody else
+                self._payload.set_exception(exc)
+        super().set_exception(exc, *cause)
+
+    def _end(self, fault: Malformed) -> None:
+        self.set_exception(fault)
+        if self.transport is not None:
+            self.transport.abort()
 
 
 class Connector(aiohttp.TCPConnector):
-    """A pool of connections that tells which of them were used before."""
+    """A pool of such connections."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._used: weakref.WeakSet[Any] = weakref.WeakSet()
+        made: type[ResponseHandler] = Handler
+        self._factory = functools.partial(made, loop=self._loop)
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:  # noqa: ASYNC109  # theirs
+        _current.set(None)  # one that cannot be opened is not the one before
         connection = await super().connect(req, traces, timeout)
-        protocol = connection.protocol
-        _used_before.set(protocol in self._used)
-        self._used.add(protocol)
+        handler = connection.protocol
+        if isinstance(handler, Handler):
+            handler.begin()
+            _current.set(handler)
         return connection
 
 
-async def send_over(send: Callable[[], Awaitable[aiohttp.ClientResponse]], place: str) -> aiohttp.ClientResponse:
-    """The answer to what `send` sends through a `Connector`; sent again for each dead connection that it was given.
+def is_stale(error: BaseException) -> bool:
+    """Whether this task's request failed only because it was given a kept connection that was dead."""
+    handler = _current.get()
+    return (
+        isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+        and handler is not None
+        and handler.served > 1
+        and not handler.heard
+    )
 
-    Each one is gone afterwards, and a new connection is not dead: there is an end.
-    """
-    while True:
-        _used_before.set(False)
-        try:
-            return await send()
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientConnectionResetError):
-            if not _used_before.get():
-                raise
-            log.info("upstream.connection.dead provider=%s", place)
+
+def name_fault(words: str) -> str:
+    """What is wrong with an answer, from the parser's words: those repeat what was sent, and that may hold anything."""
+    said = words.partition("b'")[0].lower()
+    if "content-encoding" in said:
+        found = _ENCODING.search(said)
+        return f"its answer is compressed{f' as `{found[1]}`' if found else ''}, which was not asked for"
+    if "chunk" in said:
+        return "the chunks of its answer are broken"
+    if "content-length" in said:
+        return "its `content-length` is wrong"
+    if "got more than" in said or "too many" in said:
+        return "its headers are too long, or too many"
+    if "status line" in said or "expected http" in said:
+        return "its answer is not HTTP, or is longer than its `content-length`"
+    return "its answer is not HTTP"

@@ -34,8 +34,8 @@ class Place(Backend, Protocol):
     """One key at one address."""
 
     @property
-    def full(self) -> bool:
-        """Whether a request would have to wait for a connection of ours."""
+    def queue(self) -> int:
+        """How far from the front of its queue for a connection one more request would stand; 0: it need not wait."""
 
 
 class _Member:
@@ -97,13 +97,13 @@ class PooledBackend:
         raise min(failures, key=lambda failure: (not failure.retryable, failure.retry_after or 0.0))
 
     def _candidates(self, sticky: str | None) -> Iterator[_Member]:
-        """The healthy ones in turn, those without a free connection last; where all are sick, the one due first."""
+        """The healthy ones in turn, those with the longer queue last; where all are sick, the one due first."""
         count = len(self._members)
         start = zlib.crc32(sticky.encode()) if sticky else self._turn
         if not sticky:
             self._turn += 1
         order = [self._members[(start + step) % count] for step in range(count)]
-        order.sort(key=lambda member: member.backend.full)
+        order.sort(key=lambda member: member.backend.queue)
         if all(member.until > self._now() for member in order):
             yield min(order, key=lambda member: member.until)
             return

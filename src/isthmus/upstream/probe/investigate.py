@@ -278,5 +278,5 @@ def _trouble(answer: Answer, model: str) -> str:
     if answer.status in (401, 403):
         return f"the endpoint refuses the key (HTTP {answer.status}); give one with `--key` or `--key-env`"
     if not answer.status:
-        return f"the endpoint cannot be reached: {answer.text}; start the server, or correct the address"
+        return f"{answer.text}; start the server, or correct the address"
     return f"the endpoint does not answer for `{model}` (HTTP {answer.status}): {answer.text}"

@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import aiohttp
 import msgspec
 
 from isthmus.bridge.sse import SseParser
-from isthmus.scrub import Scrub, Scrubber, Secret, url_secrets
-from isthmus.upstream.http import tell_reason
+from isthmus.errors import UpstreamFailed
+from isthmus.scrub import Scrub
 from isthmus.upstream.probe.answers import Answer, Ask
 from isthmus.upstream.probe.findings import Findings
 from isthmus.upstream.probe.investigate import investigate
+from isthmus.upstream.wire import Endpoint, Patience, Wire
 
 _MAX: Final = 4 * 1024 * 1024
 _READ: Final = 64 * 1024
@@ -45,50 +45,44 @@ async def probe(
         nonlocal stage
         stage = title
 
-    headers = {"user-agent": "isthmus", **({"authorization": f"Bearer {key}"} if key else {})}
-    limits = aiohttp.ClientTimeout(total=patience)
-    scrub = Scrubber((Secret(key, "key"), *url_secrets(base_url))).text
-    async with aiohttp.ClientSession(headers=headers, timeout=limits, trust_env=True) as session:
-        steps = investigate(Findings(model=model), enter)
-        try:
-            ask = next(steps)
-            while True:
-                progress(stage, ask.title)
-                ask = steps.send(await _carry_out(session, base_url, ask, scrub))
-        except StopIteration as done:
-            findings: Findings = done.value
-            return findings
-
-
-async def _carry_out(session: aiohttp.ClientSession, base_url: str, ask: Ask, scrub: Scrub) -> Answer:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    waits = Patience(patience, patience, patience)
+    wire = Wire(Endpoint("endpoint", base_url, headers, patience=waits, called="the endpoint"))
+    steps = investigate(Findings(model=model), enter)
     try:
-        async with session.request(
-            "GET" if ask.body is None else "POST",
-            address(base_url, ask.path),
-            data=None if ask.body is None else msgspec.json.encode(ask.body),
-            headers={} if ask.body is None else {"content-type": "application/json"},
-            allow_redirects=False,
-        ) as response:
-            data = await _read(response)
-            streamed = response.content_type == "text/event-stream"
-            return _answer(response.status, data, streamed, scrub)
+        ask = next(steps)
+        while True:
+            progress(stage, ask.title)
+            ask = steps.send(await _carry_out(wire, ask))
+    except StopIteration as done:
+        findings: Findings = done.value
+        return findings
+    finally:
+        await wire.aclose()
+
+
+async def _carry_out(wire: Wire, ask: Ask) -> Answer:
+    endpoint = wire.endpoint
+    data = None if ask.body is None else msgspec.json.encode(ask.body)
+    try:
+        async with asyncio.timeout(endpoint.patience.first_byte):
+            method = "GET" if data is None else "POST"
+            reply = await wire.send(data, method=method, url=address(endpoint.url, ask.path))
+            try:
+                said = await reply.beginning(_MAX)
+            finally:
+                reply.close()
+        return _answer(reply.status, said, reply.kind == "text/event-stream", wire.scrubber.text)
     except TimeoutError:
-        return Answer(0, text="no answer in time")
-    except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-        return Answer(0, text=scrub(tell_reason(error)))
+        return Answer(0, text=wire.failed("did not answer in time").message)
+    except UpstreamFailed as failure:
+        return Answer(0, text=failure.message)
 
 
 def address(base_url: str, path: str) -> str:
     """Behind the base URL; a path from the root leaves the version (`/v1`) out."""
     base = base_url.rstrip("/")
     return f"{base.removesuffix('/v1')}{path}" if path.startswith("/") else f"{base}/{path}"
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    data = b""
-    while len(data) < _MAX and (piece := await response.content.read(65536)):
-        data += piece
-    return data
 
 
 def _answer(status: int, data: bytes, streamed: bool, scrub: Scrub) -> Answer:
@@ -104,5 +98,5 @@ def _answer(status: int, data: bytes, streamed: bool, scrub: Scrub) -> Answer:
 def _decode(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):  # broken JSON, bytes that are no text, a nest without an end
         return None

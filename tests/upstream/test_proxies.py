@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.upstream.http import environment_proxy
+from isthmus.upstream.proxies import environment_proxy, proxy_fault
 
 PROXY = "http://proxy.local:3128"
 
@@ -33,3 +33,15 @@ def test_the_proxy_of_the_environment(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert environment_proxy(url) == expected
+
+
+@pytest.mark.parametrize("proxy", [None, PROXY, "https://proxy.local", "HTTP://proxy.local", "proxy.local:3128"])
+def test_what_http_is_spoken_to_has_no_fault(proxy: str | None) -> None:
+    assert proxy_fault(proxy) is None
+
+
+def test_another_kind_of_proxy_is_named_without_its_password() -> None:
+    told = proxy_fault("socks5://joe:hush@127.0.0.1:1080")
+    assert told is not None
+    assert "`socks5`" in told
+    assert "hush" not in told

@@ -14,11 +14,11 @@ import pytest
 import yarl
 
 from isthmus.errors import IsthmusError, UpstreamFailed
-from isthmus.server.errors import error_headers
 from isthmus.testing import ScriptedUpstream, error, reply, silence, stream
 from isthmus.testing.fold import plan_for
-from isthmus.upstream.http import Endpoint, HttpBackend, Patience, parse_retry_after
-from isthmus.upstream.remote import GatewayAddress, GatewayWire
+from isthmus.upstream.http import HttpBackend
+from isthmus.upstream.remote import GatewayAddress, RemoteGateway
+from isthmus.upstream.wire import Endpoint, Patience
 from leaking import assert_silent, everything_of
 from speaking_responses import native_reply
 
@@ -62,7 +62,7 @@ async def test_an_answer_that_is_not_http_is_told_without_the_key_in_the_query()
     async with answering(NOT_HTTP) as place:
         told = await failure(Endpoint("mine", f"http://{place}/v1", query={"key": "hush"}, trust_env=False))
     assert "hush" not in told.message
-    assert (told.code, "is not HTTP" in told.message) == ("upstream_unreachable", True)
+    assert (told.code, "is not HTTP" in told.message) == ("upstream_malformed", True)
 
 
 def test_an_endpoint_prints_no_secret() -> None:
@@ -71,13 +71,6 @@ def test_an_endpoint_prints_no_secret() -> None:
         "mine", "http://joe:hush@h/v1?key=hush", headers=secrets, query=secrets, proxy="http://joe:hush@proxy"
     )
     assert "hush" not in repr(endpoint)
-
-
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
-def test_a_time_to_wait_that_is_no_number_is_no_time_to_wait(value: str) -> None:
-    seconds = parse_retry_after(value, 0.0)
-    assert seconds is None
-    assert error_headers(UpstreamFailed("slow down", code="rate_limit_exceeded", retry_after=seconds))
 
 
 # What a library says of a connection may hold the address; what an upstream says may hold anything.
@@ -212,7 +205,7 @@ async def test_a_gateway_that_repeats_our_key_is_not_repeated() -> None:
 
 async def gateway_failure(address: GatewayAddress) -> Exception | str:
     """The error it ends in; or, where that is told by an event, the events."""
-    wire = GatewayWire(address)
+    wire = RemoteGateway(address)
     try:
         return repr([batch async for batch in wire.events({"input": "Hi"})])
     except IsthmusError as failed:

@@ -1,0 +1,276 @@
+"""The one HTTP client of ours: under every provider, a gateway at an address, the probe and the command line.
+
+In: an endpoint and the bytes for it. Out: a `Reply`, or `UpstreamFailed` with the endpoint's name and without our
+secrets: the words are scrubbed, and the HTTP library's own error, which may hold the address with everything in it,
+is not its cause. Worth knowing: the clock of the answer stands still while all connections that we allow ourselves
+are in use, and the idle clock runs only while we wait for the upstream, never while our own client is slow to read. A
+kept connection that turns out to be dead is replaced at once, without a wait and without counting as an attempt: a
+server that closes a connection which idled may do so just as our next request is on its way. aiohttp does this by
+itself for GET and its like, not for POST, which might have been carried out; ours only asks for text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import aiohttp
+
+from isthmus.errors import UpstreamFailed
+from isthmus.log import tell
+from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
+from isthmus.upstream.connections import Connector, Malformed, is_stale
+from isthmus.upstream.proxies import environment_proxy, proxy_fault
+from isthmus.upstream.queue import Queue, QueueFull
+from isthmus.upstream.retry_after import parse_retry_after
+from isthmus.upstream.trouble import explain
+
+log: Final = logging.getLogger("isthmus.upstream")
+
+MAX_REPLY: Final = 64 * 1024 * 1024
+MAX_CONNECTIONS: Final = 1000
+"""As many as a gateway serves at the same time (`server.max_concurrent`): an agent holds its stream for minutes, so
+with fewer than that its neighbours would wait for its connection, not for the provider."""
+MAX_QUEUED: Final = 100
+"""Requests that may wait for a connection in a gateway. More than the queue of a local server that works on a few at a
+time, less than would still wait when their clients have given up."""
+_PIECE: Final = 16 * 1024
+"""Most bytes that are handed on at once; as deltas, in Python objects, they take many times as much."""
+_LINGER: Final = 0.1
+"""Seconds that the end of a stream may lag behind its `[DONE]` before its connection is given up."""
+_KEPT: Final = 30.0
+_READABLE: Final = ("", "identity", "gzip", "deflate", "br", "zstd")
+"""Encodings that are unpacked, or refused, before an answer gets here; any other one would be taken for its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 600.0
+    idle: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where somebody is served, which way leads there, and how much we ask at a time."""
+
+    provider: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    proxy: str | None = field(default=None, repr=False)
+    trust_env: bool = True
+    verify_tls: bool = True
+    max_connections: int = MAX_CONNECTIONS
+    max_queued: int | None = None
+    """How many may wait for one of these; `None`: any number."""
+    patience: Patience = Patience()
+    called: str = ""
+    """What sentences call it where it is no provider of the configuration."""
+
+    def secrets(self) -> Iterator[Secret]:
+        """Everything in it that nobody else may see."""
+        yield from header_secrets(self.headers)
+        yield from query_secrets(self.query)
+        yield from url_secrets(self.url)
+        yield from url_secrets(self.proxy or "")
+
+
+class Wire:
+    """One pool of connections to one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, more_secrets: Sequence[Secret] = ()) -> None:
+        """`more_secrets`: those of the provider's other places and keys."""
+        self.endpoint = endpoint
+        # Found once: asking aiohttp to look (`trust_env`) costs two changes of thread for every request.
+        self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
+        self._proxy_fault = proxy_fault(self._proxy)
+        self.scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
+        self._session: aiohttp.ClientSession | None = None
+        patience = endpoint.patience
+        self._queue = Queue(endpoint.provider, endpoint.max_connections, endpoint.max_queued, patience.first_byte)
+
+    @property
+    def queue(self) -> int:
+        """How far from the front one more request would stand; 0: it would be sent at once."""
+        return self._queue.length
+
+    async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Reply:
+        """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own."""
+        places = await self._take_place()
+        try:
+            response = await self._ask(method, url or self.endpoint.url, data)
+        except BaseException:
+            places.release()
+            raise
+        return Reply(self, response, places)
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        self._queue.reset()
+        if session is not None:
+            await session.close()
+
+    def failed(self, words: str, code: str | None = None, *, spent: bool = False) -> UpstreamFailed:
+        """`words` follow its name. `spent`: it took all the patience there is; nobody should begin anew."""
+        endpoint = self.endpoint
+        metadata = {"provider": endpoint.provider, "spent": True} if spent else {"provider": endpoint.provider}
+        name = endpoint.called or f"provider `{endpoint.provider}`"
+        return UpstreamFailed(f"{name} {self.scrubber.text(words)}", code=code, metadata=metadata)
+
+    def trouble(self, error: BaseException, *, begun: bool) -> UpstreamFailed:
+        told = explain(error, begun=begun)
+        return self.failed(told.words, told.code)
+
+    async def _take_place(self) -> asyncio.Semaphore:
+        try:
+            return await self._queue.take()
+        except QueueFull:
+            failure = self._busy(f"and {self.endpoint.max_queued} more wait, as `max_queued` beside it allows")
+        except TimeoutError:
+            failure = self._busy(f"and none of them ended within {self.endpoint.patience.first_byte:g} s")
+        raise failure
+
+    def _busy(self, why: str) -> UpstreamFailed:
+        endpoint = self.endpoint
+        setting = "we send at a time" if endpoint.called else f"`providers.{endpoint.provider}.max_connections` allows"
+        words = f"is busy with as many requests as {setting} ({endpoint.max_connections}), {why}"
+        return self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
+
+    async def _ask(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+        patience = self.endpoint.patience
+        if self._proxy_fault is not None:
+            raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
+        try:
+            async with asyncio.timeout(patience.connect + patience.first_byte):
+                return _readable(await self._post(method, url, data))
+        except aiohttp.ConnectionTimeoutError:
+            words = f"cannot be reached: no connection within {patience.connect:g} s"
+            failure = self.failed(words, "upstream_unreachable")
+        except TimeoutError:
+            failure = self.failed("did not answer in time", "upstream_timeout", spent=True)
+        except (aiohttp.ClientError, OSError) as error:
+            failure = self.trouble(error, begun=False)
+        raise failure  # out here it has neither cause nor context
+
+    async def _post(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+        """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
+        query = self.endpoint.query or None
+        while True:
+            try:
+                return await self._client().request(
+                    method, url, data=data, params=query, proxy=self._proxy, allow_redirects=False
+                )
+            except aiohttp.ClientError as error:
+                if not is_stale(error):
+                    raise
+                tell(log, "info", "upstream.connection.dead", provider=self.endpoint.provider)
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            endpoint = self.endpoint
+            self._session = aiohttp.ClientSession(
+                # No limit of its own: it would make requests wait inside our time for the provider.
+                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT),
+                cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
+                headers={"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers},
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
+                auto_decompress=True,
+                read_bufsize=_PIECE,
+            )
+        return self._session
+
+
+class Reply:
+    """An answer whose head is there. It is read by one reader, and closed when nobody wants more of it."""
+
+    __slots__ = ("_places", "_response", "_wire", "kind", "status")
+
+    def __init__(self, wire: Wire, response: aiohttp.ClientResponse, places: asyncio.Semaphore) -> None:
+        self._wire = wire
+        self._response = response
+        self._places: asyncio.Semaphore | None = places
+        self.status = response.status
+        self.kind = response.content_type
+
+    @property
+    def ok(self) -> bool:
+        return self.status // 100 == 2
+
+    @property
+    def request_id(self) -> str | None:
+        return self._response.headers.get("x-request-id")
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that it asks us to wait."""
+        return parse_retry_after(self._response.headers.get("retry-after"), time.time())
+
+    async def read(self) -> bytes:
+        """The next bytes; empty at the end. What the socket already has is taken without a wait, so that a burst
+        costs one turn of the loop, but never more than a piece at a time: what a stalled client keeps us from sending
+        stays small, and one flood does not hold the other streams back."""
+        content = self._response.content
+        try:
+            data = content.read_nowait(_PIECE)
+            if data:
+                await asyncio.sleep(0)
+                return data
+            async with asyncio.timeout(self._wire.endpoint.patience.idle):
+                return await content.read(_PIECE)
+        except TimeoutError:
+            words = f"was silent for {self._wire.endpoint.patience.idle:g} s"
+            failure = self._wire.failed(words, "upstream_timeout")
+        except (aiohttp.ClientError, OSError) as error:
+            failure = self._wire.trouble(error, begun=True)
+        raise failure
+
+    async def whole(self) -> bytes:
+        """All of it, if that is not too much."""
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await self.read():
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_REPLY:
+                raise self._wire.failed(f"sent more than {MAX_REPLY} bytes")
+        return b"".join(pieces)
+
+    async def beginning(self, most: int) -> bytes:
+        """So many bytes of it; what came before it broke off, if it did."""
+        pieces = b""
+        with suppress(UpstreamFailed):
+            while len(pieces) < most and (piece := await self.read()):
+                pieces += piece
+        return pieces[:most]
+
+    async def let_end(self) -> None:
+        """The answer is told, its last bytes may be on their way: with them the connection can be used again."""
+        content = self._response.content
+        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(_LINGER):
+                while not content.at_eof():
+                    await content.readany()
+
+    def close(self) -> None:
+        """One that was left early must not go on arriving; one that ended is free already."""
+        places, self._places = self._places, None
+        if places is not None:
+            self._response.close()
+            places.release()
+
+
+def _readable(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding in _READABLE or response.status // 100 != 2:  # of a refusal the status says enough
+        return response
+    response.close()
+    shown = encoding if len(encoding) <= 20 and encoding.isalnum() else "something unknown"
+    raise Malformed(f"its answer is compressed as `{shown}`, which was not asked for")
