@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from isthmus.testing import Answer, Handler, RecordedRequest, chat_chunks, chat_reply, error, reply, stream
+from isthmus.testing import (
+    Answer,
+    Handler,
+    RecordedRequest,
+    ScriptedUpstream,
+    chat_chunks,
+    chat_reply,
+    error,
+    reply,
+    stream,
+)
+from isthmus.upstream.probe.findings import Findings
+from isthmus.upstream.probe.probe import probe
 
 Json = dict[str, Any]
 
@@ -131,3 +144,19 @@ def routes(
 def _respond(request: RecordedRequest) -> Answer:
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
     return reply({"object": "response", "status": "completed", "output": [item], "model": request.json["model"]})
+
+
+def ask(server: Server, **told: Any) -> tuple[Findings, list[tuple[str, str]]]:
+    """Probe a server over a real socket; also what was told on the way."""
+    heard: list[tuple[str, str]] = []
+    given = {name: told.pop(name) for name in ("key", "model") if name in told}
+
+    async def run() -> Findings:
+        async with ScriptedUpstream(default=error(404, "no such path"), routes=routes(server, **told)) as upstream:
+            return await probe(upstream.base_url, progress=lambda *said: heard.append(said), **given)
+
+    return asyncio.run(run()), heard
+
+
+def verdicts(found: Findings) -> dict[str, str]:
+    return {note.question: note.verdict for note in found.notes}

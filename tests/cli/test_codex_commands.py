@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from isthmus.cli.main import app
+from isthmus.testing import ScriptedUpstream, reply
 from serving import running_gateway_server
 
 OWN = '# my settings\nmodel = "gpt-5.5"\n\n[tui]\ntheme = "dark"'
@@ -109,6 +110,28 @@ def test_a_running_gateway_is_asked_for_its_models(home: Path) -> None:
     assert written["model"] == "demo/demo"
     assert wrong.exit_code == 1
     assert "demo/demo" in wrong.output
+
+
+def test_a_running_gateway_that_wants_a_key_is_shown_the_one_of_the_variable(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "open sesame")
+    with running_gateway_server(
+        '[server]\nport = 0\napi_keys = ["open sesame"]\n[store]\nurl = "memory:"\n'
+    ) as gateway:
+        assert isthmus("--url", gateway.url, "--yes").exit_code == 1
+        done = isthmus("--url", gateway.url, "--key-env", "MY_KEY", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "open sesame" not in (home / "config.toml").read_text() + done.output
+
+
+@pytest.mark.parametrize("listing", [b"<html>", b"[]", b'{"models": 7}', b'{"models": [{}]}', b'{"data": "\xff"}'])
+def test_what_does_not_answer_like_a_gateway_is_called_so(home: Path, listing: bytes) -> None:
+    with ScriptedUpstream.running([reply(listing)]) as other:
+        done = isthmus("--url", other.url, "--yes")
+    assert done.exit_code == 1
+    assert "does not answer like a gateway" in said(done)
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -20,23 +20,11 @@ from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.upstream.wire import Endpoint, Patience
 from leaking import assert_silent, everything_of
+from raw_server import raw_server
 from speaking_responses import native_reply
 
 REFUSING_PROXY = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
 NOT_HTTP = b"HTTP/1.1 200 OK\r\nbad header \x01line\r\n: x\r\n\r\n"
-
-
-@asynccontextmanager
-async def answering(reply: bytes) -> AsyncIterator[str]:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(reply)
-        writer.close()
-        await writer.wait_closed()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 async def failure(endpoint: Endpoint, body: dict[str, Any] | None = None) -> UpstreamFailed:
@@ -52,15 +40,15 @@ async def failure(endpoint: Endpoint, body: dict[str, Any] | None = None) -> Ups
 
 
 async def test_a_proxy_that_refuses_is_told_without_its_password() -> None:
-    async with answering(REFUSING_PROXY) as place:
-        told = await failure(Endpoint("mine", "https://provider.test/v1", proxy=f"http://joe:hush@{place}"))
+    with raw_server(REFUSING_PROXY) as server:
+        told = await failure(Endpoint("mine", "https://provider.test/v1", proxy=f"http://joe:hush@{server.host}"))
     assert "hush" not in told.message
     assert (told.code, "proxy answered HTTP 407" in told.message) == ("upstream_unreachable", True)
 
 
 async def test_an_answer_that_is_not_http_is_told_without_the_key_in_the_query() -> None:
-    async with answering(NOT_HTTP) as place:
-        told = await failure(Endpoint("mine", f"http://{place}/v1", query={"key": "hush"}, trust_env=False))
+    with raw_server(NOT_HTTP) as server:
+        told = await failure(Endpoint("mine", f"http://{server.host}/v1", query={"key": "hush"}, trust_env=False))
     assert "hush" not in told.message
     assert (told.code, "is not HTTP" in told.message) == ("upstream_malformed", True)
 
@@ -144,8 +132,8 @@ DROPPING = {
 
 @pytest.mark.parametrize("said", DROPPING.values(), ids=list(DROPPING))
 async def test_a_connection_that_breaks_off_takes_no_secret_with_it(said: bytes) -> None:
-    async with answering(said) as place:
-        endpoint = Endpoint("mine", f"http://{place}/v1?k={LONG}", query={"code": ODD}, trust_env=False)
+    with raw_server(said) as server:
+        endpoint = Endpoint("mine", f"http://{server.host}/v1?k={LONG}", query={"code": ODD}, trust_env=False)
         told = await failure(endpoint)
     assert_silent([ODD, LONG], error=everything_of(told))
 
@@ -170,9 +158,9 @@ async def test_a_server_that_never_answers_takes_no_secret_with_it() -> None:
 async def test_a_short_key_goes_only_where_it_stands_as_one() -> None:
     body = b'{"error": {"message": "the test model test-1 got api_key=test, Bearer test"}}'
     head = f"HTTP/1.1 500 Oh\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-    async with answering(head + body) as place:
+    with raw_server(head + body) as server:
         headers = {"authorization": "Bearer test"}
-        told = await failure(Endpoint("mine", f"http://{place}/v1", headers=headers, trust_env=False))
+        told = await failure(Endpoint("mine", f"http://{server.host}/v1", headers=headers, trust_env=False))
     assert told.message == "provider `mine`: the test model test-1 got api_key=<redacted>, Bearer <redacted>"
 
 
@@ -181,8 +169,8 @@ async def test_a_short_key_goes_only_where_it_stands_as_one() -> None:
 
 @pytest.mark.parametrize("said", DROPPING.values(), ids=list(DROPPING))
 async def test_a_gateway_that_breaks_off_takes_no_secret_with_it(said: bytes) -> None:
-    async with answering(said) as place:
-        told = await gateway_failure(GatewayAddress(f"http://{place}/v1?k={LONG}", LONG))
+    with raw_server(said) as server:
+        told = await gateway_failure(GatewayAddress(f"http://{server.host}/v1?k={LONG}", LONG))
     assert_silent([LONG], error=told if isinstance(told, str) else everything_of(told))
 
 

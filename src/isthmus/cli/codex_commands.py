@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def setup(
     if undo:
         changes = plan_undo(home, profile)
     else:
-        base, chosen, catalogue = _read_offer(config, url, model)
+        base, chosen, catalogue = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
         settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
@@ -98,13 +99,13 @@ def run(
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, catalogue, context.args)))
 
 
-def _read_offer(config: Path | None, url: str | None, model: str | None) -> tuple[str, str, JsonObject]:
-    """Address, model and catalogue, from a running gateway or from the gateway's own configuration."""
+def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject]:
+    """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration."""
     from isthmus.cli.codex_models import ask_gateway, offer_models
     from isthmus.config import load_config
 
     if url:
-        return ask_gateway(url, model)
+        return ask_gateway(url, model, key)
     settings = load_config(config).config
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)
     return f"http://{host}:{settings.server.port}", *offer_models(settings, model)

@@ -47,11 +47,11 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
     return chosen, codex_catalogue(first | offered)
 
 
-def ask_gateway(url: str, model: str | None) -> tuple[str, str, JsonObject]:
+def ask_gateway(url: str, model: str | None, key: str = "") -> tuple[str, str, JsonObject]:
     """Address, model and catalogue, from a gateway that runs."""
     base = url.rstrip("/").removesuffix("/v1")
     try:
-        listed = asyncio.run(_read_listing(base))
+        listed = asyncio.run(_read_listing(base, key))
         slugs = [str(entry["slug"]) for entry in listed["models"]]
     except (IsthmusError, LookupError, TypeError) as error:
         raise ConfigError(f"`{base}` does not answer like a gateway: {error}; is it running?") from error
@@ -61,11 +61,12 @@ def ask_gateway(url: str, model: str | None) -> tuple[str, str, JsonObject]:
     return base, chosen, {"models": listed["models"]}
 
 
-async def _read_listing(base: str) -> JsonObject:
+async def _read_listing(base: str, key: str) -> JsonObject:
     from isthmus.upstream.remote import GatewayAddress, RemoteGateway
     from isthmus.upstream.wire import Patience
 
-    gateway = RemoteGateway(GatewayAddress(f"{base}/v1", patience=Patience(_PATIENCE, _PATIENCE, _PATIENCE)))
+    patience = Patience(_PATIENCE, _PATIENCE, _PATIENCE)
+    gateway = RemoteGateway(GatewayAddress(f"{base}/v1", key, patience=patience))
     try:
         return await gateway.listing()
     finally:

@@ -65,7 +65,8 @@ class RemoteLine:
 
 
 def _info(entry: JsonObject) -> ModelInfo:
-    facts = entry.get("isthmus") or {}
+    told = entry.get("isthmus")
+    facts = told if isinstance(told, dict) else {}
     efforts = tuple(facts.get("reasoning_efforts") or ())
     return ModelInfo(
         name=entry["id"],

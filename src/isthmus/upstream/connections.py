@@ -58,10 +58,11 @@ class Handler(ResponseHandler):
         code: int = data[0].code
         if 100 <= code < 200 and code != _SWITCHING:
             self.informational += 1
-            if self.informational > MAX_INFORMATIONAL:
-                self._end(Malformed(f"it sent more than {MAX_INFORMATIONAL} informational answers (1xx) and no other"))
-                return
-        super().feed_data(data, size)
+        if self.informational <= MAX_INFORMATIONAL:
+            super().feed_data(data, size)
+        elif self.transport is not None and not self.transport.is_closing():
+            self.set_exception(Malformed(f"it sent more than {MAX_INFORMATIONAL} informational answers (1xx)"))
+            self.transport.abort()
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         if isinstance(exc, HttpProcessingError):
@@ -69,11 +70,6 @@ class Handler(ResponseHandler):
             if self._payload is not None:  # who reads the body is told by nobody else
                 self._payload.set_exception(exc)
         super().set_exception(exc, *cause)
-
-    def _end(self, fault: Malformed) -> None:
-        self.set_exception(fault)
-        if self.transport is not None:
-            self.transport.abort()
 
 
 class Connector(aiohttp.TCPConnector):

@@ -23,7 +23,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.naming import named, named_deltas
-from isthmus.upstream.wire import Endpoint, Reply, Wire
+from isthmus.upstream.wire import Endpoint, Incoming, Wire
 
 _MAX_ERROR: Final = 64 * 1024
 _SSE: Final = "text/event-stream"
@@ -46,18 +46,18 @@ class HttpBackend:
 
     @asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        reply = await self.wire.send(_encode(body))
+        incoming = await self.wire.send(_encode(body))
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
-            if not reply.ok:
-                raise await self._refusal(reply, scrubber)
-            self._check_kind(reply.kind)
+            if not incoming.ok:
+                raise await self._refusal(incoming, scrubber)
+            self._check_kind(incoming.kind)
             decoder = _decoder(plan, scrubber)
-            yield self._answer(reply, decoder)
+            yield self._answer(incoming, decoder)
             if decoder.done:
-                await reply.let_end()
+                await incoming.let_end()
         finally:
-            reply.close()
+            incoming.close()
 
     async def ready(self) -> str | None:
         return None
@@ -65,23 +65,23 @@ class HttpBackend:
     async def aclose(self) -> None:
         await self.wire.aclose()
 
-    async def _answer(self, reply: Reply, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
-        if reply.kind == _SSE:
-            async for deltas in self._stream(reply, decoder):
+    async def _answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
+        if incoming.kind == _SSE:
+            async for deltas in self._stream(incoming, decoder):
                 yield deltas
         else:
-            yield named_deltas(decoder.reply(await reply.whole()), self.wire.endpoint.provider)
+            yield named_deltas(decoder.reply(await incoming.whole()), self.wire.endpoint.provider)
 
     def _check_kind(self, kind: str) -> None:
         """A page in place of an answer is a refusal: it is noticed while our client can still be given a status."""
         if kind != _SSE and not kind.endswith("json") and kind not in ("application/octet-stream", "text/plain"):
             raise self.wire.failed(f"answered `{kind}`, not JSON; is `base_url` right?")
 
-    async def _stream(self, reply: Reply, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
+    async def _stream(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         parser = SseParser()
         chunk, provider = decoder.chunk, self.wire.endpoint.provider
         while True:
-            data = await reply.read()
+            data = await incoming.read()
             events = parser.feed(data) if data else parser.end()
             deltas = [delta for event in events for delta in chunk(event)]
             if deltas:
@@ -92,17 +92,17 @@ class HttpBackend:
         if held:
             yield named_deltas(held, provider)
 
-    async def _refusal(self, reply: Reply, scrubber: Scrubber) -> UpstreamFailed:
+    async def _refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
         provider = self.wire.endpoint.provider
         failure = upstream_failure(
-            reply.status,
-            await reply.beginning(_MAX_ERROR),
+            incoming.status,
+            await incoming.beginning(_MAX_ERROR),
             provider=provider,
-            retry_after=reply.retry_after,
+            retry_after=incoming.retry_after,
             scrub=scrubber.text,
         )
-        if reply.request_id:
-            failure.metadata = {**failure.metadata, "request_id": scrubber.text(reply.request_id)}
+        if incoming.request_id:
+            failure.metadata = {**failure.metadata, "request_id": scrubber.text(incoming.request_id)}
         return named(failure, provider)
 
 

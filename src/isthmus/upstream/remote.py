@@ -26,7 +26,7 @@ from isthmus.errors import (
 )
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Secret
-from isthmus.upstream.wire import Endpoint, Patience, Reply, Wire
+from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 
 _MAX_ERROR: Final = 64 * 1024
 _DONE: Final = b"[DONE]"
@@ -64,19 +64,19 @@ class RemoteGateway:
         self._scrubber = self._wire.scrubber
 
     async def events(self, request: JsonObject) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """The response's events in batches; a whole reply is told by its last event alone."""
+        """The response's events in batches; a whole answer is told by its last event alone."""
         body = {name: value for name, value in request.items() if name != "model" or value}
-        reply = await self._wire.send(_encode(body), url=f"{self._base}/responses")
+        incoming = await self._wire.send(_encode(body), url=f"{self._base}/responses")
         try:
-            if not reply.ok:
-                raise await self._refusal(reply)
-            if reply.kind != "text/event-stream":
-                whole = self._scrubbed(_decode(await reply.whole()))
+            if not incoming.ok:
+                raise await self._refusal(incoming)
+            if incoming.kind != "text/event-stream":
+                whole = self._scrubbed(_decode(await incoming.whole()))
                 yield [{"type": f"response.{_ending(whole.get('status'))}", "response": whole}]
                 return
             parser = SseParser()
             while True:
-                data = await reply.read()
+                data = await incoming.read()
                 found = parser.feed(data) if data else parser.end()
                 events = [self._event(event) for event in found if event != _DONE]
                 if events:
@@ -86,7 +86,7 @@ class RemoteGateway:
         except _UNREADABLE as error:
             raise self._unreadable("an answer", error) from None
         finally:
-            reply.close()
+            incoming.close()
 
     async def models(self) -> list[JsonObject]:
         """What it lists, each with its `id`."""
@@ -97,27 +97,27 @@ class RemoteGateway:
 
     async def listing(self) -> JsonObject:
         """All that it says of its models."""
-        reply = await self._wire.send(None, method="GET", url=f"{self._base}/models")
+        incoming = await self._wire.send(None, method="GET", url=f"{self._base}/models")
         try:
-            if not reply.ok:
-                raise await self._refusal(reply)
-            return _decode(await reply.whole())
+            if not incoming.ok:
+                raise await self._refusal(incoming)
+            return _decode(await incoming.whole())
         except _UNREADABLE as error:
             raise self._unreadable("a list of models", error) from None
         finally:
-            reply.close()
+            incoming.close()
 
     async def aclose(self) -> None:
         await self._wire.aclose()
 
-    async def _refusal(self, reply: Reply) -> IsthmusError:
+    async def _refusal(self, incoming: Incoming) -> IsthmusError:
         error: Any = None
         with suppress(*_UNREADABLE):  # the status says enough
-            error = _decode(await reply.beginning(_MAX_ERROR)).get("error")
+            error = _decode(await incoming.beginning(_MAX_ERROR)).get("error")
         said = self._scrubber.json(error) if isinstance(error, dict) else {}
-        message = said.get("message") or f"the gateway answered HTTP {reply.status}"
-        code, status = said.get("code"), reply.status
-        request_id = self._scrubber.json(reply.request_id)
+        message = said.get("message") or f"the gateway answered HTTP {incoming.status}"
+        code, status = said.get("code"), incoming.status
+        request_id = self._scrubber.json(incoming.request_id)
         metadata = {"provider": "gateway", "request_id": request_id}
         known = FAILURES.get(code) if isinstance(code, str) else None
         by_status = code_of_status(status)
@@ -125,7 +125,7 @@ class RemoteGateway:
             code = by_status  # our key, or the gateway's: nothing that the request could say differently
         elif known.turn == "caller" if known is not None else _calls_it_wrong(FAILURES[by_status]):
             return RequestRefused(message, code=code, param=said.get("param"), metadata=metadata)
-        return UpstreamFailed(message, code=code, status=status, retry_after=reply.retry_after, metadata=metadata)
+        return UpstreamFailed(message, code=code, status=status, retry_after=incoming.retry_after, metadata=metadata)
 
     def _unreadable(self, what: str, error: Exception) -> UpstreamFailed:
         return self._wire.failed(f"sent {what} that cannot be read: {error}", "server_error")

@@ -1,6 +1,6 @@
 """The one HTTP client of ours: under every provider, a gateway at an address, the probe and the command line.
 
-In: an endpoint and the bytes for it. Out: a `Reply`, or `UpstreamFailed` with the endpoint's name and without our
+In: an endpoint and the bytes for it. Out: a `Incoming`, or `UpstreamFailed` with the endpoint's name and without our
 secrets: the words are scrubbed, and the HTTP library's own error, which may hold the address with everything in it,
 is not its cause. Worth knowing: the clock of the answer stands still while all connections that we allow ourselves
 are in use, and the idle clock runs only while we wait for the upstream, never while our own client is slow to read. A
@@ -102,7 +102,7 @@ class Wire:
         """How far from the front one more request would stand; 0: it would be sent at once."""
         return self._queue.length
 
-    async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Reply:
+    async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Incoming:
         """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own."""
         places = await self._take_place()
         try:
@@ -110,7 +110,7 @@ class Wire:
         except BaseException:
             places.release()
             raise
-        return Reply(self, response, places)
+        return Incoming(self, response, places)
 
     async def aclose(self) -> None:
         session, self._session = self._session, None
@@ -188,7 +188,7 @@ class Wire:
         return self._session
 
 
-class Reply:
+class Incoming:
     """An answer whose head is there. It is read by one reader, and closed when nobody wants more of it."""
 
     __slots__ = ("_places", "_response", "_wire", "kind", "status")

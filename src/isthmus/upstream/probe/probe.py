@@ -67,12 +67,12 @@ async def _carry_out(wire: Wire, ask: Ask) -> Answer:
     try:
         async with asyncio.timeout(endpoint.patience.first_byte):
             method = "GET" if data is None else "POST"
-            reply = await wire.send(data, method=method, url=address(endpoint.url, ask.path))
+            incoming = await wire.send(data, method=method, url=address(endpoint.url, ask.path))
             try:
-                said = await reply.beginning(_MAX)
+                said = await incoming.beginning(_MAX)
             finally:
-                reply.close()
-        return _answer(reply.status, said, reply.kind == "text/event-stream", wire.scrubber.text)
+                incoming.close()
+        return _answer(incoming.status, said, incoming.kind == "text/event-stream", wire.scrubber.text)
     except TimeoutError:
         return Answer(0, text=wire.failed("did not answer in time").message)
     except UpstreamFailed as failure:
