@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_INFORMATIONAL: Final = 1000
 """Informational answers before the answer: enough for `102 Processing` every few seconds for an hour."""
 _SWITCHING: Final = 101
+_ENDS: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _ENCODING: Final = re.compile(r"\b(br|zstd|gzip|deflate)\b")
 
 _current: ContextVar[Handler | None] = ContextVar("current", default=None)
@@ -40,19 +41,12 @@ class Handler(ResponseHandler):
 
     served = 0
     """Requests that it was given."""
-    heard = False
-    """Whether a byte came since the last of them."""
     informational = 0
+    """Answers of that kind to the last of them."""
 
     def begin(self) -> None:
         self.served += 1
-        self.heard = False
         self.informational = 0
-
-    def data_received(self, data: bytes) -> None:
-        if data:  # without any it is asked to go on with what it has
-            self.heard = True
-        super().data_received(data)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         code: int = data[0].code
@@ -93,12 +87,10 @@ class Connector(aiohttp.TCPConnector):
 def is_stale(error: BaseException) -> bool:
     """Whether this task's request failed only because it was given a kept connection that was dead."""
     handler = _current.get()
-    return (
-        isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
-        and handler is not None
-        and handler.served > 1
-        and not handler.heard
-    )
+    if handler is None or handler.served < 2 or not isinstance(error, _ENDS):
+        return False
+    # The library's words, or what had come of the answer's head: then the server was there, and had begun.
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
 
 
 def name_fault(words: str) -> str:
