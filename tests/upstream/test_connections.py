@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from isthmus.testing import ScriptedUpstream, drop, reply
-from isthmus.upstream.connections import MAX_INFORMATIONAL, Connector, Malformed, is_stale, name_fault
+from isthmus.upstream.connections import MAX_INFORMATIONAL, Connector, Handler, Malformed, is_stale, name_fault
 from raw_server import raw_server
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -86,6 +86,48 @@ async def test_they_are_counted_for_each_answer_alone() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server, session() as client:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         assert [await ask(client, url) for _ in range(3)] == [b"{}"] * 3
+
+
+class Line(asyncio.Transport):
+    """Leads nowhere; what comes in is fed by hand."""
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+def connected() -> Handler:
+    handler = Handler(asyncio.get_running_loop())
+    handler.connection_made(Line())
+    handler.begin()
+    handler.set_response_params()
+    return handler
+
+
+async def test_who_reads_a_body_hears_of_a_broken_chunk() -> None:
+    handler = connected()
+    handler.data_received(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n")
+    _, body = await handler.read()
+    assert await body.readany() == b"abc"
+    handler.data_received(b"zz\r\nabc\r\n")
+    with pytest.raises(Malformed, match="chunks"):
+        await body.readany()
+
+
+async def test_a_body_that_is_whole_is_not_spoiled_by_what_comes_behind_it() -> None:
+    handler = connected()
+    handler.data_received(OK)
+    _, body = await handler.read()
+    handler.data_received(b"and more")
+    assert await body.read() == b"{}"
+    assert handler.should_close
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pytest
 from isthmus import Bridge
 from isthmus.bridge.deltas import Text
 from isthmus.client.retry import NO_RETRY
-from isthmus.config.schema import ProviderConfig
+from isthmus.config.schema import ProviderConfig, Server
 from isthmus.errors import UpstreamFailed
 from isthmus.log import Told
 from isthmus.testing import Gate, ScriptedUpstream, Step, chat, drop, reply
@@ -170,7 +170,7 @@ def test_a_crowd_goes_where_its_queue_is_shortest() -> None:
 
 async def test_as_many_streams_as_a_gateway_serves_go_out_at_once_by_default() -> None:
     """An agent holds its stream for minutes: 250 of them once waited behind 100 connections, and nobody was told."""
-    assert ProviderConfig().max_connections == MAX_CONNECTIONS
+    assert ProviderConfig().max_connections == Server().max_concurrent == MAX_CONNECTIONS
     gate, streams = Gate(), 250
     with ScriptedUpstream.running(default=_held(gate)) as upstream:
         place = {"base_url": upstream.base_url, "api_key": "k"}

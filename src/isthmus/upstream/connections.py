@@ -61,7 +61,7 @@ class Handler(ResponseHandler):
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         if isinstance(exc, HttpProcessingError):
             exc = Malformed(name_fault(exc.message))
-            if self._payload is not None:  # who reads the body is told by nobody else
+            if self._payload is not None and not self._payload.is_eof():  # its reader is told by nobody else
                 self._payload.set_exception(exc)
         super().set_exception(exc, *cause)
 

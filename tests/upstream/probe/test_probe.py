@@ -75,6 +75,12 @@ async def test_a_server_that_breaks_http_is_not_called_out_of_reach() -> None:
         await probe(server.base_url)
 
 
+async def test_an_answer_that_breaks_off_is_none() -> None:
+    half = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{}"
+    with raw_server(half) as server, pytest.raises(UpstreamFailed, match="the endpoint broke off its answer"):
+        await probe(server.base_url)
+
+
 async def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     async with ScriptedUpstream(default=silence()) as upstream:
         with pytest.raises(UpstreamFailed, match="the endpoint did not answer in time"):

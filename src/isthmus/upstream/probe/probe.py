@@ -69,7 +69,9 @@ async def _carry_out(wire: Wire, ask: Ask) -> Answer:
             method = "GET" if data is None else "POST"
             incoming = await wire.send(data, method=method, url=address(endpoint.url, ask.path))
             try:
-                said = await incoming.beginning(_MAX)
+                said = b""
+                while len(said) < _MAX and (piece := await incoming.read()):
+                    said += piece
             finally:
                 incoming.close()
         return _answer(incoming.status, said, incoming.kind == "text/event-stream", wire.scrubber.text)
