@@ -21,7 +21,9 @@ from isthmus.errors import (
     QuotaSpent,
     RateLimited,
     RequestRefused,
+    UpstreamBusy,
     UpstreamFailed,
+    UpstreamMalformed,
     UpstreamTimedOut,
     UpstreamUnreachable,
     code_of_status,
@@ -39,6 +41,8 @@ KINDS = (
     Overloaded,
     UpstreamTimedOut,
     UpstreamUnreachable,
+    UpstreamMalformed,
+    UpstreamBusy,
     UpstreamFailed,
 )
 
@@ -46,7 +50,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_failure_is_a_row_and_knows_what_the_row_says(kind: type[UpstreamFailed]) -> None:
     meaning = FAILURES[kind.default_code]
-    assert meaning.turn == "provider"
+    assert meaning.turn == ("operator" if kind is UpstreamBusy else "provider")
     assert kind("x").meaning is meaning
     assert kind("x").retryable is meaning.retry
 

@@ -10,7 +10,8 @@
         ├── OutputUnchecked it answered, but the check of the answer took more than it may
         └── one subclass for each kind of failure that a program treats in its own way:
             CredentialsRefused, ModelNotFound, PromptRefused, ContextTooLong, QuotaSpent (final)
-            RateLimited, Overloaded, UpstreamTimedOut, UpstreamUnreachable (worth another try)
+            RateLimited, Overloaded, UpstreamTimedOut, UpstreamUnreachable, UpstreamMalformed (worth another try)
+            UpstreamBusy (not its fault: all connections that we allow ourselves are in use)
 
 Every one of them has `code`, `retryable`, `retry_after`, `provider`, `status` and `request_id`.
 Anything else that rises is our own bug. What a code means to everybody who has to act on it stands in `FAILURES`, the
@@ -180,6 +181,14 @@ class UpstreamTimedOut(UpstreamFailed):
 
 class UpstreamUnreachable(UpstreamFailed):
     default_code = "upstream_unreachable"
+
+
+class UpstreamMalformed(UpstreamFailed):
+    default_code = "upstream_malformed"  # it answers, but breaks the rules of HTTP
+
+
+class UpstreamBusy(UpstreamFailed):
+    default_code = "upstream_busy"
 
 
 def _passing(status: int, *upstream: int, wait: int = 0) -> Meaning:

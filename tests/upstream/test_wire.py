@@ -21,7 +21,7 @@ from isthmus import Bridge
 from isthmus.bridge.deltas import Text
 from isthmus.client.retry import NO_RETRY
 from isthmus.config.schema import ProviderConfig, Server
-from isthmus.errors import UpstreamFailed
+from isthmus.errors import UpstreamBusy, UpstreamFailed
 from isthmus.log import Told
 from isthmus.testing import Gate, ScriptedUpstream, Step, chat, drop, reply
 from isthmus.testing.fold import plan_for
@@ -180,6 +180,19 @@ async def test_as_many_streams_as_a_gateway_serves_go_out_at_once_by_default() -
             gate.open()
             assert {(await each).text for each in asked} == {"held"}
         assert upstream.connections == streams
+
+
+async def test_the_library_can_catch_a_full_queue_by_its_kind() -> None:
+    gate = Gate()
+    with ScriptedUpstream.running([_held(gate)]) as upstream:
+        place = {"base_url": upstream.base_url, "api_key": "k", "max_connections": 1, "max_queued": 0}
+        async with Bridge({"deepseek": {"default": place}}, retry=NO_RETRY) as bridge:
+            first = asyncio.create_task(bridge.chat("deepseek/m", "hi"))
+            await upstream.received(1)
+            with pytest.raises(UpstreamBusy, match=r"`providers\.deepseek\.max_connections` allows \(1\)"):
+                await bridge.chat("deepseek/m", "hi")
+            gate.open()
+            assert (await first).text == "held"
 
 
 async def test_in_the_library_any_number_may_wait() -> None:
