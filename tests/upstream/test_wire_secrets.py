@@ -13,30 +13,17 @@ import aiohttp
 import pytest
 import yarl
 
-from isthmus.errors import IsthmusError, UpstreamFailed
+from isthmus.errors import IsthmusError
 from isthmus.testing import ScriptedUpstream, error, reply, silence, stream
-from isthmus.testing.fold import plan_for
-from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.upstream.wire import Endpoint, Patience
 from leaking import assert_silent, everything_of
 from raw_server import raw_server
+from reaching_out import failure
 from speaking_responses import native_reply
 
 REFUSING_PROXY = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
 NOT_HTTP = b"HTTP/1.1 200 OK\r\nbad header \x01line\r\n: x\r\n\r\n"
-
-
-async def failure(endpoint: Endpoint, body: dict[str, Any] | None = None) -> UpstreamFailed:
-    backend = HttpBackend(endpoint)
-    try:
-        with pytest.raises(UpstreamFailed) as failed:
-            async with backend.send(plan_for(), body or {}) as answer:
-                async for _ in answer:
-                    pass
-        return failed.value
-    finally:
-        await backend.aclose()
 
 
 async def test_a_proxy_that_refuses_is_told_without_its_password() -> None:
