@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -15,7 +16,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
 from isthmus.testing.replies import chat_reply
 from isthmus.upstream.http import HttpBackend
-from isthmus.upstream.wire import Endpoint, Patience
+from isthmus.upstream.wire import Endpoint, Patience, Wire
 from one_provider import HELLO, one_provider
 from raw_server import raw_server
 from reaching_out import failure
@@ -81,3 +82,26 @@ async def test_a_few_informational_answers_are_fine() -> None:
         place = {"base_url": server.base_url, "api_key": "k"}
         async with Bridge({"deepseek": {"default": place}}, retry=NO_RETRY) as bridge:
             assert (await bridge.chat("deepseek/m", "hi", stream=False)).text == "after all"
+
+
+DONE = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize("end", [b"", DONE], ids=["in the middle", "behind `[DONE]`"])
+async def test_what_came_before_a_stream_broke_off_is_told_to_a_slow_reader_too(end: bytes) -> None:
+    """It lies in the buffer when the connection is gone; the HTTP library would only give the error."""
+    event = b'data: {"choices": [{"index": 0, "delta": {"content": "%b"}}]}\n\n'
+    said = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in [event % b"Hel", event % b"lo", end] if each)
+    gate = threading.Event()
+    with raw_server(CHUNKED, gate, said) as server:
+        wire = Wire(Endpoint("mine", server.base_url, trust_env=False))
+        incoming = await wire.send(b"{}")
+        gate.set()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await incoming._response.content.wait_eof()
+        heard = await incoming.read()
+        assert heard == (event % b"Hel") + (event % b"lo") + end
+        with pytest.raises(UpstreamFailed, match="broke off its answer"):
+            await incoming.read()
+        incoming.close()
+        await wire.aclose()

@@ -3,7 +3,8 @@
 aiohttp's own, made to tell three things that it keeps to itself. Whether a request ended without a byte of an answer
 on a connection that had served before: then the connection was dead, not the server (`is_stale`). That an answer
 breaks HTTP's rules, in words of ours (`Malformed`), also in the middle of a body, where aiohttp leaves its reader
-waiting (seen with 3.14.5, 2026-11-16). And that there is no end of informational answers (1xx).
+waiting (seen with 3.14.5, 2026-11-16). And that there is no end of informational answers (1xx). No other file knows its
+insides.
 """
 
 from __future__ import annotations
@@ -91,6 +92,11 @@ def is_stale(error: BaseException) -> bool:
         return False
     # The library's words, or what had come of the answer's head: then the server was there, and had begun.
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+
+
+def read_rest(content: aiohttp.StreamReader, most: int) -> bytes:
+    """What had come before a body broke off and was not read yet: the library gives its error first, and no more."""
+    return content._read_nowait(most)
 
 
 def name_fault(words: str) -> str:

@@ -24,7 +24,7 @@ import aiohttp
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
-from isthmus.upstream.connections import Connector, Malformed, is_stale
+from isthmus.upstream.connections import Connector, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Queue, QueueFull
 from isthmus.upstream.retry_after import parse_retry_after
@@ -229,6 +229,9 @@ class Incoming:
             words = f"was silent for {self._wire.endpoint.patience.idle:g} s"
             failure = self._wire.failed(words, "upstream_timeout")
         except (aiohttp.ClientError, OSError) as error:
+            rest = read_rest(content, _PIECE)
+            if rest:  # the error comes again when it is read
+                return rest
             failure = self._wire.trouble(error, begun=True)
         raise failure
 
