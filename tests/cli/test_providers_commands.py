@@ -128,7 +128,7 @@ def test_check_lists_every_problem_with_the_next_step(tmp_path: Path) -> None:
     done = run("check", str(bad), str(good))
     assert done.exit_code == 1
     assert f"✗ 3 problems  {bad}" in done.stdout
-    assert "reasoning.efort is not known; did you mean effort?" in done.stdout
+    assert "line 3: reasoning.efort is not a known key. Fix: did you mean reasoning.effort?" in done.stdout
     assert f"✓ sound  {good}" in done.stdout
     told = json.loads(run("check", str(bad), "--json").stdout)
     assert [it["file"] for it in told] == [str(bad)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.config import read_config
-from isthmus.config.problems import dotted
+from isthmus.values.problems import dotted
 
 LOCAL = 'uses = "openai-compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'
 
@@ -96,7 +96,7 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
         pytest.param(
             f'[providers.mine]\n{LOCAL}api_keys = [""]',
             "error",
-            'providers.mine."api_keys[0]"',
+            "providers.mine.api_keys[0]",
             "empty",
             id="empty key",
         ),
@@ -123,8 +123,8 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
         pytest.param(
             f"[providers.mine.models.x.limits]\ncontxt = 5\n[providers.mine]\n{LOCAL}",
             "error",
-            "providers.mine.models",
-            "did you mean `context`",
+            "providers.mine.models.x.limits.contxt",
+            "did you mean `providers.mine.models.x.limits.context`",
             id="model facts",
         ),
         pytest.param(

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isthmus.config import Reading, load_config, read_config
-from isthmus.config.problems import dotted
 from isthmus.errors import ConfigError
+from isthmus.values.problems import dotted
 
 Read = Callable[..., Reading]
 
@@ -150,7 +150,7 @@ def test_a_misspelt_variable_is_a_warning_with_a_suggestion(read: Read) -> None:
         pytest.param("[providers]\ngroq = 3", "providers.groq", 2, "must be a table", id="provider"),
         pytest.param("[providers.groq]\napi_keys = 'x'", "providers.groq.api_keys", 2, "a list of strings", id="list"),
         pytest.param(
-            "[providers.groq]\nendpoints = [1]", 'providers.groq."endpoints[0]"', 2, "must be a table", id="list entry"
+            "[providers.groq]\nendpoints = [1]", "providers.groq.endpoints[0]", 2, "must be a table", id="list entry"
         ),
         pytest.param(
             '[providers.groq]\ndialect = "chatt"',
@@ -338,7 +338,7 @@ _TREES = st.recursive(_LEAVES, lambda inner: st.lists(inner, max_size=3) | st.di
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(_KEYS, st.dictionaries(_KEYS, _TREES, max_size=4) | _LEAVES, max_size=5))
 def test_any_toml_gives_a_config_or_problems_and_never_another_error(read: Read, tree: dict[str, Any]) -> None:
-    from isthmus.config.toml_text import toml_key, toml_value
+    from isthmus.values.toml_text import toml_key, toml_value
 
     text = "".join(f"{toml_key(key)} = {toml_value(value)}\n" for key, value in tree.items())
     for problem in read(text).problems:

@@ -10,53 +10,76 @@ from isthmus.errors import ConfigError
 from isthmus.providers import check_provider_file, load_provider
 
 PROBLEMS = {
-    "a section misspelled": ("[paramters]\n", "`paramters` is not known; did you mean `parameters`?"),
-    "a field misspelled": ("[reasoning]\nefort = 'native'\n", "`reasoning.efort` is not known; did you mean `effort`?"),
+    "a section misspelled": ("[paramters]\n", 1, "`paramters` is not a known key. Fix: did you mean `parameters`?"),
+    "a field misspelled": (
+        "[reasoning]\nefort = 'native'\n",
+        2,
+        "`reasoning.efort` is not a known key. Fix: did you mean `reasoning.effort`?",
+    ),
     "a field of a rule": (
         "[parameters]\ntemperature = { hi = 1 }\n",
-        "`parameters.temperature.hi` is not known; did you mean `high`?",
+        2,
+        "`parameters.temperature.hi` is not a known key. Fix: did you mean `parameters.temperature.high`?",
     ),
     "a field of a model": (
-        '[models."x".limits]\ncontxt = 1\n',
-        '`models."x".limits.contxt` is not known; did you mean `context`?',
+        '[models."x"]\n[models."x".limits]\ncontxt = 1\n',
+        3,
+        "`models.x.limits.contxt` is not a known key. Fix: did you mean `models.x.limits.context`?",
     ),
-    "a key of a model": ('[models."x"]\nsample = "x"\n', '`models."x".sample` is not known; did you mean `example`?'),
-    "nothing like it": ("[reply]\nzzz = 1\n", "`reply.zzz` is not known; known here: cached_tokens,"),
-    "an endpoint field": ("[endpoint]\nurl = 'x'\n", "`endpoint.url` is not known; did you mean `base_url`?"),
-    "an alternative": ("[endpoint.alternatives.eu]\ntitle = 'EU'\n", "`endpoint.alternatives.eu` needs `base_url`"),
+    "a key of a model": ('[models."x"]\nsample = "x"\n', 2, "`models.x.sample` is not a known key. Fix: did you mean"),
+    "nothing like it": ("[reply]\nzzz = 1\n", 2, "`reply.zzz` is not a known key. Fix: remove it; `[reply]` has"),
+    "an endpoint field": ("[endpoint]\nurl = 'x'\n", 2, "`endpoint.url` is not a known key. Fix: did you mean `end"),
+    "an alternative": (
+        "[endpoint.alternatives.eu]\ntitle = 'EU'\n",
+        1,
+        "`endpoint.alternatives.eu.base_url` is missing",
+    ),
     "a responses field": (
         "[responses]\nstatless = true\n",
-        "`responses.statless` is not known; did you mean `stateless`?",
+        2,
+        "`responses.statless` is not a known key. Fix: did you mean `responses.stateless`?",
     ),
-    "a number as text": ("[limits]\ncontext = 'big'\n", "`limits.context`: expected int | null, got str"),
-    "text as a number": ("title = 3\n", "`title`: expected str, got int"),
-    "a list of numbers": ("sources = [1]\n", "`sources[0]`: expected str, got int"),
-    "a wrong word": ("[messages]\nreplay = 'maybe'\n", "`messages.replay`: invalid enum value 'maybe'"),
-    "a wrong modality": ("[messages]\ninput = ['smell']\n", "`messages.input[0]`: invalid enum value 'smell'"),
-    "a model that is no table": ("[models]\nx = 1\n", '`models."x"` must be a table'),
-    "models that are no table": ("models = 3\n", "`models` must be a table of tables"),
+    "a number as text": (
+        "[limits]\ncontext = 'big'\n",
+        2,
+        "`limits.context` must be an integer, not the string 'big'",
+    ),
+    "text as a number": ("title = 3\n", 1, "`title` must be a string, not the number 3"),
+    "a list of numbers": ("sources = [1]\n", 1, "`sources[0]` must be a string, not the number 1"),
+    "a text for a list": ("sources = 'x'\n", 1, "`sources` must be a list of strings, not the string 'x'"),
+    "a wrong word": ("[messages]\nreplay = 'nevr'\n", 2, '`messages.replay` must be one of "never", '),
+    "a wrong modality": ("[messages]\ninput = ['smell']\n", 2, "`messages.input[0]` must be one of "),
+    "a section that is no table": ("limits = 3\n", 1, "`limits` must be a table, not the number"),
+    "a model that is no table": ("[models]\nx = 1\n", 2, "`models.x` must be a table"),
+    "models that are no table": ("models = 3\n", 1, "`models` must be a table of tables"),
     "an unknown effort": (
         "[reasoning]\nscale = ['lo']\n",
-        "`reasoning.scale`: `lo` is not an effort; did you mean `low`?",
+        2,
+        "`reasoning.scale` names `lo`, which is not an effort. Fix: did you mean `low`?",
     ),
-    "an unknown mapped effort": ("[reasoning]\nmap = { low = 'hgh' }\n", "`reasoning.map`: `hgh` is not an effort"),
-    "a scale upside down": ("[reasoning]\nscale = ['high', 'low']\n", "`reasoning.scale` must go from the weakest"),
-    "another name": ("name = 'other'\n", "`name` is `other`, but the file is called `mine.toml`"),
-    "a date of another shape": ("checked = 'today'\n", "`checked` must be a day in quotes"),
-    "an address without scheme": ("[endpoint]\nbase_url = 'localhost:1'\n", "`endpoint.base_url` must start with"),
+    "an unknown mapped effort": (
+        "[reasoning]\nmap = { low = 'hgh' }\n",
+        2,
+        "`reasoning.map` names `hgh`, which is not",
+    ),
+    "a scale upside down": ("[reasoning]\nscale = ['high', 'low']\n", 2, "`reasoning.scale` must go from the weakest"),
+    "another name": ("name = 'other'\n", 1, "`name` is `other`, but the file is called `mine.toml`"),
+    "a date of another shape": ("checked = 'today'\n", 1, "`checked` must be a day in quotes"),
+    "an address without scheme": ("[endpoint]\nbase_url = 'localhost:1'\n", 2, "`endpoint.base_url` must start with"),
     "a true where false would take back": (
         "[limits]\noutput = true\n",
-        "`limits.output`: expected int | null, got bool",
+        2,
+        "`limits.output` must be an integer, not the boolean true",
     ),
 }
 
 
-@pytest.mark.parametrize(("text", "problem"), PROBLEMS.values(), ids=PROBLEMS)
-def test_a_problem_is_named_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+@pytest.mark.parametrize(("text", "line", "problem"), PROBLEMS.values(), ids=PROBLEMS)
+def test_a_problem_is_named_with_its_line_and_its_fix(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
     (found,) = check_provider_file(path)
-    assert found.startswith(f"{path}: {problem}"), found
+    assert found.text.startswith(f"{path}:{line}: {problem}"), found.text
     with pytest.raises(ConfigError) as caught:
         load_provider("mine", [tmp_path])
     assert problem in caught.value.message
@@ -85,4 +108,4 @@ def test_a_file_that_is_no_toml_is_a_problem_and_not_a_crash(tmp_path: Path, con
     if content is not None:
         path.write_bytes(content)
     (found,) = check_provider_file(path)
-    assert words in found
+    assert words in found.text

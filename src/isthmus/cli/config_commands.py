@@ -18,11 +18,11 @@ from rich.table import Table
 
 from isthmus.config.known import RUN_TIME
 from isthmus.config.load import Reading, read_config
-from isthmus.config.problems import Problem, dotted
-from isthmus.config.redact import redact, redact_url
 from isthmus.config.render import render_json, render_toml
 from isthmus.config.schema import ProviderConfig
 from isthmus.errors import ConfigError
+from isthmus.values.problems import Problem, dotted
+from isthmus.values.redact import redact, redact_url
 
 config_app = typer.Typer(name="config", help="Check or show the configuration.", no_args_is_help=True)
 

@@ -21,8 +21,8 @@ from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, reference
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
 from isthmus.config.find import FILE_NAME, config_folder, data_folder, own_provider_folders
 from isthmus.config.known import find_known
-from isthmus.config.problems import as_error
 from isthmus.errors import ConfigError
+from isthmus.values.problems import as_error
 
 DEFAULT_PORT = 8484
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from isthmus.config.interpolate import REFERENCE
 from isthmus.config.load import read_config
-from isthmus.config.problems import Problem
-from isthmus.config.redact import HIDDEN
-from isthmus.config.toml_text import toml_key, toml_value
+from isthmus.values.problems import Problem
+from isthmus.values.redact import HIDDEN
+from isthmus.values.toml_text import toml_key, toml_value
 
 _HEAD: Final = """\
 # Isthmus. `isthmus config check` looks for mistakes in this file,

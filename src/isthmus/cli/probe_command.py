@@ -22,9 +22,9 @@ from rich.text import Text
 
 from isthmus.cli.probe_file import provider_file
 from isthmus.cli.terminal import clean, heading, indented, lined_table, open_console, words
-from isthmus.config.redact import redact_url
 from isthmus.errors import ConfigError
 from isthmus.upstream.probe.findings import Findings, Verdict
+from isthmus.values.redact import redact_url
 
 _Told = Callable[[str, str], None]
 _SIGNS: Final[dict[Verdict, tuple[str, str]]] = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from isthmus.cli.terminal import clean
-from isthmus.config.toml_text import toml_key, toml_value
 from isthmus.upstream.probe.findings import Findings
+from isthmus.values.toml_text import toml_key, toml_value
 
 _RANGES: Final = {
     "temperature": {"low": 0, "high": 2},

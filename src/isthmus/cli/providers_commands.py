@@ -6,6 +6,7 @@ names of the variables that hold them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -71,7 +72,10 @@ providers_app.command("probe")(probe_endpoint)
 
 def find_file_problems(path: Path) -> list[str]:
     """What is wrong with a file, by itself and on top of what it extends."""
-    problems = [problem.removeprefix(f"{path}: ") for problem in check_provider_file(path)]
+    found = check_provider_file(path)
+    # The file is named above its problems.
+    places = [problem.place.replace(f"{path}:", "line ").removeprefix(str(path)) for problem in found]
+    problems = [replace(problem, place=place).text for problem, place in zip(found, places, strict=True)]
     if path.suffix != ".toml" or path.stem != path.stem.lower():
         problems.append(f"the file is called `{path.name}`; providers are found as `name.toml`, in lower case")
     if problems:

@@ -46,8 +46,8 @@ def prune(
     max_size: Annotated[str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')] = None,
 ) -> None:
     """Forget old responses: by the config's limits, or by those given here."""
-    from isthmus.config.quantities import parse_size
     from isthmus.gateway.retention import Retention, prune_once
+    from isthmus.values.quantities import parse_size
 
     settings = _settings(config, store)
     rule = Retention(
@@ -109,7 +109,7 @@ def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awa
 def _settings(config: Path | None, url: str | None) -> StoreSettings:
     """The store's own section: a provider without its key is no reason to keep a person from the stored responses."""
     from isthmus.config import read_config
-    from isthmus.config.problems import as_error
+    from isthmus.values.problems import as_error
 
     reading = read_config(config, overrides={"store.url": url})
     troubles = [problem for problem in reading.errors if problem.key[:1] == ("store",)]

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.complete import Completion, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, is_local
-from isthmus.config.problems import KeyPath, Problem
 from isthmus.config.schema import CodexSettings, Config, ProviderConfig
 from isthmus.providers.check import find_problems
+from isthmus.values.problems import KeyPath, Problem
 
 STORE_SCHEMES: Final = ("memory", "sqlite")
 PROXY_SCHEMES: Final = ("http", "https")
@@ -108,10 +108,8 @@ def _check_provider(name: str, provider: ProviderConfig, state: Completion) -> I
         yield Problem(
             (*at, "codex"), 'means something only with `uses = "codex"`', 'set `uses = "codex"`, or remove it'
         )
-    for problem in find_problems({"models": provider.models}, provider.uses) if provider.models else ():
-        yield Problem(
-            (*at, "models"), f"is not usable: {problem}", "correct the fact; a provider file has the same keys"
-        )
+    if provider.models:
+        yield from find_problems({"models": provider.models}, provider.uses, at)
     if known is None:
         return
     if provider.endpoint and provider.endpoint not in known.alternatives:

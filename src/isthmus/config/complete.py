@@ -24,9 +24,9 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.known import DEMO, KnownProvider, find_known, is_local, known_key_variables, known_names
 from isthmus.config.origins import Origin
-from isthmus.config.problems import KeyPath, Problem
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
+from isthmus.values.problems import KeyPath, Problem
 
 SQLITE: Final = "sqlite:"
 DATABASE: Final = "isthmus.db"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 
 from isthmus.bridge.resolve import nearest_name
-from isthmus.config.problems import KeyPath, Problem
 from isthmus.config.schema import Config, ProviderConfig
+from isthmus.values.problems import KeyPath, Problem
 
 PREFIX: Final = "ISTHMUS_"
 SHORT: Final[Mapping[str, KeyPath]] = {"ISTHMUS_HOST": ("server", "host"), "ISTHMUS_PORT": ("server", "port")}
@@ -87,8 +87,13 @@ def _paths(cls: type[msgspec.Struct], above: KeyPath) -> Iterator[tuple[KeyPath,
         elif get_origin(field.type) is Mapping or _is_mapping(field.type):
             if get_args(field.type) == (str, str):
                 yield path, True
-        elif not (get_origin(field.type) is list and get_args(field.type)[0] is not str):
+        elif get_origin(field.type) is not list or _is_text(get_args(field.type)[0]):
             yield path, False
+
+
+def _is_text(kind: Any) -> bool:
+    """Also text with a rule, such as that it must not be empty."""
+    return kind is str or (get_origin(kind) is Annotated and get_args(kind)[0] is str)
 
 
 def _is_mapping(kind: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from isthmus.config.problems import KeyPath, Problem
+from isthmus.values.problems import KeyPath, Problem
 
 REFERENCE: Final = re.compile(r"\$(?:\$(?=\{)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})")
 _BROKEN: Final = re.compile(r"(?<!\$)\$\{")

@@ -15,17 +15,17 @@ from typing import Any
 
 from isthmus.config.check import check_config
 from isthmus.config.complete import Completion, complete
-from isthmus.config.convert import convert
 from isthmus.config.environment import read_variables
 from isthmus.config.find import find_config
 from isthmus.config.interpolate import interpolate
 from isthmus.config.known import KnownProvider, known_names
-from isthmus.config.locate import locate_keys
 from isthmus.config.origins import Layers, Origin
-from isthmus.config.problems import KeyPath, Problem, as_error
-from isthmus.config.redact import is_secret_key
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
+from isthmus.values.locate import locate_keys
+from isthmus.values.problems import KeyPath, Problem, as_error
+from isthmus.values.read import read_struct
+from isthmus.values.redact import is_secret_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read_config(
     replaced, unknown = _add_overrides(overrides or {}, environ, layers, written)
     problems = [*(problem for problem in problems if problem.key not in replaced), *unknown]
     refused: list[Problem] = []
-    config = convert(Config, layers.values, refused, lax=lax | replaced)
+    config = read_struct(Config, layers.values, refused, lax=lax | replaced)
     state = Completion(environ, cwd, file, layers.origins, written)
     config = complete(config, state)
     judged = [*state.problems, *check_config(config, state), *_check_mode(file, layers, written)]

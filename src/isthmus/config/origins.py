@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from isthmus.config.problems import KeyPath
+from isthmus.values.problems import KeyPath
 
 
 @dataclass(frozen=True, slots=True)

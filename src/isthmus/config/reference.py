@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from isthmus.config import schema
-from isthmus.config.convert import describe_type
-from isthmus.config.toml_text import toml_value
+from isthmus.values.read import describe_type
+from isthmus.values.toml_text import toml_value
 
 
 def config_reference() -> str:

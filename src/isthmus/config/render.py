@@ -16,9 +16,9 @@ import msgspec
 from isthmus.config.known import CODEX
 from isthmus.config.load import Reading
 from isthmus.config.origins import Origin
-from isthmus.config.problems import KeyPath, dotted
-from isthmus.config.redact import HIDDEN, is_secret_key, redact, redact_query
-from isthmus.config.toml_text import toml_key, toml_value
+from isthmus.values.problems import KeyPath, dotted
+from isthmus.values.redact import HIDDEN, is_secret_key, redact, redact_query
+from isthmus.values.toml_text import toml_key, toml_value
 
 _REFERENCE_ONLY: Final = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
 

@@ -1,6 +1,6 @@
 """Everything a configuration may say: one frozen struct per section, every key with its default.
 
-In: values that `convert` has checked. Out: `Config`, which the wiring reads and nobody changes. Worth
+In: values that `values.read` has checked. Out: `Config`, which the wiring reads and nobody changes. Worth
 knowing: printing any of these structs shows no secret, so a config may appear in a log or a traceback.
 The text under each key is also what the generated reference says about it.
 """
@@ -8,17 +8,15 @@ The text under each key is also what the generated reference says about it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import Dialect
-from isthmus.config.redact import redact
-
-DURATION: Final = "duration"
-SIZE: Final = "size"
+from isthmus.values.quantities import DURATION, SIZE
+from isthmus.values.redact import redact
 
 Seconds = Annotated[float, Meta(ge=0, extra={"quantity": DURATION})]
 """A number of seconds, or text such as "30s", "5m", "1h30m"."""

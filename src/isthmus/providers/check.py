@@ -1,165 +1,93 @@
-"""Is a provider file sound? Every problem is found, each with its dotted path and the next step.
+"""Is a provider file sound? Every problem is found, each with its key and the next step.
 
-In: the TOML values of one file. Out: problems, worded for the person who wrote it. Types and unknown keys
-come from the structs (`schema`, `bridge.capabilities`), so that there is no second list to keep.
+In: the TOML values of one file. Out: problems, worded for the person who wrote it. Types and unknown keys come from the
+structs (`schema`, `bridge.capabilities`) through the one reader, so that there is no second list to keep.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-import typing
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any
-
-import msgspec
+from typing import Any, Final
 
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities
+from isthmus.bridge.resolve import nearest_name
 from isthmus.providers.merge import is_boolean
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, MODEL_HEAD_FIELDS, FileHead, ModelHead
+from isthmus.providers.schema import FACT_FIELDS, FileHead, ModelHead
+from isthmus.values.problems import KeyPath, Problem
+from isthmus.values.read import fields_of, read_fields
+
+_FACTS: Final = {name: field for name, field in fields_of(ProviderCapabilities).items() if name in FACT_FIELDS}
+_FILE: Final = {**fields_of(FileHead), **_FACTS}
+_MODEL: Final = {**fields_of(ModelHead), **_FACTS}
 
 
-def find_problems(raw: Mapping[str, Any], stem: str) -> list[str]:
-    """Everything wrong with a file called `stem`; an empty list is a sound file."""
-    problems = list(_check_keys(raw, (*HEAD_FIELDS, *FACT_FIELDS, "models"), ""))
-    problems += _check_fields(raw, FileHead, "", HEAD_FIELDS)
-    problems += _check_facts(raw, "")
+def find_problems(raw: Mapping[str, Any], stem: str, above: KeyPath = ()) -> list[Problem]:
+    """Everything wrong with a file called `stem`; an empty list is a sound file. `above` is where the same tables stand
+    in another file."""
+    problems: list[Problem] = []
+    own = {key: value for key, value in raw.items() if key != "models"}
+    read_fields(_FILE, _left_over(own), problems, path=above)
+    problems += _check_efforts(raw, above)
     problems += _check_head(raw, stem)
     models = raw.get("models", {})
     if not isinstance(models, Mapping):
-        return [*problems, "`models` must be a table of tables, one per model or glob"]
+        fix = 'write `[models."NAME"]` above the facts of each'
+        return [*problems, Problem((*above, "models"), "must be a table of tables, one per model or glob", fix)]
     for pattern, entry in models.items():
-        problems += _check_model(entry, pattern)
+        at = (*above, "models", pattern)
+        read_fields(_MODEL, _left_over(entry), problems, path=at)
+        problems += _check_efforts(entry, at)
     return problems
 
 
-def _check_model(entry: Any, pattern: str) -> Iterator[str]:
-    path = f'models."{pattern}"'
-    if not isinstance(entry, Mapping):
-        yield f"`{path}` must be a table"
-        return
-    yield from _check_keys(entry, (*MODEL_HEAD_FIELDS, *FACT_FIELDS), path)
-    yield from _check_fields(entry, ModelHead, path, MODEL_HEAD_FIELDS)
-    yield from _check_facts(entry, path)
+def _left_over(table: Any) -> Any:
+    """The facts without what takes back; the head as it is."""
+    if not isinstance(table, Mapping):
+        return table
+    facts = _without_taken_back({key: value for key, value in table.items() if key in _FACTS})
+    return {**{key: value for key, value in table.items() if key not in _FACTS}, **facts}
 
 
-def _check_facts(table: Mapping[str, Any], path: str) -> Iterator[str]:
-    yield from _check_fields(table, ProviderCapabilities, path, frozenset(FACT_FIELDS), above=())
-    reasoning = table.get("reasoning")
-    if isinstance(reasoning, Mapping):
-        yield from _check_efforts(reasoning, _join(path, "reasoning"))
+def _without_taken_back(facts: Mapping[str, Any], above: KeyPath = ()) -> dict[str, Any]:
+    """`false` in place of another type takes back what was inherited: only what is left has to have the right type."""
+    return {
+        key: _without_taken_back(value, (*above, key)) if isinstance(value, Mapping) else value
+        for key, value in facts.items()
+        if value is not False or is_boolean((*above, key))
+    }
 
 
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], path: str) -> Iterator[str]:
-    known = tuple(known)
-    for key in table:
-        if key not in known:
-            yield f"`{_join(path, key)}` is not known{_suggest(key, known)}"
-
-
-def _suggest(key: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(key, names, n=1, cutoff=0.6) or [name for name in names if key in name.split("_")]
-    return f"; did you mean `{close[0]}`?" if close else f"; known here: {', '.join(names)}"
-
-
-def _check_fields(
-    table: Mapping[str, Any],
-    shape: type[msgspec.Struct],
-    path: str,
-    names: frozenset[str] | None = None,
-    above: tuple[str, ...] | None = None,
-) -> Iterator[str]:
-    """Check the fields of `shape` that `table` has. `above` is set inside facts, where `false` may take back."""
-    for name, kind in _types(shape).items():
-        if name not in table or (names is not None and name not in names):
-            continue
-        here = None if above is None else (*above, name)
-        yield from _check_value(table[name], kind, _join(path, name), here)
-
-
-def _check_value(value: Any, kind: Any, path: str, fact: tuple[str, ...] | None) -> Iterator[str]:
-    if value is False and fact is not None and not is_boolean(fact):
-        return
-    struct, keyed = _struct_in(kind)
-    if struct is None or not isinstance(value, Mapping):
-        yield from _check_leaf(value, kind, path)
-    elif keyed:
-        for key, entry in value.items():
-            inner = None if fact is None else (*fact, key)
-            yield from _check_value(entry, struct, _join(path, key), inner)
-    else:
-        yield from _check_keys(value, _types(struct), path)
-        yield from _check_fields(value, struct, path, above=fact)
-        yield from _check_required(value, struct, path)
-
-
-def _check_required(value: Mapping[str, Any], struct: type[msgspec.Struct], path: str) -> Iterator[str]:
-    for field in msgspec.structs.fields(struct):
-        if field.required and field.name not in value:
-            yield f"`{path}` needs `{field.name}`"
-
-
-_AT = re.compile(r" - at `\$(?P<path>[^`]*)`$")
-
-
-def _check_leaf(value: Any, kind: Any, path: str) -> Iterator[str]:
-    # Entries of a table may be taken back one by one; only what is left has to have the right type.
-    if isinstance(value, Mapping):
-        value = {key: entry for key, entry in value.items() if entry is not False}
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        text = str(error)
-        inside = _AT.search(text)
-        where = path + (inside["path"].replace("[...]", "") if inside else "")
-        reason = _AT.sub("", text)
-        yield f"`{where}`: {reason[0].lower()}{reason[1:].replace('`', '')}"
-
-
-def _check_head(raw: Mapping[str, Any], stem: str) -> Iterator[str]:
+def _check_head(raw: Mapping[str, Any], stem: str) -> Iterator[Problem]:
     name = raw.get("name", stem)
     if isinstance(name, str) and name != stem:
-        yield f"`name` is `{name}`, but the file is called `{stem}.toml`; make them the same"
+        yield Problem(("name",), f"is `{name}`, but the file is called `{stem}.toml`", "make them the same")
     checked = raw.get("checked", "")
     if isinstance(checked, str) and checked and not re.fullmatch(r"\d{4}-\d\d-\d\d", checked):
-        yield '`checked` must be a day in quotes, for example `"2026-11-15"`'
+        yield Problem(("checked",), "must be a day in quotes", 'write it like `"2026-11-15"`')
     endpoint = raw.get("endpoint")
     base_url = endpoint.get("base_url", "") if isinstance(endpoint, Mapping) else ""
     if isinstance(base_url, str) and base_url and not base_url.startswith(("http://", "https://")):
-        yield "`endpoint.base_url` must start with `http://` or `https://`"
+        yield Problem(("endpoint", "base_url"), "must start with `http://` or `https://`", "write it whole")
 
 
-def _check_efforts(reasoning: Mapping[str, Any], path: str) -> Iterator[str]:
+def _check_efforts(table: Any, above: KeyPath) -> Iterator[Problem]:
+    reasoning = table.get("reasoning") if isinstance(table, Mapping) else None
+    if not isinstance(reasoning, Mapping):
+        return
     scale, mapping = reasoning.get("scale"), reasoning.get("map")
+    at = (*above, "reasoning")
     named = [("scale", effort) for effort in scale] if isinstance(scale, list) else []
     if isinstance(mapping, Mapping):
         named += [("map", effort) for pair in mapping.items() for effort in pair]
     for field, effort in named:
         if isinstance(effort, str) and effort not in EFFORTS:
-            yield f"`{path}.{field}`: `{effort}` is not an effort{_suggest(effort, EFFORTS)}"
+            yield Problem((*at, field), f"names `{effort}`, which is not an effort", _suggest(effort, EFFORTS))
     known = [effort for effort in scale if effort in EFFORTS] if isinstance(scale, list) else []
     if known != sorted(known, key=EFFORTS.index):
-        yield f"`{path}.scale` must go from the weakest to the strongest effort"
+        yield Problem((*at, "scale"), "must go from the weakest to the strongest effort", "turn it round")
 
 
-@lru_cache(maxsize=64)
-def _types(shape: type[msgspec.Struct]) -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(shape)}
-
-
-def _struct_in(kind: Any) -> tuple[type[msgspec.Struct] | None, bool]:
-    """The struct that a field holds, and whether it holds a table of them."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return kind, False
-    arguments = typing.get_args(kind)
-    if len(arguments) == 2 and typing.get_origin(kind) is Mapping:
-        return _struct_in(arguments[1])[0], True
-    structs = [struct for struct, _ in map(_struct_in, arguments) if struct is not None]
-    return (structs[0], False) if structs else (None, False)
-
-
-def _join(path: str, key: str) -> str:
-    name = key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
-    return f"{path}.{name}" if path else name
+def _suggest(word: str, known: Iterable[str]) -> str:
+    near = nearest_name(word, known)
+    return f"did you mean `{near}`?" if near else f"there are: {', '.join(known)}"

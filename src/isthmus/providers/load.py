@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -26,6 +26,8 @@ from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
 from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
+from isthmus.values.locate import locate_keys
+from isthmus.values.problems import KeyPath, Problem
 
 _REMEMBERED: Final = 256
 """How many models a provider keeps merged: names come from clients, so they must not pile up."""
@@ -67,15 +69,25 @@ def load_provider(
     )
 
 
-def check_provider_file(path: Path) -> list[str]:
-    """What is wrong with a file, each with its place; an empty list means that it can be used."""
+def check_provider_file(path: Path) -> list[Problem]:
+    """What is wrong with a file, each with its line; an empty list means that it can be used."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8-sig")
+        raw = tomllib.loads(text)
     except OSError as error:
-        return [f"{path}: cannot be read: {error.strerror or error}"]
+        return [Problem((), f"cannot be read: {error.strerror or error}", "check the path", place=str(path))]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        return [f"{path}: not valid TOML: {error}"]
-    return [f"{path}: {problem}" for problem in find_problems(raw, path.stem)]
+        return [Problem((), f"not valid TOML: {error}", "correct that line", place=str(path))]
+    lines = locate_keys(text)
+    return [replace(problem, place=_place(path, problem.key, lines)) for problem in find_problems(raw, path.stem)]
+
+
+def _place(path: Path, key: KeyPath, lines: Mapping[KeyPath, int]) -> str:
+    """The line of a key, or of the nearest table above it."""
+    while key and key not in lines:
+        whole = key[-1].partition("[")[0]
+        key = (*key[:-1], whole) if whole != key[-1] else key[:-1]
+    return f"{path}:{lines[key]}" if key else str(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +206,15 @@ def _read_builtin(stem: str) -> ProviderSource:
 def _read_user(path: Path) -> ProviderSource:
     problems = check_provider_file(path)
     if problems:
-        raise ConfigError("\n".join(problems), metadata={"problems": problems})
-    return _read(tomllib.loads(path.read_text(encoding="utf-8")), path.stem, str(path))
+        raise ConfigError("\n".join(problem.text for problem in problems), metadata={"problems": problems})
+    return _read(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.stem, str(path))
 
 
 def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str) -> ProviderSource:
     problems = find_problems({"models": models}, stem)
     if problems:
-        raise ConfigError("\n".join(f"{place}: {problem}" for problem in problems), metadata={"problems": problems})
+        told = "\n".join(f"{place}: {problem.text}" for problem in problems)
+        raise ConfigError(told, metadata={"problems": problems})
     return _read({"models": dict(models)}, stem, place)
 
 

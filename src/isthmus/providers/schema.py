@@ -138,7 +138,6 @@ class ModelHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 HEAD_FIELDS: Final = frozenset(FileHead.__struct_fields__)
-MODEL_HEAD_FIELDS: Final = frozenset(ModelHead.__struct_fields__)
 FACT_FIELDS: Final = tuple(name for name in ProviderCapabilities.__struct_fields__ if name not in ("provider", "model"))
 KEYED: Final = frozenset({"parameters", "tools.degraded", "tools.declarations", "reply.finish_reasons"})
 """Tables of entries: a later layer adds, changes or (with `false`) takes back single entries."""

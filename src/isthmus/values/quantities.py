@@ -9,6 +9,10 @@ import math
 import re
 from typing import Final
 
+DURATION: Final = "duration"
+SIZE: Final = "size"
+"""What the `quantity` of a field's type may be; the reader then takes texts such as "30s" and "10MB"."""
+
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES: Final = {
     "": 1,

@@ -10,9 +10,9 @@ from typing import Final, Literal
 from isthmus.errors import ConfigError
 
 KeyPath = tuple[str, ...]
-"""Where a value stands: `("models", "aliases", "gpt-5.5")`. A list is one value."""
+"""Where a value stands: `("models", "aliases", "gpt-5.5")`; in a list: `("providers", "groq", "api_keys[0]")`."""
 
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Problem:
 
 
 def dotted(path: KeyPath) -> str:
-    """The path as TOML would write it."""
+    """The path as TOML would write it, and an entry of a list as everybody does."""
     return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path)
 
 

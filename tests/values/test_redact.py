@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.config.redact import HIDDEN, is_secret_key, redact
+from isthmus.values.redact import HIDDEN, is_secret_key, redact
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.config.locate import locate_keys
-from isthmus.config.toml_text import toml_key, toml_value
+from isthmus.values.locate import locate_keys
+from isthmus.values.toml_text import toml_key, toml_value
 
 TEXT = '''\
 # a comment

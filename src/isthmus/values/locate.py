@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from isthmus.config.problems import KeyPath
+from isthmus.values.problems import KeyPath
 
 
 def locate_keys(text: str) -> dict[KeyPath, int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.config.quantities import parse_duration, parse_size
+from isthmus.values.quantities import parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
