@@ -26,7 +26,8 @@ from isthmus.client.names import ModelName, split_model
 from isthmus.client.remote import RemoteLine
 from isthmus.client.retry import Retry
 from isthmus.config import load_config
-from isthmus.config.known import find_known, known_names
+from isthmus.config.known import known_names
+from isthmus.config.profiles import read_profile, require_key
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.tools.definition import ToolLike
@@ -130,11 +131,16 @@ class LocalConnect:
     """Providers in this process, opened on first use."""
 
     def __init__(self, profiles: Profiles, config: Config, default: str | None, environ: Mapping[str, str]) -> None:
+        folders = [Path(folder) for folder in config.provider_folders]
         self._profiles = {
-            provider: {name: _settings(provider, name, given) for name, given in named.items()}
+            provider: {
+                name: read_profile(("profiles", provider, name), provider, given, environ=environ, folders=folders)
+                for name, given in named.items()
+            }
             for provider, named in profiles.items()
         }
         self._config = config
+        self._folders = folders
         self._environ = environ
         self._default = default or config.models.default or None
         self._lines: dict[tuple[str, str], LocalLine] = {}
@@ -168,8 +174,7 @@ class LocalConnect:
 
     def _name(self, model: str | None) -> ModelName:
         models = self._config.models
-        folders = [Path(folder) for folder in self._config.provider_folders]
-        known = [*self._profiles, *self._config.providers, *known_names(folders)]
+        known = [*self._profiles, *self._config.providers, *known_names(self._folders)]
         default = self._default or ""
         asked = (model or "").strip() or models.aliases.get(default, default)
         split = split_model(asked, known) if asked not in models.aliases else None
@@ -188,10 +193,11 @@ class LocalConnect:
             return line
 
     async def _open(self, provider: str, profile: str) -> LocalLine:
-        settings = self._with_key(provider, self._find_settings(provider, profile))
+        settings = self._find_settings(provider, profile)
+        require_key(provider, settings, self._folders)
         name = f"{provider}@{profile}" if profile else provider
         # New attempts are the client's own business: it counts them, and it knows the deadline.
-        settings = msgspec.structs.replace(settings, uses=settings.uses or provider, retries=0)
+        settings = msgspec.structs.replace(settings, retries=0)
         checks = self._config.checks
         workers = self._workers = self._workers or open_workers(checks)
         served = await serve_provider(name, settings, self._config, self._drivers, workers)
@@ -220,7 +226,7 @@ class LocalConnect:
         if DEFAULT in named:
             return named[DEFAULT]
         if provider in self._config.providers:
-            return self._config.providers[provider]
+            return self._read(provider, self._config.providers[provider])
         if len(named) == 1:
             return next(iter(named.values()))
         if named:
@@ -228,21 +234,10 @@ class LocalConnect:
                 f"provider `{provider}` has several profiles; name one: `{provider}@{next(iter(named))}/…`",
                 code="ambiguous_profile",
             )
-        return ProviderConfig(uses=provider)
+        return self._read(provider, ProviderConfig())
 
-    def _with_key(self, provider: str, settings: ProviderConfig) -> ProviderConfig:
-        """The key of a provider that is used for the first time here, from the environment that was given."""
-        folders = [Path(folder) for folder in self._config.provider_folders]
-        known = find_known(settings.uses or provider, folders, settings.endpoint)
-        if not known.needs_key or settings.api_key or settings.api_keys or settings.base_url or settings.endpoints:
-            return settings
-        for variable in known.key_variables:
-            if key := self._environ.get(variable, "").strip():
-                return msgspec.structs.replace(settings, api_key=key)
-        variables = " or ".join(f"`{variable}`" for variable in known.key_variables)
-        raise ConfigError(
-            f"provider `{provider}` needs a key; set {variables}, or give it in a profile", code="missing_key"
-        )
+    def _read(self, provider: str, given: ProviderConfig) -> ProviderConfig:
+        return read_profile(("providers", provider), provider, given, environ=self._environ, folders=self._folders)
 
     def _set_up(self) -> Iterator[tuple[str, str]]:
         for provider, named in self._profiles.items():
@@ -250,15 +245,6 @@ class LocalConnect:
         for provider in self._config.providers:
             if DEFAULT not in self._profiles.get(provider, {}):
                 yield provider, ""
-
-
-def _settings(provider: str, profile: str, given: Mapping[str, Any] | ProviderConfig) -> ProviderConfig:
-    if isinstance(given, ProviderConfig):
-        return given
-    try:
-        return msgspec.convert(dict(given), ProviderConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"profile `{profile}` of `{provider}`: {error}") from error
 
 
 def _digest(key: str) -> str:

@@ -41,9 +41,7 @@ def test_a_fact_can_be_taken_back() -> None:
 
 
 def test_an_unknown_fact_is_an_error_that_says_where() -> None:
-    with pytest.raises(
-        ConfigError, match=r"here: `models\.x\.limit` is not a known key\. .* `models\.x\.limits`\?"
-    ):
+    with pytest.raises(ConfigError, match=r"here: `models\.x\.limit` is not a known key\. .* `models\.x\.limits`\?"):
         load_provider("deepseek", models={"x": {"limit": 3}}, place="here")
 
 

@@ -17,10 +17,11 @@ from rich.markup import escape
 from rich.prompt import Confirm, IntPrompt, Prompt
 from rich.table import Table
 
+from isthmus.addresses import is_local
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.cli.init_file import Answers, ProviderAnswer
 from isthmus.config.find import FILE_NAME, config_folder
-from isthmus.config.known import CODEX, DEMO, KnownProvider, find_known, is_local, known_names
+from isthmus.config.known import CODEX, DEMO, KnownProvider, find_known, known_names
 from isthmus.errors import ConfigError
 from isthmus.providers.load import provider_names
 

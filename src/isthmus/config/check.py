@@ -5,14 +5,14 @@ In: a completed `Config`. Out: `Problem`s: errors that keep the gateway from sta
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from isthmus.addresses import is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
-from isthmus.config.complete import Completion, lacks_key
-from isthmus.config.known import CODEX, RUN_TIME, is_local
+from isthmus.config.keys import lacks_key
+from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
 from isthmus.config.schema import CodexSettings, Config, ProviderConfig
 from isthmus.providers.check import find_problems
 from isthmus.values.problems import KeyPath, Problem
@@ -21,20 +21,24 @@ STORE_SCHEMES: Final = ("memory", "sqlite")
 PROXY_SCHEMES: Final = ("http", "https")
 
 
-def check_config(config: Config, state: Completion) -> list[Problem]:
-    """Everything wrong or worth a warning, in the order of the sections."""
+def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Problem]:
+    """Everything wrong or worth a warning, in the order of the sections; `known` is what the provider files say."""
     return [
         *_check_server(config),
         *_check_models(config),
-        *(problem for name, provider in config.providers.items() for problem in _check_provider(name, provider, state)),
-        *_check_keys(config, state),
+        *(
+            problem
+            for name, provider in config.providers.items()
+            for problem in check_provider(("providers", name), name, provider, known.get(name))
+        ),
+        *_check_keys(config, known),
         *_check_store(config.store.url),
     ]
 
 
 def _check_server(config: Config) -> Iterator[Problem]:
     host = config.server.host
-    if not _is_loopback(host):
+    if not is_loopback(host):
         yield Problem(
             ("server", "host"),
             f"is `{host}`: whoever can reach this machine can spend your provider keys",
@@ -84,14 +88,12 @@ def _check_reference(
         )
 
 
-def _check_provider(name: str, provider: ProviderConfig, state: Completion) -> Iterator[Problem]:
-    at: KeyPath = ("providers", name)
-    known = state.known.get(name)
+def check_provider(at: KeyPath, name: str, provider: ProviderConfig, known: KnownProvider | None) -> Iterator[Problem]:
+    """One provider, wherever it is configured."""
     if "/" in name or not name.strip() or name != name.strip():
         yield Problem(at, "is no usable name for a provider: clients write `name/model`", "rename it, without a slash")
     yield from _check_addresses(at, provider)
-    if provider.api_key and provider.api_keys:
-        yield Problem((*at, "api_keys"), "excludes `api_key`", "keep one of them")
+    yield from _check_one_key(at, provider)
     if provider.endpoints and provider.base_url:
         yield Problem((*at, "endpoints"), "excludes `base_url`", "put that address into `endpoints` too")
     yield from _check_header_text(at, provider)
@@ -126,6 +128,13 @@ def _check_provider(name: str, provider: ProviderConfig, state: Completion) -> I
         yield Problem(
             (*at, "base_url"), "is missing", f'set it, for example `base_url = "http://127.0.0.1:8080/v1"` for `{name}`'
         )
+
+
+def _check_one_key(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
+    # `api_key` is filled in from the file, so that the file is asked for first.
+    if provider.api_keys and (provider.api_key_file or provider.api_key):
+        named = "api_key_file" if provider.api_key_file else "api_key"
+        yield Problem((*at, "api_keys"), f"excludes `{named}`", "keep one of them")
 
 
 def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
@@ -172,14 +181,14 @@ def _check_header_text(at: KeyPath, provider: ProviderConfig) -> Iterator[Proble
             yield Problem((*at, f"api_keys[{index}]"), "is empty", "set it, or remove the entry")
 
 
-def _check_keys(config: Config, state: Completion) -> Iterator[Problem]:
+def _check_keys(config: Config, known: Mapping[str, KnownProvider]) -> Iterator[Problem]:
     """A missing key is fatal only for the provider that requests go to by default."""
     default = config.models.aliases.get(config.models.default, config.models.default)
     sides = split_reference(default)
     for name, provider in config.providers.items():
-        if lacks_key(name, provider, state):
+        if name in known and not provider.api_key_file and lacks_key(provider, known[name]):
             is_default = sides is not None and sides[0] == name
-            variables = " or ".join(f"`{variable}`" for variable in state.known[name].key_variables)
+            variables = " or ".join(f"`{variable}`" for variable in known[name].key_variables)
             yield Problem(
                 ("providers", name, "api_key"),
                 "is missing" + (", and this is the default provider" if is_default else ""),
@@ -200,10 +209,3 @@ def _check_store(url: str) -> Iterator[Problem]:
         yield Problem(("store", "url"), "names no file", "write `sqlite:isthmus.db` or `sqlite:///whole/path.db`")
     elif scheme == "memory" and rest.strip("/"):
         yield Problem(("store", "url"), "has text after `memory:`", "write `memory:` alone")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,8 +5,7 @@ came from.
 
 - Providers: those of the file and flags, in their order. If they name none: every known provider whose key is in the
   environment, in the order of `known.ORDER`. Then any that `models` refers to, and the demo.
-- Keys: the variable that the provider file names, but never for an address on another host than the file's own:
-  a key goes to no server that its owner did not choose for it.
+- Keys: see `keys`.
 - Default model: that of the first provider that can be used; none if the provider file names none.
 """
 
@@ -16,15 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from isthmus.bridge.resolve import split_reference
 from isthmus.config.find import data_folder, own_provider_folders
-from isthmus.config.known import DEMO, KnownProvider, find_known, is_local, known_key_variables, known_names
+from isthmus.config.keys import Sources, fill_keys, lacks_key
+from isthmus.config.known import DEMO, KnownProvider, find_known, known_key_variables, known_names
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, ProviderConfig
+from isthmus.config.schema import Config, ProviderConfig, Server
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
 
@@ -33,24 +32,12 @@ DATABASE: Final = "isthmus.db"
 
 
 @dataclass(slots=True)
-class Completion:
-    """The state of filling in: what is known, and what has been noted on the way."""
+class Completion(Sources):
+    """The state of filling in: where values come from, and what the provider files say."""
 
-    environ: Mapping[str, str]
-    cwd: Path
-    config_file: Path | None
-    origins: dict[KeyPath, Origin]
-    written: dict[KeyPath, Any]
     folders: tuple[Path, ...] = ()
     known: dict[str, KnownProvider] = field(default_factory=dict)
     """By the provider's name in the configuration; those whose file was not found are missing."""
-    problems: list[Problem] = field(default_factory=list)
-
-    def base(self, path: KeyPath) -> Path:
-        """The folder where relative paths of this key start."""
-        origin = self.origins.get(path)
-        from_file = origin is not None and origin.kind == "file" and self.config_file is not None
-        return self.config_file.parent if from_file and self.config_file else self.cwd
 
 
 def complete(config: Config, state: Completion) -> Config:
@@ -62,6 +49,7 @@ def complete(config: Config, state: Completion) -> Config:
     return msgspec.structs.replace(
         config,
         provider_folders=[str(folder) for folder in state.folders],
+        server=_fill_server(config.server, state),
         providers=providers,
         models=msgspec.structs.replace(config.models, default=default),
         store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
@@ -70,14 +58,7 @@ def complete(config: Config, state: Completion) -> Config:
 
 def can_be_used(name: str, provider: ProviderConfig, state: Completion) -> bool:
     """Whether its file is known and the key that it needs is there."""
-    return name in state.known and not lacks_key(name, provider, state)
-
-
-def lacks_key(name: str, provider: ProviderConfig, state: Completion) -> bool:
-    known = state.known.get(name)
-    if known is None or not known.needs_key or not _is_own_address(provider, known):
-        return False
-    return not (provider.api_key or any(provider.api_keys) or any(place.api_key for place in provider.endpoints))
+    return name in state.known and not lacks_key(provider, state.known[name])
 
 
 def _provider_folders(config: Config, state: Completion) -> Iterator[Path]:
@@ -137,30 +118,32 @@ def _name_file(name: str, provider: ProviderConfig, state: Completion) -> Provid
 
 def _fill_key(name: str, provider: ProviderConfig, state: Completion) -> ProviderConfig:
     known = state.known.get(name)
-    if known is None or provider.api_key or provider.api_keys or not _is_own_address(provider, known):
+    if known is None:
         return provider
-    for variable in known.key_variables:
-        if key := state.environ.get(variable, "").strip():
-            path = ("providers", name, "api_key")
-            state.origins[path] = Origin("environment", f"${variable}")
-            state.written[path] = f"${{{variable}}}"
-            return msgspec.structs.replace(provider, api_key=key)
-    if known.needs_key and not (provider.endpoint or provider.base_url or provider.endpoints):
+    filled = fill_keys(("providers", name), provider, known, state)
+    if lacks_key(filled, known) and not (provider.endpoint or provider.base_url or provider.endpoints):
         for variable, endpoint in known.alternative_keys:
             if state.environ.get(variable, "").strip():
                 state.origins[("providers", name, "endpoint")] = Origin("environment", f"${variable}")
                 moved = msgspec.structs.replace(provider, endpoint=endpoint)
                 return _fill_key(name, _name_file(name, moved, state), state)
-    return provider
+    return filled
 
 
-def _is_own_address(provider: ProviderConfig, known: KnownProvider) -> bool:
-    """Whether all requests go to the host that the provider file names (or leaves to the user)."""
-    if is_local(known.base_url):
-        return True
-    own = urlsplit(known.base_url).hostname
-    places = [place.base_url for place in provider.endpoints] or [provider.base_url]
-    return all(not place or urlsplit(place).hostname == own for place in places)
+def _fill_server(server: Server, state: Completion) -> Server:
+    """The keys that clients show, from files of their own."""
+    found: dict[str, Any] = {}
+    for key, read in (("api_keys", _read_lines), ("admin_key", str)):
+        if file := getattr(server, f"{key}_file"):
+            path = ("server", f"{key}_file")
+            if getattr(server, key):
+                state.problems.append(Problem(path, f"excludes `{key}`", "keep one of them"))
+            found[key] = read(state.read_secret(path, file))
+    return msgspec.structs.replace(server, **found)
+
+
+def _read_lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _choose_default(providers: Mapping[str, ProviderConfig], state: Completion) -> str:

@@ -26,10 +26,10 @@ class Interpolated:
     problems: tuple[Problem, ...]
 
 
-def interpolate(values: Mapping[str, Any], environ: Mapping[str, str]) -> Interpolated:
-    """Replace every reference below `values`; keys are left alone."""
+def interpolate(values: Mapping[str, Any], environ: Mapping[str, str], path: KeyPath = ()) -> Interpolated:
+    """Replace every reference below `values`, which stand at `path`; keys are left alone."""
     state = _State(environ)
-    return Interpolated(state.table(values, ()), state.written, tuple(state.problems))
+    return Interpolated(state.table(values, path), state.written, tuple(state.problems))
 
 
 @dataclass(slots=True)

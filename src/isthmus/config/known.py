@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from isthmus.providers.load import load_provider, provider_names
 
@@ -57,7 +56,7 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
         base_url=endpoint.base_url,
         default_model=provider.default_model,
         key_variables=tuple(endpoint.key_env),
-        needs_key=endpoint.auth != "none" and bool(endpoint.key_env) and not is_local(endpoint.base_url),
+        needs_key=endpoint.auth != "none" and bool(endpoint.key_env) and not endpoint.key_optional,
         alternatives=tuple(endpoint.alternatives),
         alternative_keys=tuple(
             (variable, name)
@@ -83,9 +82,3 @@ def known_key_variables(folders: Sequence[Path] = ()) -> dict[str, str]:
             for variable in (*known.key_variables, *(variable for variable, _ in known.alternative_keys)):
                 found.setdefault(variable, name)
     return found
-
-
-def is_local(url: str) -> bool:
-    """Whether an address is this machine, or unknown until run time: such servers seldom want a key."""
-    host = (urlsplit(url).hostname or "").lower()
-    return host in ("", "localhost", "::1", "0.0.0.0", "host.docker.internal") or host.startswith("127.")

@@ -19,7 +19,7 @@ from isthmus.config.environment import read_variables
 from isthmus.config.find import find_config
 from isthmus.config.interpolate import interpolate
 from isthmus.config.known import KnownProvider, known_names
-from isthmus.config.origins import Layers, Origin
+from isthmus.config.origins import Layers, Origin, nearest_origin
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
 from isthmus.values.locate import locate_keys
@@ -89,7 +89,7 @@ def read_config(
     config = read_struct(Config, layers.values, refused, lax=lax | replaced)
     state = Completion(environ, cwd, file, layers.origins, written)
     config = complete(config, state)
-    judged = [*state.problems, *check_config(config, state), *_check_mode(file, layers, written)]
+    judged = [*state.problems, *check_config(config, state.known), *_check_mode(file, layers, written)]
     problems += [*refused, *_without_repeats(judged, [*problems, *refused])]
     placed = tuple(_place(problem, layers) for problem in problems)
     for problem in refused:  # the default stands in for it
@@ -181,7 +181,7 @@ def _without_repeats(found: Iterable[Problem], reported: Iterable[Problem]) -> l
 
 
 def _place(problem: Problem, layers: Layers) -> Problem:
-    origin = layers.origin_of(problem.key)
+    origin = nearest_origin(layers.origins, problem.key)
     if problem.place or origin is None:
         return problem
     return replace(problem, place=origin.detail or origin.kind)

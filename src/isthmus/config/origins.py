@@ -47,11 +47,12 @@ class Layers:
             into[path[-1]] = value
             self.origins[path] = origin
 
-    def origin_of(self, path: KeyPath) -> Origin | None:
-        """The origin of a value, or of the nearest table above it; `keys[2]` stands where `keys` does."""
-        while path:
-            for candidate in (path, (*path[:-1], path[-1].partition("[")[0])):
-                if candidate in self.origins:
-                    return self.origins[candidate]
-            path = path[:-1]
-        return None
+
+def nearest_origin(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None:
+    """The origin of a value, or of the nearest table above it; `keys[2]` stands where `keys` does."""
+    while path:
+        for candidate in (path, (*path[:-1], path[-1].partition("[")[0])):
+            if candidate in origins:
+                return origins[candidate]
+        path = path[:-1]
+    return None

@@ -42,11 +42,21 @@ def render_json(reading: Reading, *, origins: bool = False) -> str:
 
 def effective_values(reading: Reading) -> dict[str, Any]:
     """Every value as it may be shown; keys that are unset or empty are left out."""
-    values: dict[str, Any] = msgspec.to_builtins(reading.config)
+    values: dict[str, Any] = msgspec.to_builtins(reading.config, enc_hook=str)
+    _leave_out_contents(values["server"], "api_keys", "admin_key")
     for provider in values["providers"].values():
+        for place in (provider, *provider["endpoints"]):
+            _leave_out_contents(place, "api_key")
         if provider["uses"] != CODEX:
             del provider["codex"]
     return _shown_table(values, (), reading.written)
+
+
+def _leave_out_contents(table: dict[str, Any], *keys: str) -> None:
+    """What was read from a file is shown as the name of that file alone, so that it is read from there again."""
+    for key in keys:
+        if table[f"{key}_file"]:
+            del table[key]
 
 
 def _shown_table(table: Mapping[str, Any], above: KeyPath, written: Mapping[KeyPath, Any]) -> dict[str, Any]:

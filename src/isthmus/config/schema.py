@@ -61,8 +61,12 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     api_keys: list[Text] = []
     """Keys that clients must show, as `Authorization: Bearer KEY` or `x-api-key: KEY`; none: nobody is asked. They all
     see the same responses."""
+    api_keys_file: str = ""
+    """A file with such keys, one on each line."""
     admin_key: str = ""
     """A key that may do what only an operator should; it opens everything else, too."""
+    admin_key_file: str = ""
+    """A file with that key."""
     open: bool = False
     """Whether a gateway that other machines can reach may do without keys."""
 
@@ -101,6 +105,8 @@ class EndpointConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Address without the last path (`…/v1`); empty: the provider's own."""
     api_key: str = ""
     """Key for this place; empty: the provider's."""
+    api_key_file: str = ""
+    """A file with that key."""
     headers: Mapping[str, str] = {}
     """Headers for this place, added to the provider's."""
 
@@ -145,6 +151,8 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`chat` or `responses`; unset: what the provider file prefers."""
     api_key: str = ""
     """The key; empty: the environment variable that the provider file names."""
+    api_key_file: str = ""
+    """A file with the key, as secret stores mount it. A relative path starts where that of `store.url` does."""
     api_keys: list[str] = []
     """Several keys, used in turn, in place of `api_key`; one that is refused is replaced within the request."""
     endpoints: list[EndpointConfig] = []

@@ -244,7 +244,10 @@ def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
     for source in sources:
         for key, value in source.head.items():
             if key in ("endpoint", "responses") and isinstance(merged.get(key), Mapping):
-                merged[key] = {**merged[key], **value}
+                below = merged[key]
+                if key == "endpoint" and "key_env" in value:  # who names another key says anew whether it is needed
+                    below = {name: fact for name, fact in below.items() if name != "key_optional"}
+                merged[key] = {**below, **value}
             else:
                 merged[key] = value
     own = [source.head for source in sources if source.stem == sources[-1].stem]

@@ -69,7 +69,8 @@ class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     key_env: list[str] = []
     """Environment variables that may hold the key, in the order in which they are tried."""
     key_optional: bool = False
-    """Whether requests may go without a key when none is found."""
+    """Whether requests may go without a key when none is found. Belongs to `key_env`: a file that names another key
+    there says it anew."""
     auth: str = "bearer"
     """`bearer`, `none`, or the name of the header that carries the bare key."""
     headers: Mapping[str, str] = {}

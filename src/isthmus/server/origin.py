@@ -6,11 +6,11 @@ send no `Origin`, and speak to the loopback by its name.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
+from isthmus.addresses import is_loopback
 from isthmus.errors import RequestRefused
 from isthmus.server.http import header
 from isthmus.server.options import ServerOptions
@@ -35,15 +35,3 @@ def check_origin(scope: Scope, options: ServerOptions) -> None:
             code="foreign_origin",
             param="Host",
         )
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether an address or a name means this very machine."""
-    if not host:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -16,6 +16,7 @@ from typing import Final
 
 import uvicorn
 
+from isthmus.addresses import is_loopback
 from isthmus.config.schema import Config, Server
 from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
@@ -24,7 +25,6 @@ from isthmus.server.accompany import Pulse
 from isthmus.server.app import create_app
 from isthmus.server.callers import Keys
 from isthmus.server.options import ServerOptions
-from isthmus.server.origin import is_loopback
 from isthmus.wiring import running_gateway
 
 log = logging.getLogger("isthmus.server")

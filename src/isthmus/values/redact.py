@@ -54,7 +54,10 @@ def redact_query(name: str, value: Any) -> Any:
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether what stands under this name is a secret, judged by the words in it (`keep_days` has no `key`)."""
+    """Whether what stands under this name is a secret, judged by the words in it (`keep_days` has no `key`); where a
+    secret lies (`api_key_file`) is none."""
+    if key.endswith("_file"):
+        return False
     words = [word.lower() for word in _WORD.findall(key)]
     return any(word in _SECRET_WORDS for word in words) or "apikey" in "".join(words)
 
