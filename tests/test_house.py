@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CORE = ("bridge", "protocol")
+CORE = ("bridge", "protocol", "config", "values")
 SHELL = ("upstream", "upstream/probe")
 """Rooms of the shell whose own files, without those of rooms inside, keep to the same."""
 

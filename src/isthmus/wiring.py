@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -15,25 +15,31 @@ import msgspec
 
 from isthmus import __version__
 from isthmus.bridge.bounds import Bounds
+from isthmus.config.keys import tell_key
 from isthmus.config.schema import Checks, Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
 from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.gateway.runs import RunLimits
+from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
-from isthmus.store.open import open_store
+from isthmus.store.envelope_key import envelope_key
+from isthmus.store.open import database_path, open_store
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import MAX_QUEUED, Endpoint, Patience
+from isthmus.values.redact import is_secret_key
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where a provider uses it
     from isthmus.upstream.codex.backend import CodexOptions
+
+log = logging.getLogger("isthmus.wiring")
 
 
 @asynccontextmanager
@@ -48,7 +54,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
-        key = envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
+        key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
         store = open_store(config.store.url, durability=config.store.durability)
         gateway = Gateway(
             Directory(
@@ -112,26 +118,10 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(16)}"
 
 
-def envelope_key(store_url: str) -> bytes:
-    """The key of our reasoning envelopes. It lives beside the database, so that they outlive a restart."""
-    if not store_url.startswith("sqlite:"):
-        return secrets.token_bytes(32)
-    rest = store_url.removeprefix("sqlite:")
-    path = Path((rest[2:] if rest.startswith("///") else rest) + ".key").expanduser()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_bytes()
-        if len(key) < 16:
-            raise ConfigError(f"`{path}` is not a key; delete it to get a new one") from None
-        return key
-    except OSError as error:
-        raise ConfigError(f"`{path}` cannot be written: {error.strerror}; choose another `store.url`") from error
-    with os.fdopen(descriptor, "wb") as file:
-        key = secrets.token_bytes(32)
-        file.write(key)
-    return key
+def _envelope_key(store_url: str) -> bytes:
+    """It lives as long as what is stored does."""
+    database = database_path(store_url)
+    return envelope_key(database) if database is not None else secrets.token_bytes(32)
 
 
 def _with_queue(settings: ProviderConfig) -> ProviderConfig:
@@ -163,6 +153,9 @@ async def serve_provider(
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
+    if provider.endpoint.key_env:  # the others take none
+        for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
+            tell(log, "info", "provider.credential", provider=name, sent=told)
     return Served(name, provider, backend, settings.timeouts.total, native)
 
 
@@ -259,4 +252,12 @@ def http_endpoint(
         max_connections=settings.max_connections,
         max_queued=settings.max_queued,
         patience=Patience(settings.timeouts.connect, settings.timeouts.first_byte, settings.timeouts.idle),
+        credential=_tell_credential(name, settings),
     )
+
+
+def _tell_credential(name: str, settings: ProviderConfig) -> str:
+    """What a request shows of us, told without showing it."""
+    if not settings.api_key and any(is_secret_key(header) for header in settings.headers):
+        return f"what stands in `providers.{name}.headers`"
+    return tell_key(name, settings.api_key)

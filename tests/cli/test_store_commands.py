@@ -56,6 +56,33 @@ def test_prune_by_size_leaves_age_alone(url: str) -> None:
     assert "forgot 0 responses" in run("prune", "--store", url, "--max-size", "1GB")
 
 
+@pytest.mark.parametrize("command", [["stats"], ["export"], ["prune", "--days", "1"]], ids=lambda command: command[0])
+@pytest.mark.parametrize("place", ["gone/x.db", "x.dbb"])
+def test_a_wrong_path_is_told_and_nothing_is_made_there(tmp_path: Path, command: list[str], place: str) -> None:
+    result = CliRunner().invoke(app, ["store", *command, "--store", f"sqlite:{tmp_path}/{place}"])
+    assert result.exit_code == 1
+    assert f"there is no store at `{tmp_path}/{place}`" in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limits", [["--days", "0"], ["--max-size", "0"], []], ids=" ".join)
+def test_to_prune_without_a_limit_says_what_a_limit_is(url: str, tmp_path: Path, limits: list[str]) -> None:
+    config = tmp_path / "isthmus.toml"
+    config.write_text("[store]\nkeep_days = 0\nmax_bytes = 0\n")
+    result = CliRunner().invoke(app, ["store", "prune", "--config", str(config), "--store", url, *limits])
+    assert result.exit_code == 1
+    told = " ".join(result.output.split())
+    assert "keeps everything, so there is nothing to forget" in told
+    assert "`--days 7`" in told
+    assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 2
+
+
+def test_a_size_that_is_none_is_told_in_words(url: str) -> None:
+    result = CliRunner().invoke(app, ["store", "prune", "--store", url, "--max-size", "much"])
+    assert result.exit_code == 1
+    assert "`--max-size much` must be a size" in " ".join(result.output.split())
+
+
 def test_a_memory_store_cannot_be_looked_at_from_outside() -> None:
     result = CliRunner().invoke(app, ["store", "stats", "--store", "memory:"])
     assert result.exit_code == 1

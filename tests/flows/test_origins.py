@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +45,15 @@ def test_foreign_pages_are_refused_before_anything_is_sent(flow: Flow, headers: 
     assert status == 403
     assert b"foreign_origin" in body
     assert flow.sent == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "LocalHost"])
+def test_every_name_of_the_loopback_keeps_foreign_pages_out(special: Callable[..., Flow], host: str) -> None:
+    flow = special(extra=f'[server]\nhost = "{host}"\n')
+    flow.script(chat("ok"))
+    assert ask(flow, FOREIGN["a page that posts"])[0] == 403
+    assert ask(flow, FOREIGN["a name rebound to the loopback"])[0] == 403
+    assert ask(flow, {})[0] == 200
 
 
 @pytest.mark.parametrize("headers", LOCAL.values(), ids=LOCAL.keys())

@@ -92,6 +92,18 @@ async def the_place_is_shown_its_own_key(scene: Scene) -> None:
 
 
 @proves(
+    "providers.NAME.endpoints.api_key_file",
+    '[{ base_url = "@UPSTREAM@", api_key_file = "secret" }]',
+    at="providers.main.endpoints",
+    beside={"providers.main.api_key": '"sk-all"'},
+    instead='[{ base_url = "@UPSTREAM@" }]',
+)
+async def the_place_is_shown_what_its_own_file_holds(scene: Scene) -> None:
+    (scene.folder / "secret").write_text("sk-file\n")
+    assert _keys(await _sent(scene, beside={})) == ["Bearer sk-file"]
+
+
+@proves(
     "providers.NAME.endpoints.headers",
     '[{ base_url = "@UPSTREAM@", headers = { x-place = "here" } }]',
     at="providers.main.endpoints",
@@ -109,6 +121,12 @@ async def the_place_is_sent_its_own_headers_too(scene: Scene) -> None:
 @proves("providers.NAME.api_key", '"sk-mine"')
 async def it_is_shown(scene: Scene) -> None:
     assert _keys(await _sent(scene)) == ["Bearer sk-mine"]
+
+
+@proves("providers.NAME.api_key_file", '"secret"')
+async def what_the_file_holds_is_shown(scene: Scene) -> None:
+    (scene.folder / "secret").write_text("sk-file\n")
+    assert _keys(await _sent(scene)) == ["Bearer sk-file"]
 
 
 @proves("providers.NAME.api_keys", '["sk-one", "sk-two"]')

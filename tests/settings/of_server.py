@@ -119,6 +119,21 @@ async def the_operator_is_known_as_one(scene: Scene) -> None:
     assert keys.identify(asked).scopes == {"admin"}
 
 
+@proves("server.api_keys_file", '"clients"')
+async def the_keys_in_it_are_asked_for(scene: Scene) -> None:
+    (scene.folder / "clients").write_text("sk-one\nsk-two\n")
+    async with scene.served() as server:
+        assert await server.status("GET", "/v1/models") == 401
+        assert await server.status("GET", "/v1/models", x_api_key="sk-two") == 200
+
+
+@proves("server.admin_key_file", '"chief"', beside={"server.api_keys": '["sk-one"]'})
+async def the_key_in_it_opens_the_door(scene: Scene) -> None:
+    (scene.folder / "chief").write_text("sk-chief\n")
+    async with scene.served() as server:
+        assert await server.status("GET", "/v1/models", x_api_key="sk-chief") == 200
+
+
 @proves("server.open", "true", beside={"server.host": '"0.0.0.0"'})
 async def it_starts_without_keys(scene: Scene) -> None:
     try:

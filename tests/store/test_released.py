@@ -19,11 +19,11 @@ from flowing import DEEPSEEK, PLAIN, running_flow
 from isthmus.bridge.envelope import unseal
 from isthmus.errors import ConfigError
 from isthmus.ports import EventBatch, StoredResponse
+from isthmus.store.envelope_key import envelope_key
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT
 from isthmus.store.sqlite.packing import hash_piece, unpack
 from isthmus.store.sqlite.store import SqliteStore
 from isthmus.testing import chat
-from isthmus.wiring import envelope_key
 from stored import message, turn
 
 RELEASED = Path(__file__).parent / "released" / "0.1.0"
@@ -123,7 +123,7 @@ def test_what_was_being_made_is_an_orphan_that_can_be_taken_over(path: Path) -> 
 
 
 def test_sealed_envelopes_open_with_their_key(path: Path) -> None:
-    key = envelope_key(f"sqlite:{path}")
+    key = envelope_key(path)
     assert key == (RELEASED / "isthmus.sqlite.key").read_bytes()
 
     async def ask(store: SqliteStore) -> None:

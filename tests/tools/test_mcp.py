@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,9 +19,10 @@ pytest.importorskip("mcp")
 from isthmus import Bridge, http, stdio
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.testing import ScriptedModel, say
-from isthmus.tools.mcp import McpServer, McpTarget, _adopt, scoped_name
+from isthmus.tools.mcp import OLDEST, McpServer, McpTarget, _adopt, scoped_name
 from leaking import assert_silent, everything_of, listening
 
+ROOT = Path(__file__).parents[2]
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 STDIO = stdio(sys.executable, SERVER, "stdio")
 
@@ -40,6 +42,23 @@ async def target(transport: str) -> AsyncIterator[McpTarget]:
     finally:
         process.terminate()
         await process.wait()
+
+
+def test_the_extra_asks_for_the_oldest_version_that_has_what_we_use() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = [*project["project"]["optional-dependencies"]["mcp"], *project["dependency-groups"]["dev"]]
+    assert [each for each in asked if each.startswith("mcp")] == [f"mcp>={OLDEST}"] * 2
+
+
+def test_without_the_sdk_or_with_an_old_one_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("mcp.Client")
+
+    async def main() -> None:
+        async with Bridge() as bridge:
+            await bridge.add_mcp(STDIO, name="s")
+
+    with pytest.raises(ConfigError, match=rf"{OLDEST} or newer; install `isthmus\[mcp\]`"):
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

@@ -10,7 +10,8 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -45,19 +46,34 @@ async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObj
 
 
 async def _carry_out(command: Sequence[str]) -> int:
-    loop = asyncio.get_running_loop()
     process = await asyncio.create_subprocess_exec(*command, env=_environment())
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C reaches the whole terminal group: Codex decides
-    loop.add_signal_handler(signal.SIGTERM, process.terminate)
-    try:
-        code = await process.wait()
-    finally:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(each)
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    # Ctrl-C reaches the whole terminal group: Codex decides.
+    with _on_signal(signal.SIGINT, lambda: None), _on_signal(signal.SIGTERM, process.terminate):
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _on_signal(each: signal.Signals, do: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(each, do)
+    except NotImplementedError:  # Windows
+        before = signal.signal(each, lambda *_: loop.call_soon_threadsafe(do))
+        try:
+            yield
+        finally:
+            signal.signal(each, before)
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(each)
 
 
 def _environment() -> dict[str, str]:

@@ -148,6 +148,8 @@ def _key(reading: Reading, name: str, provider: ProviderConfig) -> str:
         return f"{len(provider.api_keys)} keys"
     if any(place.api_key for place in provider.endpoints):
         return "per endpoint"
+    if provider.api_key_file:
+        return escape(provider.api_key_file)
     if not provider.api_key:
         return "missing" if any(problem.key == path for problem in reading.problems) else "none"
     reference = reading.written.get(path)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from isthmus import __version__
-from isthmus.log import JsonFormatter, TextFormatter
+from isthmus.log import JsonFormatter, TextFormatter, tell
+from isthmus.values.problems import Problem, dotted
+
+log = logging.getLogger("isthmus.cli")
 
 
 def serve(
@@ -40,12 +44,20 @@ def serve(
     )
     settings = reading.config
     set_up_logging(settings.log.level, settings.log.format)
+    tell_warnings(reading.warnings)
 
     def started(address: str, gateway: object) -> None:
         del gateway
         typer.echo(banner(address, settings.models.default, list(settings.providers), settings.store.url), err=True)
 
     _run(run_server(settings, started=started))
+
+
+def tell_warnings(warnings: Iterable[Problem]) -> None:
+    """What `isthmus config check` would warn of: a misspelt variable changes nothing, and nobody would notice."""
+    for problem in warnings:
+        told = f"{dotted(problem.key)} {problem.message}".strip()
+        tell(log, "warning", "config.warning", at=problem.place or None, problem=told, fix=problem.fix)
 
 
 def banner(address: str, default: str, providers: list[str], store: str) -> str:

@@ -42,22 +42,24 @@ def stats(
 def prune(
     config: ConfigOption = None,
     store: StoreOption = None,
-    days: Annotated[float | None, typer.Option(help="Forget what was not continued for so many days.")] = None,
+    days: Annotated[float | None, typer.Option(min=0, help="Forget what was not continued for so many days.")] = None,
     max_size: Annotated[str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')] = None,
 ) -> None:
     """Forget old responses: by the config's limits, or by those given here."""
+    from isthmus.errors import ConfigError
     from isthmus.gateway.retention import Retention, prune_once
-    from isthmus.values.quantities import parse_size
 
     settings = _settings(config, store)
-    rule = Retention(
-        keep_days=settings.keep_days if days is None else days,
-        max_bytes=settings.max_bytes if max_size is None else parse_size(max_size),
-    )
-    if days is not None and max_size is None:
-        rule = Retention(keep_days=days)
-    elif max_size is not None and days is None:
-        rule = Retention(max_bytes=rule.max_bytes)
+    if days is not None or max_size is not None:  # these alone, whatever the configuration says
+        rule = Retention(keep_days=days or 0, max_bytes=0 if max_size is None else _parse_size(max_size))
+    else:
+        rule = Retention(settings.keep_days, settings.max_bytes)
+    if not rule.limited:
+        said = "`store.keep_days` and `store.max_bytes` are 0" if days is None and max_size is None else "a limit of 0"
+        raise ConfigError(
+            f"{said}: that keeps everything, so there is nothing to forget. Fix: give a limit, such as `--days 7`, "
+            "`--days 0.01` (a quarter of an hour) or `--max-size 2GB`"
+        )
     pruned = _with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
     typer.echo(f"forgot {pruned.responses} responses, {pruned.bytes:,} bytes")
 
@@ -88,13 +90,26 @@ def export(
     typer.echo(f"exported {count} responses", err=True)
 
 
+def _parse_size(text: str) -> int:
+    from isthmus.errors import ConfigError
+    from isthmus.values.quantities import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ConfigError(f"`--max-size {text}` must be {error}") from error
+
+
 def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
     from isthmus.errors import ConfigError
-    from isthmus.store.open import open_store
+    from isthmus.store.open import database_path, open_store
 
     settings = _settings(config, url)
-    if settings.url.startswith("memory"):
+    path = database_path(settings.url)
+    if path is None:
         raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
+    if not path.is_file():  # opening it would make it
+        raise ConfigError(f"there is no store at `{path}`; is `store.url`, or `--store`, right?", param="store.url")
 
     async def main() -> _T:
         opened = open_store(settings.url, durability=settings.durability)

@@ -41,8 +41,9 @@ def read_variables(environ: Mapping[str, str], providers: Iterable[str]) -> tupl
     # The short forms come first, so that the full name wins where both are set.
     for name in sorted(names, key=lambda name: (name not in SHORT, name)):
         if name not in known:
-            near = nearest_name(name, known)
-            fix = f"did you mean `{near}`?" if near else "unset it, or correct its name"
+            # Without what they all begin with, which would make any two of them alike.
+            near = nearest_name(name.removeprefix(PREFIX), (each.removeprefix(PREFIX) for each in known))
+            fix = f"did you mean `{PREFIX}{near}`?" if near else "unset it, or correct its name"
             problems.append(Problem((), "sets no known key", fix, "warning", f"${name}"))
             continue
         path, is_table = known[name]

@@ -47,10 +47,16 @@ def open_store(url: str, *, durability: Durability = "process", relative_to: Pat
             )
 
 
+def database_path(url: str) -> Path | None:
+    """The file of a store that is one, whether it is there or not."""
+    scheme, _, rest = url.partition(":")
+    return _sqlite_path(url, rest, None) if scheme.lower() == "sqlite" else None
+
+
 def read_lessons(url: str, provider: str, model: str, *, since: float) -> list[Lesson]:
     """What the store at `url` knows about a model, for a look from outside: a store that is not there is not made."""
-    scheme, _, rest = url.partition(":")
-    if scheme.lower() != "sqlite" or not (path := _sqlite_path(url, rest, None)).is_file():
+    path = database_path(url)
+    if path is None or not path.is_file():
         return []
     try:
         with closing(connect_reader(path, _BRIEFLY)) as connection:

@@ -32,6 +32,8 @@ log = logging.getLogger("isthmus.mcp")
 _PATIENCE: Final = 30.0
 """Seconds for a server to start and list its tools."""
 _HASH: Final = 8
+OLDEST: Final = "2.1"
+"""The first version of the SDK whose `Client` starts a program (2.0.1 cannot; 1.x has no `Client`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class McpServer:
         try:
             from mcp import Client, StdioServerParameters
         except ImportError as error:
-            raise ConfigError("MCP needs the official SDK; install `isthmus[mcp]`") from error
+            raise ConfigError(f"MCP needs the official SDK, {OLDEST} or newer; install `isthmus[mcp]`") from error
         transport: Any
         if isinstance(self._target, Stdio):
             given = self._target

@@ -100,6 +100,7 @@ class HttpBackend:
             provider=provider,
             retry_after=incoming.retry_after,
             scrub=scrubber.text,
+            credential=self.wire.endpoint.credential,
         )
         if incoming.request_id:
             failure.metadata = {**failure.metadata, "request_id": scrubber.text(incoming.request_id)}

@@ -74,6 +74,8 @@ class Endpoint:
     patience: Patience = Patience()
     called: str = ""
     """What sentences call it where it is no provider of the configuration."""
+    credential: str = ""
+    """Which key stands in the headers, in words: where it comes from, or why there is none."""
 
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""

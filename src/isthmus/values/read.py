@@ -90,7 +90,7 @@ class _Reader:
 
     def read_value(self, kind: Any, value: Any, path: KeyPath) -> Any:
         if struct := _struct(kind):
-            return self.read_struct(struct, value, path)
+            return self.read_struct(struct, value, path) if value is not None or kind is struct else None
         origin = get_origin(kind)
         if origin in _LISTS:
             return self.read_list(kind, value, path)
@@ -112,11 +112,13 @@ class _Reader:
             return value
         fields = fields_of(struct)
         made = self.read_fields(fields, value, path)
-        given = value if isinstance(value, Mapping) else {}
-        missing = [name for name, field in fields.items() if field.required and name not in given]
-        for name in missing:
-            self.problems.append(Problem((*path, name), "is missing", f"`[{dotted(path)}]` needs it"))
-        if any(field.required and name not in made for name, field in fields.items()):
+        if not isinstance(value, Mapping):
+            raise _Told
+        needed = [name for name, field in fields.items() if field.required]
+        for name in needed:
+            if name not in value:
+                self.problems.append(Problem((*path, name), "is missing", f"`[{dotted(path)}]` needs it"))
+        if any(name not in made for name in needed):
             raise _Told
         return struct(**made)
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any, Final
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -17,7 +18,7 @@ def toml_key(key: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line."""
+    """A value on one line; `ValueError` for what TOML cannot hold."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -32,7 +33,9 @@ def toml_value(value: Any) -> str:
             return f"{{ {inner} }}" if inner else "{}"
         case list() | tuple():
             return f"[{', '.join(toml_value(entry) for entry in value)}]"
-    return _quote(str(value))  # dates and times: no key of ours is one
+        case date() | time():  # and moments; no key of ours is one
+            return _quote(str(value))
+    raise ValueError(f"`{value!r}` cannot be written as TOML")
 
 
 def _quote(text: str) -> str:

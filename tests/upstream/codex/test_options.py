@@ -23,6 +23,14 @@ def test_the_command_line_is_quiet_and_valid_toml() -> None:
     assert {"empty": {}} in parsed
 
 
+@pytest.mark.parametrize("text", ["two\nlines", "a\ttab", "\x7f", "\x00", "\r", 'say "\\n"', "é\u2028"], ids=ascii)
+def test_a_value_with_control_characters_is_valid_toml(text: str) -> None:
+    line = command_line(ProcessOptions(binary=Path("/bin/sh"), config={"notes": {"said": text, "list": [text]}}))
+    parsed = [tomllib.loads(value) for flag, value in zip(line[1::2], line[2::2], strict=True) if flag == "-c"]
+    assert {"notes": {"said": text}} in parsed
+    assert {"notes": {"list": [text]}} in parsed
+
+
 def test_only_listed_and_given_variables_reach_the_child() -> None:
     ours = {"PATH": "/bin", "OPENAI_API_KEY": "sk", "DEEPSEEK_API_KEY": "x", "CODEX_HOME": "/user"}
     options = ProcessOptions(binary=Path("/codex"), environment={"MY_KEY": "given"})

@@ -17,6 +17,7 @@ from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, ApprovalPolicy
 from isthmus.errors import ConfigError
 from isthmus.protocol.json import deep_merge
 from isthmus.scrub import Secret, url_secrets
+from isthmus.values.toml_text import toml_value
 
 ENVIRONMENT: Final = (
     "PATH",
@@ -92,7 +93,10 @@ def make_home(setting: str) -> Path:
 def command_line(options: ProcessOptions, *arguments: str) -> list[str]:
     """The program and its `-c key=value` overrides, then the subcommand."""
     merged = deep_merge(PROCESS_CONFIG, options.config)
-    overrides = [part for key, value in _flatten(merged) for part in ("-c", f"{key}={_toml(value)}")]
+    try:
+        overrides = [part for key, value in _flatten(merged) for part in ("-c", f"{key}={toml_value(value)}")]
+    except ValueError as error:
+        raise ConfigError(f"{error}, so it is no codex config value") from error
     return [str(options.binary), *overrides, *arguments]
 
 
@@ -123,21 +127,3 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from _flatten(value, f"{name}.")
         else:
             yield name, value
-
-
-def _toml(value: Any) -> str:
-    """A TOML literal. JSON's strings, numbers, booleans and arrays of them are TOML as they stand."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-            return f'"{escaped}"'
-        case int() | float():
-            return str(value)
-        case list() | tuple():
-            return "[" + ", ".join(_toml(entry) for entry in value) + "]"
-        case Mapping():
-            return "{" + ", ".join(f'"{key}" = {_toml(entry)}' for key, entry in value.items()) + "}"
-        case _:
-            raise ConfigError(f"`{value!r}` cannot be written as a codex config value")

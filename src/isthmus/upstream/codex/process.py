@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import signal
-from typing import Any
+from typing import Any, Final
 
 from isthmus.bridge.dialects.codex.wire import answer_server_request, build_initialize_params
 from isthmus.errors import ConfigError, UpstreamFailed
@@ -24,6 +24,8 @@ from isthmus.upstream.codex.options import ProcessOptions, child_environment, ch
 from isthmus.upstream.codex.stderr import StderrTail, redact_params
 from isthmus.upstream.codex.turns import TurnQueue
 
+KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""Windows has no other."""
 _CHUNK = 65_536
 _TOOL_CALL = "item/tool/call"
 _METHOD_NOT_FOUND = -32601
@@ -135,14 +137,14 @@ class CodexProcess:
         self._closing = True
         with contextlib.suppress(OSError, RuntimeError):
             self._stdin.close()
-        for sign in (None, signal.SIGTERM, signal.SIGKILL):
+        for sign in (None, signal.SIGTERM, KILL):
             if sign is not None:
                 self._signal(sign)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._options.shutdown_grace):
                     await self._child.wait()
                     break
-        self._signal(signal.SIGKILL)
+        self._signal(KILL)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.shutdown_grace):
                 await asyncio.wait(self._tasks)
@@ -153,7 +155,10 @@ class CodexProcess:
 
     def _signal(self, sign: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, sign)
+            if hasattr(os, "killpg"):
+                os.killpg(self.pid, sign)
+            else:  # Windows knows no groups, and one way to end a process
+                self._child.kill()
 
     def _write(self, line: bytes) -> None:
         if self.ended.is_set() or self._stdin.is_closing():
@@ -184,7 +189,7 @@ class CodexProcess:
             async with asyncio.timeout(self._options.shutdown_grace):
                 await self._child.wait()
         except TimeoutError:
-            self._signal(signal.SIGKILL)
+            self._signal(KILL)
             await self._child.wait()
         self.exit_code = self._child.returncode
         with contextlib.suppress(TimeoutError):

@@ -103,14 +103,22 @@ def read_error(error: Any, scrub: Scrub = unscrubbed) -> Failed:
 
 
 def upstream_failure(
-    status: int, body: bytes, *, provider: str, retry_after: float | None = None, scrub: Scrub = unscrubbed
+    status: int,
+    body: bytes,
+    *,
+    provider: str,
+    retry_after: float | None = None,
+    scrub: Scrub = unscrubbed,
+    credential: str = "",
 ) -> UpstreamFailed:
-    """A non-2xx answer as our typed error. 401 and 403 are about our key: its text is never repeated."""
+    """A non-2xx answer as our typed error. 401 and 403 are about our key: its text is never repeated. `credential` says
+    in words what the provider was sent, for whoever has to put it right."""
     error = _error_of(body)
     message, words, said = _read_words(error, scrub)
     code = classify(words, status, said)
     if code == "upstream_unauthorized":
-        message = f"provider `{provider}` refused our credentials (HTTP {status}); check `providers.{provider}.api_key`"
+        sent = f"it was sent {credential}" if credential else f"check `providers.{provider}.api_key`"
+        message = f"provider `{provider}` refused our credentials (HTTP {status}); {sent}"
     elif not message:
         message = f"provider `{provider}` answered HTTP {status}"
     if retry_after is None and FAILURES[code].retry:

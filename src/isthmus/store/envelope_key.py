@@ -1,0 +1,105 @@
+"""The key of our reasoning envelopes: a private file beside the database, so that they outlive a restart.
+
+In: the database's path. Out: the key, the same for every process that asks. The file appears whole or not at all, and
+on the disk before its name is: whatever ends the process meanwhile, the next one finds a key or none, never a piece. An
+empty file is what version 0.1.0 left behind when it was ended there; it holds nothing that could be lost.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from isthmus.errors import ConfigError
+
+ON_WINDOWS: Final = os.name == "nt"
+_SIZE: Final = 32
+_SHORTEST: Final = 16
+_ONLY_OWNER: Final = 0o600
+
+
+def envelope_key(database: Path) -> bytes:
+    """The key beside `database`; made, with the folder, where there is none yet."""
+    path = database.with_name(f"{database.name}.key")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = _read(path)
+        if not key:
+            with _alone(path.parent):
+                key = _read(path) or _make(path)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror}; choose another `store.url`") from error
+    if len(key) < _SHORTEST:
+        raise ConfigError(f"`{path}` is not a key; delete it to get a new one, and old reasoning is not understood")
+    return key
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _make(path: Path) -> bytes:
+    """A new key, or that of somebody who was faster."""
+    key = secrets.token_bytes(_SIZE)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), _ONLY_OWNER)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():  # an empty one: we are alone here, so nobody else replaces it
+            os.replace(draft, path)
+        else:
+            _give_name(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return _read(path)
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    """Unless there is a file of that name: where folders cannot be locked, this decides who was first."""
+    with suppress(FileExistsError):
+        if ON_WINDOWS:
+            os.rename(draft, path)  # refuses to replace a file there
+            return
+        try:
+            os.link(draft, path)
+        except (PermissionError, NotImplementedError):  # file systems without links
+            os.replace(draft, path)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time, as far as the system can."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems lock no folders
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # and with it the lock
+
+
+def _sync_folder(folder: Path) -> None:
+    if ON_WINDOWS:
+        return  # folders cannot be opened there
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
