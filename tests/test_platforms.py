@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,9 @@ from isthmus.upstream.codex import process as codex_process
 LACKING = """
     import asyncio, importlib, multiprocessing, os, pkgutil, signal, subprocess, sys, tempfile
     import aiohttp, mcp, pydantic, rich, starlette, typer, uvicorn  # they look after themselves
-    for name in ("SIGKILL", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPROF", "setitimer", "pthread_kill"):
+    for name in ("SIGKILL", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGALRM", "SIGPROF", "setitimer", "pthread_kill"):
         delattr(signal, name)
-    for name in ("killpg", "getpgid", "setsid", "fork", "getuid", "geteuid", "fchmod", "chown", "O_NONBLOCK", "O_CLOEXEC"):
+    for name in ("killpg", "getpgid", "setsid", "fork", "getuid", "geteuid", "fchmod", "chown", "O_NONBLOCK"):
         delattr(os, name)
     for name in ("fcntl", "resource", "pwd", "grp", "termios", "pty", "uvloop"):
         sys.modules[name] = None
@@ -63,11 +62,17 @@ async def test_codex_runs_to_its_end_where_the_loop_handles_no_signals(no_handle
     assert await codex_run._carry_out([sys.executable, "-c", "raise SystemExit(7)"]) == 7
 
 
-async def test_a_signal_reaches_codex_all_the_same(no_handlers: None, tmp_path: Path) -> None:
-    wait = f"import pathlib, time; pathlib.Path({str(tmp_path / 'up')!r}).touch(); time.sleep(600)"
-    running = asyncio.create_task(codex_run._carry_out([sys.executable, "-c", wait]))
-    while not (tmp_path / "up").exists():
-        await asyncio.sleep(0.01)
+async def test_a_signal_reaches_codex_all_the_same(no_handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    listening, own = asyncio.Event(), signal.signal
+
+    def install(each: signal.Signals, do: object) -> object:
+        if each == signal.SIGTERM:
+            listening.set()
+        return own(each, do)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(signal, "signal", install)
+    running = asyncio.create_task(codex_run._carry_out([sys.executable, "-c", "import time; time.sleep(600)"]))
+    await listening.wait()
     signal.raise_signal(signal.SIGINT)  # Codex decides what Ctrl-C means
     await asyncio.sleep(0)
     assert not running.done()
