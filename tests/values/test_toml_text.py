@@ -32,7 +32,7 @@ def test_numbers_that_are_none_are_toml_too() -> None:
     assert tomllib.loads(f"x = {toml_value(-math.inf)}")["x"] == -math.inf
 
 
-@pytest.mark.parametrize("value", [None, object(), b"x", [None], {"a": None}], ids=repr)
+@pytest.mark.parametrize("value", [None, 1j, b"x", [None], {"a": None}], ids=repr)
 def test_what_toml_cannot_hold_is_refused_and_not_spelled_out(value: object) -> None:
     with pytest.raises(ValueError, match="cannot be written as TOML"):
         toml_value(value)
