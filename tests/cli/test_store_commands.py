@@ -65,6 +65,12 @@ def test_a_wrong_path_is_told_and_nothing_is_made_there(tmp_path: Path, command:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_empty_file_is_no_store_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "x.db").touch()
+    assert CliRunner().invoke(app, ["store", "stats", "--store", f"sqlite:{tmp_path}/x.db"]).exit_code == 1
+    assert (tmp_path / "x.db").read_bytes() == b""
+
+
 @pytest.mark.parametrize("limits", [["--days", "0"], ["--max-size", "0"], []], ids=" ".join)
 def test_to_prune_without_a_limit_says_what_a_limit_is(url: str, tmp_path: Path, limits: list[str]) -> None:
     config = tmp_path / "isthmus.toml"

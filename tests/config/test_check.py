@@ -164,6 +164,13 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
             "plain HTTP",
             id="key over plain HTTP",
         ),
+        pytest.param(
+            '[providers.mine]\nuses = "vllm"\nbase_url = "http://127.evil.example/v1"\napi_keys = ["a", "b"]',
+            "warning",
+            "providers.mine.base_url",
+            "plain HTTP",
+            id="several keys over plain HTTP, to a name that looks local",
+        ),
     ],
 )
 def test_a_problem_is_found_alone_with_its_fix(tmp_path: Path, text: str, severity: str, key: str, says: str) -> None:

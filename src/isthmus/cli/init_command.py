@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.prompt import Confirm
 
+from isthmus.addresses import may_get_key
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
 from isthmus.config.find import FILE_NAME, config_folder, data_folder, own_provider_folders
@@ -109,7 +110,7 @@ def _parse_providers(providers: list[str], keys: list[str]) -> tuple[ProviderAns
 def _with_reference(provider: ProviderAnswer) -> ProviderAnswer:
     """The key from the variable that the provider file names, unless the address is another one."""
     known = find_known(provider.uses or provider.name, own_provider_folders(os.environ))
-    if provider.api_key or provider.base_url or not known.needs_key:
+    if provider.api_key or not known.needs_key or not may_get_key(known.base_url, provider.base_url):
         return provider
     variable = next((name for name in known.key_variables if os.environ.get(name)), known.key_variables[0])
     return replace(provider, api_key=f"${{{variable}}}")

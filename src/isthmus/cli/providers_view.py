@@ -105,9 +105,7 @@ def _address(provider: Provider) -> Text:
 
 def _is_ready(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
     endpoint = provider.endpoint
-    if endpoint.auth == "none" or not endpoint.key_env or endpoint.key_optional:
-        return True
-    return any(environ.get(name, "").strip() for name in endpoint.key_env)
+    return not endpoint.needs_key or any(environ.get(name, "").strip() for name in endpoint.key_env)
 
 
 def _provider_json(provider: Provider, environ: Mapping[str, str]) -> JsonObject:
@@ -120,9 +118,7 @@ def _provider_json(provider: Provider, environ: Mapping[str, str]) -> JsonObject
         "key_variables": [
             {"name": name, "set": bool(environ.get(name, "").strip())} for name in provider.endpoint.key_env
         ],
-        "key_needed": provider.endpoint.auth != "none"
-        and bool(provider.endpoint.key_env)
-        and not provider.endpoint.key_optional,
+        "key_needed": provider.endpoint.needs_key,
         "default_model": provider.default_model,
         "reasoning": {"effort": facts.reasoning.effort, "scale": list(facts.reasoning.scale)},
         "formats": [name for name in _FORMATS if name in facts.response_formats.supported],

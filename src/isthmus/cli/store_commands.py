@@ -108,7 +108,7 @@ def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awa
     path = database_path(settings.url)
     if path is None:
         raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
-    if not path.is_file():  # opening it would make it
+    if not path.is_file() or not path.stat().st_size:  # opening it would make it
         raise ConfigError(f"there is no store at `{path}`; is `store.url`, or `--store`, right?", param="store.url")
 
     async def main() -> _T:

@@ -138,9 +138,10 @@ def _check_one_key(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
 
 
 def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
-    places = [((*at, "base_url"), provider.base_url, provider.api_key)]
+    shared = bool(provider.api_key or provider.api_keys)
+    places = [((*at, "base_url"), provider.base_url, shared)]
     places += [
-        ((*at, f"endpoints[{index}]", "base_url"), place.base_url, place.api_key or provider.api_key)
+        ((*at, f"endpoints[{index}]", "base_url"), place.base_url, shared or bool(place.api_key))
         for index, place in enumerate(provider.endpoints)
     ]
     for path, url, key in places:

@@ -56,7 +56,7 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
         base_url=endpoint.base_url,
         default_model=provider.default_model,
         key_variables=tuple(endpoint.key_env),
-        needs_key=endpoint.auth != "none" and bool(endpoint.key_env) and not endpoint.key_optional,
+        needs_key=endpoint.needs_key,
         alternatives=tuple(endpoint.alternatives),
         alternative_keys=tuple(
             (variable, name)

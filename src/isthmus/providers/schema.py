@@ -76,6 +76,11 @@ class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     headers: Mapping[str, str] = {}
     alternatives: Mapping[str, AlternativeEndpoint] = {}
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether nothing is to be had here without a key."""
+        return self.auth != "none" and bool(self.key_env) and not self.key_optional
+
     def url(self, path: str | None = None) -> str:
         return f"{self.base_url.rstrip('/')}/{(path or self.path).lstrip('/')}"
 
