@@ -56,7 +56,7 @@ CASES = {
     "a header": (
         {"headers": f'{{ Authorization = "Bearer {SECRET}" }}'},
         {},
-        "what stands in `providers.deepseek.headers`",
+        "what stands in `headers` or `query` of `providers.deepseek`",
     ),
 }
 

@@ -15,7 +15,7 @@ import msgspec
 
 from isthmus import __version__
 from isthmus.bridge.bounds import Bounds
-from isthmus.config.keys import tell_key
+from isthmus.config.keys import shows_header, tell_key
 from isthmus.config.schema import Checks, Config, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
@@ -32,7 +32,6 @@ from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import MAX_QUEUED, Endpoint, Patience
-from isthmus.values.redact import is_secret_key
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -258,6 +257,6 @@ def http_endpoint(
 
 def _tell_credential(name: str, settings: ProviderConfig) -> str:
     """What a request shows of us, told without showing it."""
-    if not settings.api_key and any(is_secret_key(header) for header in settings.headers):
-        return f"what stands in `providers.{name}.headers`"
+    if not settings.api_key and shows_header(settings):
+        return f"what stands in `headers` or `query` of `providers.{name}`"
     return tell_key(name, settings.api_key)

@@ -61,6 +61,13 @@ def test_a_variable_may_name_the_file(read: Read, tmp_path: Path) -> None:
     assert reading.config.providers["deepseek"].api_key == SECRET
 
 
+def test_a_variable_may_be_that_of_a_provider_with_a_file_of_its_own(read: Read, tmp_path: Path) -> None:
+    _file(tmp_path, REMOTE + NAMED)
+    reading = read("", ISTHMUS_PROVIDERS_CORP_API_KEY=SECRET)
+    assert reading.problems == ()
+    assert reading.config.providers["corp"].api_key == SECRET
+
+
 def test_the_servers_keys_may_come_from_files(read: Read, tmp_path: Path) -> None:
     (tmp_path / "clients").write_text("sk-one\n\n sk-two \n")
     (tmp_path / "chief").write_text("sk-chief\n")
@@ -252,5 +259,8 @@ def test_whether_a_key_is_needed_is_what_the_provider_file_says(
     _file(tmp_path, endpoint, head)
     reading = read('[providers.corp]\n[models]\ndefault = "corp/m"\n')
     assert [dotted(problem.key) for problem in reading.errors] == (["providers.corp.api_key"] if needed else [])
+    assert (
+        read('[providers.corp]\nheaders = { Authorization = "Basic x" }\n[models]\ndefault = "corp/m"\n').errors == ()
+    )
     if needed:
         assert "set `CORP_KEY` in the environment" in reading.errors[0].fix

@@ -20,6 +20,7 @@ from isthmus.config.known import KnownProvider
 from isthmus.config.origins import Origin, nearest_origin
 from isthmus.config.schema import EndpointConfig, ProviderConfig
 from isthmus.values.problems import KeyPath, Problem, dotted
+from isthmus.values.redact import is_secret_key
 
 _LARGEST: Final = 64 * 1024
 """No key is longer; a file that is was named by mistake."""
@@ -101,9 +102,14 @@ def fill_keys(at: KeyPath, provider: ProviderConfig, known: KnownProvider, sourc
 
 def lacks_key(provider: ProviderConfig, known: KnownProvider) -> bool:
     """Whether the provider needs a key that nobody gave; who changes the address knows best whether it does."""
-    if not known.needs_key or not _is_own_address(provider, known):
+    if not known.needs_key or not _is_own_address(provider, known) or shows_header(provider):
         return False
     return not (provider.api_key or any(provider.api_keys) or any(place.api_key for place in provider.endpoints))
+
+
+def shows_header(provider: ProviderConfig) -> bool:
+    """Whether the user's own headers or query say who we are, in a key's place."""
+    return any(is_secret_key(name) for name in (*provider.headers, *provider.query))
 
 
 def _fill_place(at: KeyPath, place: EndpointConfig, sources: Sources) -> EndpointConfig:

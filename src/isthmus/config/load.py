@@ -16,7 +16,7 @@ from typing import Any
 from isthmus.config.check import check_config
 from isthmus.config.complete import Completion, complete
 from isthmus.config.environment import read_variables
-from isthmus.config.find import find_config
+from isthmus.config.find import find_config, own_provider_folders
 from isthmus.config.interpolate import interpolate
 from isthmus.config.known import KnownProvider, known_names
 from isthmus.config.origins import Layers, Origin, nearest_origin
@@ -121,7 +121,7 @@ def _add_overrides(
     overrides: Mapping[str, object], environ: Mapping[str, str], layers: Layers, written: dict[KeyPath, Any]
 ) -> tuple[set[KeyPath], list[Problem]]:
     """Variables, then flags, over the file; also which paths they set, and variables that set nothing."""
-    variables, unknown = read_variables(environ, _provider_names(layers.values))
+    variables, unknown = read_variables(environ, _provider_names(layers.values, environ))
     flags = [(_parse_key(key), value) for key, value in overrides.items() if value is not None]
     replaced = {*(variable.path for variable in variables), *(path for path, _ in flags)}
     for path in [path for path in written if path in replaced]:
@@ -136,9 +136,9 @@ def _add_overrides(
     return replaced, unknown
 
 
-def _provider_names(values: Mapping[str, Any]) -> list[str]:
+def _provider_names(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     given = values.get("providers")
-    return [*known_names(), *(given if isinstance(given, Mapping) else ())]
+    return [*known_names(own_provider_folders(environ)), *(given if isinstance(given, Mapping) else ())]
 
 
 def _parse_key(key: str) -> KeyPath:

@@ -32,7 +32,7 @@ def envelope_key(database: Path) -> bytes:
             with _alone(path.parent):
                 key = _read(path) or _make(path)
     except OSError as error:
-        raise ConfigError(f"`{path}` cannot be written: {error.strerror}; choose another `store.url`") from error
+        raise ConfigError(f"`{path}` cannot be read or made: {error.strerror}; choose another `store.url`") from error
     if len(key) < _SHORTEST:
         raise ConfigError(f"`{path}` is not a key; delete it to get a new one, and old reasoning is not understood")
     return key
@@ -80,26 +80,23 @@ def _give_name(draft: Path, path: Path) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """One process at a time, as far as the system can."""
-    try:
+    descriptor = -1
+    with suppress(ImportError, OSError):  # Windows has no such locks, and some network file systems have none either
         import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        with suppress(OSError):  # some network file systems lock no folders
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)  # and with it the lock
+        if descriptor >= 0:
+            os.close(descriptor)  # and with it the lock
 
 
 def _sync_folder(folder: Path) -> None:
-    if ON_WINDOWS:
-        return  # folders cannot be opened there
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
+    with suppress(OSError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)
