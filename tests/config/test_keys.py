@@ -168,6 +168,28 @@ def test_a_key_that_is_kept_from_a_changed_address_is_told(read: Read) -> None:
     assert told(reading, "deepseek").startswith("no key: the one in `$DEEPSEEK_API_KEY` is for `api.deepseek.com` only")
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        'endpoints = [{ base_url = "https://a.example/v1", api_key = "sk-a" }, {}]',
+        'base_url = "https://a.example/v1"\nheaders = { Authorization = "Bearer x" }',
+        'base_url = "https://a.example/v1"\napi_key = "sk-a"',
+    ],
+    ids=["places with keys of their own", "a header", "a key"],
+)
+def test_who_says_what_is_sent_there_needs_no_warning(read: Read, section: str) -> None:
+    reading = read(f"[providers.deepseek]\n{section}\n", DEEPSEEK_API_KEY=SECRET)
+    assert reading.problems == ()
+    if "endpoints" in section:  # the place without one is the vendor's own
+        assert reading.config.providers["deepseek"].api_key == SECRET
+
+
+def test_a_broken_file_is_no_reason_to_go_elsewhere_with_another_key(read: Read) -> None:
+    reading = read('[providers.zhipu]\napi_key_file = "gone"\n', ZAI_API_KEY=SECRET)
+    assert len(reading.errors) == 1
+    assert reading.config.providers["zhipu"].endpoint == ""
+
+
 def test_a_server_of_ones_own_is_no_reason_to_warn(read: Read) -> None:
     reading = read('[providers.deepseek]\nbase_url = "http://127.0.0.1:1/v1"\n', DEEPSEEK_API_KEY=SECRET)
     assert reading.warnings == ()

@@ -121,7 +121,8 @@ def _fill_key(name: str, provider: ProviderConfig, state: Completion) -> Provide
     if known is None:
         return provider
     filled = fill_keys(("providers", name), provider, known, state)
-    if lacks_key(filled, known) and not (provider.endpoint or provider.base_url or provider.endpoints):
+    said = provider.endpoint or provider.base_url or provider.endpoints or provider.api_key_file
+    if lacks_key(filled, known) and not said:
         for variable, endpoint in known.alternative_keys:
             if state.environ.get(variable, "").strip():
                 state.origins[("providers", name, "endpoint")] = Origin("environment", f"${variable}")

@@ -87,17 +87,20 @@ class Sources:
 
 def fill_keys(at: KeyPath, provider: ProviderConfig, known: KnownProvider, sources: Sources) -> ProviderConfig:
     """The provider with its keys and their origins; `at` is where it is configured."""
-    endpoints = [
-        _fill_place((*at, f"endpoints[{index}]"), place, sources) for index, place in enumerate(provider.endpoints)
-    ]
-    keys = [
-        _with_origin((*at, f"api_keys[{index}]"), key, sources) if key else key
-        for index, key in enumerate(provider.api_keys)
-    ]
-    own = _own_key(at, provider.api_key, provider.api_key_file, sources)
-    if not own and not keys and not provider.api_key_file:
-        own = _environment_key(at, provider, known, sources)
-    return msgspec.structs.replace(provider, api_key=own, api_keys=keys, endpoints=endpoints)
+    filled = msgspec.structs.replace(
+        provider,
+        api_key=_own_key(at, provider.api_key, provider.api_key_file, sources),
+        api_keys=[
+            _with_origin((*at, f"api_keys[{index}]"), key, sources) if key else key
+            for index, key in enumerate(provider.api_keys)
+        ],
+        endpoints=[
+            _fill_place((*at, f"endpoints[{index}]"), place, sources) for index, place in enumerate(provider.endpoints)
+        ],
+    )
+    if filled.api_key or filled.api_keys or filled.api_key_file:
+        return filled
+    return msgspec.structs.replace(filled, api_key=_environment_key(at, filled, known, sources))
 
 
 def lacks_key(provider: ProviderConfig, known: KnownProvider) -> bool:
@@ -150,7 +153,7 @@ def _environment_key(at: KeyPath, provider: ProviderConfig, known: KnownProvider
         return Key(sources.environ[found].strip(), f"the key in `${found}`")
     own = host_of(known.base_url)
     remedy = f'`{dotted(path)} = "${{{found}}}"`'
-    if not all(is_local(place) for place in _addresses(provider)):
+    if not shows_header(provider) and not all(is_local(place) for place in _addresses(provider)):
         changed = "endpoints" if provider.endpoints else "base_url"
         sources.problems.append(
             Problem(
@@ -169,4 +172,7 @@ def _is_own_address(provider: ProviderConfig, known: KnownProvider) -> bool:
 
 
 def _addresses(provider: ProviderConfig) -> list[str]:
-    return [place.base_url for place in provider.endpoints] or [provider.base_url]
+    """Where the provider's key would go: places with keys of their own get those."""
+    if provider.endpoints:
+        return [place.base_url for place in provider.endpoints if not place.api_key]
+    return [provider.base_url]
