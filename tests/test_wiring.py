@@ -9,10 +9,12 @@ import pytest
 
 from isthmus.bridge.parse import parse_request
 from isthmus.config import load_config
+from isthmus.config.schema import ProviderConfig, Timeouts
 from isthmus.errors import CredentialsRefused, UpstreamFailed
 from isthmus.gateway.caller import LOCAL
+from isthmus.providers import load_provider
 from isthmus.testing import ScriptedUpstream, error
-from isthmus.wiring import running_gateway
+from isthmus.wiring import http_endpoint, running_gateway
 from leaking import assert_silent, everything_of, listening
 
 SECRET = "sk-wiring-8c1d4e7f90"
@@ -77,6 +79,11 @@ async def test_a_refused_key_is_named_by_its_source_at_the_start_and_in_the_erro
 async def test_a_local_server_that_wants_a_key_after_all_says_where_to_put_it(tmp_path: Path) -> None:
     failure, _ = await refuse(tmp_path, "vllm", FAR)
     assert "no key, for want of one: set `$VLLM_API_KEY` or `providers.vllm.api_key`" in failure.message
+
+
+def test_timeouts_are_what_the_wire_waits_by_and_nothing_is_copied() -> None:
+    settings = ProviderConfig(timeouts=Timeouts(idle=7.0))
+    assert http_endpoint("deepseek", load_provider("deepseek"), settings, "").patience is settings.timeouts
 
 
 async def test_the_library_names_the_profile(tmp_path: Path) -> None:

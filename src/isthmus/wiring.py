@@ -31,7 +31,7 @@ from isthmus.store.open import database_path, open_store
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import MAX_QUEUED, Endpoint, Patience
+from isthmus.upstream.wire import MAX_QUEUED, Endpoint
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -250,7 +250,7 @@ def http_endpoint(
         verify_tls=settings.verify_tls,
         max_connections=settings.max_connections,
         max_queued=settings.max_queued,
-        patience=Patience(settings.timeouts.connect, settings.timeouts.first_byte, settings.timeouts.idle),
+        patience=settings.timeouts,
         credential=_tell_credential(name, settings),
     )
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 
@@ -48,9 +48,20 @@ _READABLE: Final = ("", "identity", "gzip", "deflate", "br", "zstd")
 """Encodings that are unpacked, or refused, before an answer gets here; any other one would be taken for its text."""
 
 
+class Waits(Protocol):
+    """How long to wait, in seconds: a provider's `timeouts` just as they are configured, or a `Patience`."""
+
+    @property
+    def connect(self) -> float: ...
+    @property
+    def first_byte(self) -> float: ...
+    @property
+    def idle(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds."""
+    """The same where nobody configures it."""
 
     connect: float = 10.0
     first_byte: float = 600.0
@@ -71,7 +82,7 @@ class Endpoint:
     max_connections: int = MAX_CONNECTIONS
     max_queued: int | None = None
     """How many may wait for one of these; `None`: any number."""
-    patience: Patience = Patience()
+    patience: Waits = Patience()
     called: str = ""
     """What sentences call it where it is no provider of the configuration."""
     credential: str = ""
