@@ -237,7 +237,7 @@ def http_endpoint(
         if facts.auth in ("bearer", "none"):
             headers["authorization"] = f"Bearer {settings.api_key}"
         else:
-            headers[facts.auth] = settings.api_key
+            headers[facts.auth] = str(settings.api_key)
     headers |= settings.headers
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     return Endpoint(

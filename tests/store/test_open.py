@@ -7,7 +7,7 @@ import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.memory import MemoryStore
-from isthmus.store.open import open_store
+from isthmus.store.open import database_path, open_store
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory://", "MEMORY:"])
@@ -57,3 +57,17 @@ def test_a_url_that_cannot_be_used_says_what_to_write(url: str, says: str) -> No
 def test_an_unknown_durability_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"`store\.durability` is `hope`"):
         open_store("memory:", durability="hope")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:x.db", "x.db"),
+        ("sqlite:///a/x.db", "/a/x.db"),
+        ("sqlite:///C:/data/x.db", "C:/data/x.db"),  # Windows
+        ("SQLite:x.db", "x.db"),
+        ("memory:", None),
+    ],
+)
+def test_the_key_lies_beside_the_file_that_is_opened(url: str, path: str | None) -> None:
+    assert database_path(url) == (Path(path) if path else None)
