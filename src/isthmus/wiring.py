@@ -36,7 +36,7 @@ from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where a provider uses it
-    from isthmus.upstream.codex.backend import CodexOptions
+    from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
 
@@ -169,27 +169,24 @@ async def _serve_codex(name: str, provider: Provider, settings: ProviderConfig) 
 
 
 def codex_options(settings: ProviderConfig) -> CodexOptions:
-    from isthmus.upstream.codex.backend import CodexOptions
-    from isthmus.upstream.codex.options import ProcessOptions, find_binary, make_home
+    from isthmus.upstream.codex.options import CodexOptions, find_binary, make_home
 
     codex = settings.codex
-    process = ProcessOptions(
-        binary=find_binary(codex.binary or None),
+    find_binary(codex.binary)  # one that was never there is told at once; one that goes missing later may come back
+    return CodexOptions(
+        binary=codex.binary,
         home=make_home(codex.home) if codex.home else None,
         cwd=Path(codex.folder).expanduser().absolute() if codex.own_tools else None,
         environment=codex.environment,
-        approvals="accept" if codex.approvals == "allow" else "decline",
-        client_version=__version__,
-        handshake_timeout=codex.handshake,
-    )
-    return CodexOptions(
-        process=process,
         own_tools=codex.own_tools,
         sandbox=codex.sandbox,
+        approvals="accept" if codex.approvals == "allow" else "decline",
         max_threads=codex.max_threads,
         hold=codex.hold,
         idle=codex.idle,
         silence=max(settings.timeouts.first_byte, settings.timeouts.idle),
+        client_version=__version__,
+        handshake_timeout=codex.handshake,
     )
 
 

@@ -1,77 +1,40 @@
 """Proofs for `[providers.NAME.codex]`: what the program is started with, what it is told, what it is answered.
 
 The program is a stand-in that writes down everything: its arguments, folder and variables, and each message that it
-gets. Before its first turn it asks for an approval.
+gets. In each turn it asks for an approval first.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from codex_program import heard, install
+from isthmus.errors import IsthmusError
 from isthmus.upstream.codex.backend import CodexBackend
 from settings.proving import Scene, ask, proves
 
-PROGRAM = """
-import json, os, sys
-seen = open(sys.argv[1], "a")
-def note(**facts): print(json.dumps(facts), file=seen, flush=True)
-def send(**message): print(json.dumps(message), flush=True)
-if sys.argv[-1] == "--bundled":
-    print(json.dumps({"models": []}))
-    sys.exit()
-note(cwd=os.getcwd(), env=dict(os.environ))
-for line in sys.stdin:
-    asked = json.loads(line)
-    note(**asked)
-    match asked.get("method"):
-        case "initialize":
-            send(id=asked["id"], result={"userAgent": "codex/0.163.0"})
-        case "account/read" | "config/read" | "thread/unsubscribe":
-            send(id=asked["id"], result={})
-        case "thread/start":
-            send(id=asked["id"], result={"thread": {"id": "t"}})
-        case "turn/start":
-            send(id=asked["id"], result={"turn": {"id": "1"}})
-            send(id="may I", method="item/commandExecution/requestApproval", params={"threadId": "t"})
-        case None if asked.get("id") == "may I":
-            send(method="item/agentMessage/delta", params={"threadId": "t", "itemId": "m", "delta": "ok"})
-            send(method="rawResponse/completed", params={"threadId": "t", "turnId": "1"})
-            send(method="turn/completed", params={"threadId": "t", "turn": {"id": "1", "status": "completed"}})
-"""
 CODEX = {"providers.main.uses": '"codex"'}
 BINARY = {**CODEX, "providers.main.codex.binary": '"@FOLDER@/codex"'}
 OWN = {**BINARY, "providers.main.codex.own_tools": "true"}
 
 
-def _program(scene: Scene, name: str) -> None:
-    script = scene.folder / "program.py"
-    script.write_text(PROGRAM)
-    program = scene.folder / name
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "{scene.folder / name}.seen" "$@"\n')
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-
-
 def _seen(scene: Scene, name: str = "codex") -> list[dict[str, Any]]:
-    file = scene.folder / f"{name}.seen"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return heard(scene.folder / name)
 
 
 @asynccontextmanager
 async def _started(scene: Scene) -> AsyncIterator[CodexBackend]:
     """The provider, when its program runs."""
-    _program(scene, "codex")
+    install(scene.folder)
     async with scene.gateway() as gateway:
         backend = gateway.directory.served["main"].backend
         assert isinstance(backend, CodexBackend)
-        assert backend._warming is not None
-        await asyncio.wait({backend._warming})
+        with suppress(IsthmusError):
+            await backend._supervisor.process()
         yield backend
 
 
@@ -81,7 +44,7 @@ async def _thread(scene: Scene) -> dict[str, Any]:
 
 
 async def _told(scene: Scene, method: str | None, id: str | None = None) -> dict[str, Any]:
-    _program(scene, "codex")
+    install(scene.folder)
     async with scene.gateway() as gateway:
         assert (await ask(gateway))["output_text"] == "ok"
     found = [each for each in _seen(scene) if each.get("method") == method and id in (None, each.get("id"))]
@@ -91,8 +54,8 @@ async def _told(scene: Scene, method: str | None, id: str | None = None) -> dict
 
 @proves("providers.NAME.codex.binary", '"@FOLDER@/mine"', beside=CODEX)
 async def this_program_is_started(scene: Scene) -> None:
-    _program(scene, "mine")
-    _program(scene, "codex")
+    install(scene.folder, "mine")
+    install(scene.folder)
     scene.monkeypatch.setenv("PATH", str(scene.folder), prepend=":")
     scene.monkeypatch.setitem(sys.modules, "codex_cli_bin", None)
     async with _started(scene):
@@ -145,7 +108,7 @@ async def it_hears_no(scene: Scene) -> None:
 @proves("providers.NAME.codex.max_threads", "7", beside=BINARY)
 async def so_many_conversations_are_open(scene: Scene) -> None:
     async with _started(scene) as backend:
-        assert backend._sessions._max_threads == 7
+        assert backend._threads._options.max_threads == 7
 
 
 @proves("providers.NAME.codex.handshake", "7", beside=BINARY)
@@ -157,13 +120,13 @@ async def it_may_take_so_long_to_start(scene: Scene) -> None:
 @proves("providers.NAME.codex.hold", "7", beside=BINARY)
 async def a_turn_waits_so_long_for_results(scene: Scene) -> None:
     async with _started(scene) as backend:
-        assert backend._sessions._held_seconds == 7.0
+        assert backend._threads._options.hold == 7.0
 
 
 @proves("providers.NAME.codex.idle", "7", beside=BINARY)
 async def a_conversation_is_kept_so_long(scene: Scene) -> None:
     async with _started(scene) as backend:
-        assert backend._sessions._idle_seconds == 7.0
+        assert backend._threads._options.idle == 7.0
 
 
 @proves("providers.NAME.timeouts.first_byte", "7", beside={**BINARY, "providers.main.timeouts.idle": "5"})

@@ -7,7 +7,6 @@ with codex_house(folder) as house:
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -64,7 +63,7 @@ class House(Talk):
 
     @property
     def health(self) -> Health:
-        return self.backend._sessions.health()
+        return self.backend.health()
 
     def kill_codex(self) -> None:
         """`kill -9`, and wait until the gateway knows. Each kill counts as a first one: the next start comes soon."""
@@ -75,11 +74,8 @@ class House(Talk):
         self.wait_until(lambda: self.health.pid != pid)
 
     def let_pass(self, seconds: float) -> None:
-        """Put the clock of the backend forward, and let it look for threads that nobody came back to."""
-        sessions = self.backend._sessions
-        for thread in sessions._threads.values():
-            thread.last_used -= seconds
-        asyncio.run_coroutine_threadsafe(sessions.sweep(), self.server._loop).result(PATIENCE)
+        """Put the clock of the gateway forward: threads that nobody came back to in time are closed."""
+        self.server.skip(seconds)
 
     def wait_until(self, holds: Any) -> None:
         deadline = time.monotonic() + PATIENCE

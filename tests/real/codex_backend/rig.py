@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -14,13 +14,14 @@ import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, ItemBegan, ItemEnded, Text
 from isthmus.bridge.dialects.codex.dynamic_tools import assign_names, build_dynamic_tools
-from isthmus.bridge.dialects.codex.wire import ApprovalPolicy, ThreadSpec, TurnSpec, text_input
+from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec, text_input
 from isthmus.errors import ConfigError
 from isthmus.testing import Answer, ScriptedUpstream, Step, stream
-from isthmus.upstream.codex.options import ProcessOptions, find_binary
+from isthmus.upstream.codex.options import CodexOptions, find_binary
 from isthmus.upstream.codex.process import CodexProcess, start_process
-from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.supervisor import Backoff, Supervisor
+from isthmus.upstream.codex.thread import CodexThread
+from isthmus.upstream.codex.threads import Threads
 
 try:
     BINARY: Path | None = find_binary()
@@ -59,24 +60,35 @@ def in_loop(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callable[Ar
 @dataclass(slots=True)
 class Rig:
     upstream: ScriptedUpstream
-    options: ProcessOptions
+    options: CodexOptions
     supervisor: Supervisor[CodexProcess]
-    sessions: CodexSessions
+    threads: Threads
+
+    async def start(self, born: ThreadSpec, history: list[dict[str, Any]] | None = None) -> CodexThread:
+        return await self.threads.open(await self.supervisor.process(), born, history or ())
 
     def bodies(self) -> list[dict[str, Any]]:
         return [request.json for request in self.upstream.requests]
 
 
 @contextlib.asynccontextmanager
-async def rig(folder: Path, *steps: Step, approvals: ApprovalPolicy = "decline", **sessions: Any) -> AsyncIterator[Rig]:
-    async with ScriptedUpstream(steps) as upstream:
-        options = process_options(folder, upstream.base_url, approvals=approvals)
-        supervisor = Supervisor(lambda: start_process(options), backoff=Backoff(first=0.01))
-        async with CodexSessions(supervisor, **sessions) as running:
-            yield Rig(upstream, options, supervisor, running)
+async def rig(folder: Path, *steps: Step, **fields: Any) -> AsyncIterator[Rig]:
+    async with ScriptedUpstream(steps) as upstream, running(codex_options(folder, upstream.base_url, **fields)) as it:
+        yield Rig(upstream, *it)
 
 
-def process_options(folder: Path, base_url: str, **fields: Any) -> ProcessOptions:
+@contextlib.asynccontextmanager
+async def running(options: CodexOptions) -> AsyncIterator[tuple[CodexOptions, Supervisor[CodexProcess], Threads]]:
+    threads = Threads(options)
+    supervisor = Supervisor(lambda: start_process(options, threads), backoff=Backoff(first=0.01))
+    try:
+        yield options, supervisor, threads
+    finally:
+        await supervisor.close()
+        await threads.aclose()
+
+
+def codex_options(folder: Path, base_url: str, **fields: Any) -> CodexOptions:
     assert BINARY is not None
     home, work = folder / "codex-home", folder / "work"
     home.mkdir(exist_ok=True)
@@ -89,7 +101,7 @@ def process_options(folder: Path, base_url: str, **fields: Any) -> ProcessOption
         "stream_max_retries": 0,
     }
     config = {"model_provider": "scripted", "model_providers": {"scripted": provider}}
-    return ProcessOptions(binary=BINARY, home=home, cwd=work, config=config, **fields)
+    return CodexOptions(binary=BINARY, home=home, cwd=work, config=config, **fields)
 
 
 def spec(*tools: dict[str, Any], choice: Any = "auto", model: str = "scripted-model", **fields: Any) -> ThreadSpec:
@@ -105,6 +117,31 @@ def ask(text: str = "Hello?", **fields: Any) -> TurnSpec:
 
 
 BOUNDS = (ItemBegan, ItemEnded)
+
+
+def run(thread: CodexThread, turn: TurnSpec) -> AsyncGenerator[Delta, None]:
+    """A new turn's first leg; a thread that has just had one rests in between."""
+    _rest(thread)
+    return _leg(thread, thread.run(turn))
+
+
+def answer(thread: CodexThread, outputs: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+    """The next leg of the turn that waits for these outputs."""
+    _rest(thread)
+    return _leg(thread, thread.answer(outputs))
+
+
+def _rest(thread: CodexThread) -> None:
+    if thread.rests is not None:
+        thread.rest()
+        thread.take()
+
+
+async def _leg(thread: CodexThread, begin: Awaitable[None]) -> AsyncGenerator[Delta, None]:
+    await begin
+    while deltas := await thread.read():
+        for delta in deltas:
+            yield delta
 
 
 async def collect(leg: AsyncGenerator[Delta, None]) -> list[Delta]:

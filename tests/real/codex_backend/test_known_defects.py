@@ -14,9 +14,9 @@ from isthmus.bridge.deltas import Failed, Finished, Text
 from isthmus.bridge.dialects.codex.wire import ThreadSpec
 from isthmus.testing import Gate, error, stream
 from isthmus.upstream.codex.failures import RpcRefused
-from isthmus.upstream.codex.methods import ToolOutput
 from real.codex_backend.rig import (
     WEATHER,
+    answer,
     ask,
     calls,
     calls_of,
@@ -29,6 +29,7 @@ from real.codex_backend.rig import (
     outputs_in,
     real,
     rig,
+    run,
     says,
     spec,
     text_delta,
@@ -46,10 +47,10 @@ async def test_defect_1_tools_are_accepted_and_an_early_refusal_kills_nothing(tm
     async with rig(tmp_path, says("Alive")) as codex:
         reserved = ({"name": "mcp__x", "inputSchema": {"type": "object"}},)
         with pytest.raises(RpcRefused, match="reserved"):
-            await codex.sessions.start(ThreadSpec("m", reserved, {"mcp__x": "x"}))
-        thread = await codex.sessions.start(spec(WEATHER))
-        assert text_of(await collect(thread.run(ask()))) == "Alive"
-        assert codex.sessions.health().restarts == 0
+            await codex.start(ThreadSpec("m", reserved, {"mcp__x": "x"}))
+        thread = await codex.start(spec(WEATHER))
+        assert text_of(await collect(run(thread, ask()))) == "Alive"
+        assert codex.supervisor.health().restarts == 0
 
 
 @in_loop
@@ -57,7 +58,7 @@ async def test_defect_2_tokens_stream_under_their_real_name(tmp_path: Path) -> N
     gate = Gate("rest")
     answer = [*opened_message(), text_delta("a"), gate, text_delta("b"), closed_message("ab"), completed()]
     async with rig(tmp_path, stream(answer, done=False)) as codex:
-        leg = (await codex.sessions.start(spec())).run(ask())
+        leg = run(await codex.start(spec()), ask())
         assert await next_said(leg) == Text("a")
         gate.open()
         assert text_of([delta async for delta in leg]) == "b"
@@ -66,25 +67,25 @@ async def test_defect_2_tokens_stream_under_their_real_name(tmp_path: Path) -> N
 @in_loop
 async def test_defect_3_a_tool_call_finishes_its_leg_at_once(tmp_path: Path) -> None:
     async with rig(tmp_path, calls(("call_a", "get_weather", "{}"))) as codex:
-        thread = await codex.sessions.start(spec(WEATHER))
+        thread = await codex.start(spec(WEATHER))
         async with asyncio.timeout(SOON):
-            deltas = await collect(thread.run(ask()))
+            deltas = await collect(run(thread, ask()))
         assert deltas[-1] == Finished("tool_calls")
 
 
 @in_loop
 async def test_defect_4_a_whole_reply_keeps_its_tool_call(tmp_path: Path) -> None:
     async with rig(tmp_path, calls(("call_a", "get_weather", "{}"))) as codex:
-        thread = await codex.sessions.start(spec(WEATHER))
-        assert calls_of(await collect(thread.run(ask()))) == [("call_a", "get_weather", "{}")]
+        thread = await codex.start(spec(WEATHER))
+        assert calls_of(await collect(run(thread, ask()))) == [("call_a", "get_weather", "{}")]
 
 
 @in_loop
 async def test_defect_5_the_output_reaches_the_model_and_nobody_is_asked_twice(tmp_path: Path) -> None:
     async with rig(tmp_path, calls(("call_a", "get_weather", "{}")), says("Done")) as codex:
-        thread = await codex.sessions.start(spec(WEATHER))
-        await collect(thread.run(ask()))
-        await collect(thread.answer({"call_a": ToolOutput("21C")}))
+        thread = await codex.start(spec(WEATHER))
+        await collect(run(thread, ask()))
+        await collect(answer(thread, {"call_a": "21C"}))
         assert outputs_in(codex.bodies()[1]) == [("call_a", "21C")]
         assert len(codex.bodies()) == 2
 
@@ -92,13 +93,13 @@ async def test_defect_5_the_output_reaches_the_model_and_nobody_is_asked_twice(t
 @in_loop
 async def test_defect_6_text_without_deltas_is_not_empty(tmp_path: Path) -> None:
     async with rig(tmp_path, stream([closed_message("Whole"), completed()], done=False)) as codex:
-        thread = await codex.sessions.start(spec())
-        assert text_of(await collect(thread.run(ask()))) == "Whole"
+        thread = await codex.start(spec())
+        assert text_of(await collect(run(thread, ask()))) == "Whole"
 
 
 @in_loop
 async def test_defect_7_a_failed_turn_resolves_with_the_real_error(tmp_path: Path) -> None:
     async with rig(tmp_path, error(400, "the real reason")) as codex:
-        thread = await codex.sessions.start(spec())
+        thread = await codex.start(spec())
         async with asyncio.timeout(SOON):
-            assert await collect(thread.run(ask())) == [Failed("the real reason", "invalid_prompt")]
+            assert await collect(run(thread, ask())) == [Failed("the real reason", "invalid_prompt")]

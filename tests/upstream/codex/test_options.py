@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import ConfigError
-from isthmus.upstream.codex.options import ProcessOptions, child_environment, command_line, find_binary
+from isthmus.upstream.codex.options import CodexOptions, child_environment, command_line, find_binary
 
 
 def test_the_command_line_is_quiet_and_valid_toml() -> None:
     config = {"model_provider": 'a "b"\\c', "model_providers": {"x": {"n": 1, "list": ["a", 2, True]}}, "empty": {}}
-    line = command_line(ProcessOptions(binary=Path("/codex"), config=config), "app-server")
-    assert line[0] == "/codex"
+    line = command_line(CodexOptions(binary=Path("/bin/sh"), config=config), "app-server")
+    assert line[0] == "/bin/sh"
     assert line[-1] == "app-server"
     parsed = [tomllib.loads(value) for flag, value in zip(line[1:-1:2], line[2:-1:2], strict=True) if flag == "-c"]
     assert {"analytics": {"enabled": False}} in parsed
@@ -33,9 +33,9 @@ def test_a_value_with_control_characters_is_valid_toml(text: str) -> None:
 
 def test_only_listed_and_given_variables_reach_the_child() -> None:
     ours = {"PATH": "/bin", "OPENAI_API_KEY": "sk", "DEEPSEEK_API_KEY": "x", "CODEX_HOME": "/user"}
-    options = ProcessOptions(binary=Path("/codex"), environment={"MY_KEY": "given"})
+    options = CodexOptions(binary=Path("/codex"), environment={"MY_KEY": "given"})
     assert child_environment(options, ours) == {"PATH": "/bin", "CODEX_HOME": "/user", "MY_KEY": "given"}
-    own = ProcessOptions(binary=Path("/codex"), home=Path("/own"))
+    own = CodexOptions(binary=Path("/codex"), home=Path("/own"))
     assert child_environment(own, ours)["CODEX_HOME"] == "/own"
 
 
@@ -47,4 +47,4 @@ def test_a_setting_that_is_no_program_is_the_operators_to_fix(tmp_path: Path) ->
 
 def test_a_value_that_no_config_can_hold_is_refused() -> None:
     with pytest.raises(ConfigError, match="config value"):
-        command_line(ProcessOptions(binary=Path("/codex"), config={"x": object()}))
+        command_line(CodexOptions(binary=Path("/bin/sh"), config={"x": object()}))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.scrub import Scrubber
-from isthmus.upstream.codex.options import ProcessOptions, child_secrets
+from isthmus.upstream.codex.options import CodexOptions, child_secrets
 from isthmus.upstream.codex.stderr import StderrTail, redact, redact_params
 
 
@@ -34,7 +34,7 @@ def test_only_the_last_lines_are_kept_and_each_is_bounded() -> None:
 
 
 def test_what_the_child_was_handed_is_not_in_its_words() -> None:
-    options = ProcessOptions(
+    options = CodexOptions(
         binary=Path("codex"),
         environment={
             "MY_KEY": "plain words, no look",

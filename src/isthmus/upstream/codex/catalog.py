@@ -14,19 +14,14 @@ import msgspec
 
 from isthmus.bridge.dialects.codex.wire import plain_catalog
 from isthmus.errors import ConfigError
-from isthmus.upstream.codex.options import ProcessOptions, child_environment, command_line
+from isthmus.upstream.codex.options import CodexOptions
+from isthmus.upstream.codex.process import spawn
 
 
-async def with_plain_catalog(options: ProcessOptions, file: Path) -> ProcessOptions:
+async def with_plain_catalog(options: CodexOptions, file: Path) -> CodexOptions:
     """The same options, with the catalog written to `file` and named in the config."""
-    child = await asyncio.create_subprocess_exec(
-        *command_line(options, "debug", "models", "--bundled"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=child_environment(options),
-        cwd=options.cwd,
-    )
+    nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+    child = await spawn(options, "debug", "models", "--bundled", stdin=nothing, stdout=pipe, stderr=nothing)
     try:
         async with asyncio.timeout(options.handshake_timeout):
             printed, _ = await child.communicate()
@@ -39,5 +34,13 @@ async def with_plain_catalog(options: ProcessOptions, file: Path) -> ProcessOpti
         if child.returncode is None:
             child.kill()
             await child.wait()
-    await asyncio.to_thread(file.write_bytes, msgspec.json.encode(catalog))
+    _write(file, msgspec.json.encode(catalog))
     return replace(options, config={**options.config, "model_catalog_json": str(file)})
+
+
+def _write(file: Path, catalog: bytes) -> None:
+    """At once and not in a thread, which would go on writing when the start has been given up."""
+    try:
+        file.write_bytes(catalog)
+    except OSError as error:
+        raise ConfigError(f"the catalog of codex's models cannot be written: {error.strerror}: `{file}`") from error

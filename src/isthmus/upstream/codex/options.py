@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, ApprovalPolicy
+from isthmus.bridge.dialects.codex.wire import PROCESS_CONFIG, ApprovalPolicy, Sandbox
 from isthmus.errors import ConfigError
 from isthmus.protocol.json import deep_merge
 from isthmus.scrub import Secret, url_secrets
@@ -41,8 +41,11 @@ ENVIRONMENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessOptions:
-    binary: Path
+class CodexOptions:
+    """What the operator decides about one Codex provider, and what its parts may take."""
+
+    binary: str | Path = ""
+    """The program; empty: the `codex` extra's, else `codex` on the path. Looked for at each start."""
     home: Path | None = None
     """Its own `CODEX_HOME`; `None`: the user's, with the user's login."""
     cwd: Path | None = None
@@ -50,8 +53,17 @@ class ProcessOptions:
     """`config.toml` keys for the whole process, on top of the quiet ones."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables the operator hands over by name (a custom provider's `env_key`)."""
+    own_tools: bool = False
+    """Whether Codex may use tools of its own; otherwise it is only a model."""
+    sandbox: Sandbox = "read-only"
     approvals: ApprovalPolicy = "decline"
-    client_name: str = "isthmus"
+    max_threads: int = 100
+    hold: float = 600.0
+    """Seconds that a turn waits for the client's tool outputs."""
+    idle: float = 900.0
+    """Seconds after which a conversation that nobody continues is closed."""
+    silence: float = 600.0
+    """Seconds without a delta after which a leg is given up."""
     client_version: str = "0"
     handshake_timeout: float = 15.0
     request_timeout: float = 60.0
@@ -61,13 +73,13 @@ class ProcessOptions:
     max_line: int = 64 * 1024 * 1024
 
 
-def find_binary(setting: str | None = None) -> Path:
+def find_binary(setting: str | Path | None = None) -> Path:
     """The operator's setting, else the `codex` extra's binary, else `codex` on the path."""
     if setting:
         found = shutil.which(setting)
         if found is None:
             raise ConfigError(f"`{setting}` is not an executable file; set `binary` to the path of `codex`")
-        return Path(found)
+        return Path(found).absolute()
     try:
         bundled: Any = importlib.import_module("codex_cli_bin")
     except ImportError:
@@ -76,7 +88,7 @@ def find_binary(setting: str | None = None) -> Path:
             raise ConfigError(
                 "no `codex` binary found; install `isthmus[codex]`, put `codex` on the PATH, or set `binary`"
             ) from None
-        return Path(found)
+        return Path(found).absolute()
     return Path(bundled.bundled_codex_path())
 
 
@@ -90,17 +102,17 @@ def make_home(setting: str) -> Path:
     return home
 
 
-def command_line(options: ProcessOptions, *arguments: str) -> list[str]:
+def command_line(options: CodexOptions, *arguments: str) -> list[str]:
     """The program and its `-c key=value` overrides, then the subcommand."""
     merged = deep_merge(PROCESS_CONFIG, options.config)
     try:
         overrides = [part for key, value in _flatten(merged) for part in ("-c", f"{key}={toml_value(value)}")]
     except ValueError as error:
         raise ConfigError(f"{error}, so it is no codex config value") from error
-    return [str(options.binary), *overrides, *arguments]
+    return [str(find_binary(options.binary)), *overrides, *arguments]
 
 
-def child_environment(options: ProcessOptions, ours: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environment(options: CodexOptions, ours: Mapping[str, str] | None = None) -> dict[str, str]:
     source = os.environ if ours is None else ours
     environment = {name: source[name] for name in ENVIRONMENT if name in source}
     if options.home is not None:
@@ -110,7 +122,7 @@ def child_environment(options: ProcessOptions, ours: Mapping[str, str] | None = 
     return environment | dict(options.environment)
 
 
-def child_secrets(options: ProcessOptions) -> Iterator[Secret]:
+def child_secrets(options: CodexOptions) -> Iterator[Secret]:
     """What the child was handed that it must not repeat: the operator's own variables, but for paths; passwords in
     the addresses of proxies."""
     for name, value in child_environment(options).items():

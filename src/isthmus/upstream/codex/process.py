@@ -1,8 +1,8 @@
 """One running `codex app-server`: start, handshake, requests, turns, shutdown.
 
-One task reads stdout and never waits for anybody: answers go to their futures, turn messages to their
-turn's mailbox, questions are answered by policy on the spot. When the process ends, each open request and
-each open turn fails exactly once, with the end of its (redacted) stderr at hand.
+One task reads stdout and never waits for anybody: answers go to their futures, what concerns a thread to the one
+registry of threads, and questions are answered by policy on the spot. When the process ends, each open request and
+each thread is told exactly once, with the end of its (redacted) stderr at hand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import signal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from isthmus.bridge.dialects.codex.wire import answer_server_request, build_initialize_params
 from isthmus.errors import ConfigError, UpstreamFailed
@@ -20,34 +20,48 @@ from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 from isthmus.upstream.codex import rpc
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
-from isthmus.upstream.codex.options import ProcessOptions, child_environment, child_secrets, command_line
+from isthmus.upstream.codex.options import CodexOptions, child_environment, child_secrets, command_line
 from isthmus.upstream.codex.stderr import StderrTail, redact_params
-from isthmus.upstream.codex.turns import TurnQueue
+from isthmus.upstream.codex.turns import TurnMessage
 
 KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 """Windows has no other."""
-_CHUNK = 65_536
-_TOOL_CALL = "item/tool/call"
-_METHOD_NOT_FOUND = -32601
-_MARKS_RESPONSES = (0, 147)
-"""The first binary found to send `rawResponse/completed` (0.144.4 does not)."""
+_CHUNK: Final = 65_536
+_TOOL_CALL: Final = "item/tool/call"
+_METHOD_NOT_FOUND: Final = -32601
+_ERRORS: Final = ("error", "turn/completed")
+_OLDEST: Final = (0, 147)
+"""The first binary found to say when a model response is complete (0.144.4 does not)."""
 
 
-async def start_process(options: ProcessOptions) -> CodexProcess:
-    """A process that has shaken hands, or an error that says why there is none."""
+class Listener(Protocol):
+    """Who is told what concerns threads."""
+
+    def hear(self, thread_id: str, message: TurnMessage) -> bool:
+        """Whether somebody took it."""
+
+    def lose(self, gone: CodexGone) -> None:
+        """The process has ended."""
+
+
+async def spawn(options: CodexOptions, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
+    """The program with its environment, or an error that says why it does not run (it may be being replaced)."""
+    command = command_line(options, *arguments)
     try:
-        child = await asyncio.create_subprocess_exec(
-            *command_line(options, "app-server"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=child_environment(options),
-            cwd=options.cwd,
-            start_new_session=True,
+        return await asyncio.create_subprocess_exec(
+            *command, env=child_environment(options), cwd=options.cwd, start_new_session=True, **streams
         )
     except OSError as error:
-        raise ConfigError(f"cannot start `{options.binary}`: {error.strerror}; check the codex `binary`") from error
-    process = CodexProcess(child, options)
+        raise ConfigError(
+            f"cannot start `{command[0]}`: {error.strerror}; check the codex `binary` and `folder`"
+        ) from error
+
+
+async def start_process(options: CodexOptions, listener: Listener) -> CodexProcess:
+    """A process that has shaken hands, or an error that says why there is none."""
+    pipe = asyncio.subprocess.PIPE
+    child = await spawn(options, "app-server", stdin=pipe, stdout=pipe, stderr=pipe)
+    process = CodexProcess(child, options, listener)
     try:
         await process.handshake()
     except BaseException:
@@ -57,17 +71,14 @@ async def start_process(options: ProcessOptions) -> CodexProcess:
 
 
 class CodexProcess:
-    def __init__(self, child: asyncio.subprocess.Process, options: ProcessOptions) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, options: CodexOptions, listener: Listener) -> None:
         assert child.stdin is not None
         self.pid = child.pid
         self.ended = asyncio.Event()
         self.exit_code: int | None = None
         self.user_agent = ""
-        self.older_methods = False
-        """Whether this binary knows only the older methods; found out by the first thread start."""
-        self.marks_responses = True
-        """Whether it says when a model response is complete; found out by the handshake."""
         self._child = child
+        self._listener = listener
         self._stdin = child.stdin
         self._options = options
         self._messages = rpc.MessageReader(max_line=options.max_line)
@@ -75,7 +86,6 @@ class CodexProcess:
         self._stderr = StderrTail(scrub=self._scrub)
         self._next_id = 0
         self._pending: dict[rpc.RequestId, tuple[str, asyncio.Future[Any]]] = {}
-        self._turns: dict[str, TurnQueue] = {}
         self._closing = False
         self._tasks = (asyncio.create_task(self._read()), asyncio.create_task(self._read_stderr()))
 
@@ -89,11 +99,12 @@ class CodexProcess:
 
     async def handshake(self) -> None:
         options = self._options
-        params = build_initialize_params(name=options.client_name, version=options.client_version)
+        params = build_initialize_params(version=options.client_version)
         result = await self.request("initialize", params, within=options.handshake_timeout)
         self.user_agent = str(result.get("userAgent", ""))
         version = re.search(r"/(\d+)\.(\d+)\.", self.user_agent)
-        self.marks_responses = version is None or (int(version[1]), int(version[2])) >= _MARKS_RESPONSES
+        if version is not None and (int(version[1]), int(version[2])) < _OLDEST:
+            raise ConfigError(f"this `codex` ({version[0][1:-1]}) is too old; use 0.163 or newer")
         self._write(rpc.encode_notification("initialized"))
 
     async def request(self, method: str, params: JsonObject, *, within: float | None = None) -> JsonObject:
@@ -113,18 +124,6 @@ class CodexProcess:
         finally:
             self._pending.pop(identity, None)
         return result if isinstance(result, dict) else {}
-
-    def open_turn(self, thread_id: str) -> TurnQueue:
-        """A mailbox for the thread's next turn; open it before asking for the turn."""
-        queue = TurnQueue(self._options.queue_size)
-        if self.ended.is_set():
-            queue.fail(self._gone())
-        self._turns[thread_id] = queue
-        return queue
-
-    def close_turn(self, thread_id: str, queue: TurnQueue) -> None:
-        if self._turns.get(thread_id) is queue:
-            del self._turns[thread_id]
 
     def reply(self, identity: rpc.RequestId, result: JsonObject) -> None:
         self._write(rpc.encode_result(identity, result))
@@ -217,19 +216,15 @@ class CodexProcess:
                 if future is not None and not future.done():
                     future.set_exception(RpcRefused(method, code, redact_params(text, self._scrub)))
             case rpc.Notification(method, params):
-                queue = self._turns.get(_thread_of(params))
-                if queue is not None:
-                    telling = _tells_error(method, params)
-                    queue.put(rpc.Notification(method, redact_params(params, self._scrub)) if telling else message)
+                if method in _ERRORS:  # all others are the model's words
+                    message = rpc.Notification(method, redact_params(params, self._scrub))
+                self._listener.hear(str(params.get("threadId")), message)
             case rpc.Request():
                 self._dispatch_request(message)
 
     def _dispatch_request(self, request: rpc.Request) -> None:
-        if request.method == _TOOL_CALL:
-            queue = self._turns.get(_thread_of(request.params))
-            if queue is not None:
-                queue.put(request)
-                return
+        if request.method == _TOOL_CALL and self._listener.hear(str(request.params.get("threadId")), request):
+            return
         with contextlib.suppress(CodexGone):
             answer = answer_server_request(request.method, request.params, self._options.approvals)
             if answer is not None:
@@ -244,22 +239,8 @@ class CodexProcess:
         for method, future in self._pending.values():
             if not future.done():
                 future.set_exception(self._gone(f" while `{method}` was waiting"))
-        for queue in self._turns.values():
-            queue.fail(self._gone(" in the middle of a turn"))
-        self._turns = {}
+        self._listener.lose(self._gone(" in the middle of a turn"))
 
     def _gone(self, when: str = "") -> CodexGone:
         how = "was shut down" if self._closing else f"ended (exit code {self.exit_code})"
         return CodexGone(f"the codex process {how}{when}", stderr=self.stderr)
-
-
-def _tells_error(method: str, params: JsonObject) -> bool:
-    """Whether this is one of the few messages that speak of an error; all others are the model's."""
-    if method in ("error", "turn/completed"):
-        return True
-    event = params.get("msg") if method.startswith("codex/event") else None
-    return isinstance(event, dict) and event.get("type") in ("error", "stream_error")
-
-
-def _thread_of(params: JsonObject) -> str:
-    return str(params.get("threadId") or params.get("conversationId") or "")

@@ -18,8 +18,8 @@ from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.codex.catalog import with_plain_catalog
 from isthmus.upstream.codex.failures import RpcRefused
-from isthmus.upstream.codex.options import ProcessOptions
-from isthmus.upstream.codex.process import CodexProcess, start_process
+from isthmus.upstream.codex.options import CodexOptions, find_binary
+from isthmus.upstream.codex.process import CodexProcess, Listener, start_process
 
 log = logging.getLogger("isthmus.codex")
 
@@ -29,21 +29,22 @@ _GLOBAL_DOCS: Final = ("AGENTS.override.md", "AGENTS.md")
 class Starter:
     """Start after start with the same options; `thread_config` belongs to the process that runs now."""
 
-    def __init__(self, provider: str, options: ProcessOptions, *, catalog: Path | None) -> None:
+    def __init__(self, provider: str, options: CodexOptions, listener: Listener, *, folder: Path) -> None:
         self.thread_config: JsonObject = {}
         self._provider = provider
         self._options = options
-        self._catalog = catalog
-        """Where the plain model catalog is written; `None`: Codex keeps tools of its own."""
+        self._listener = listener
+        self._folder = folder
+        """Where the plain model catalog is written."""
 
     async def start(self) -> CodexProcess:
         options = self._options
-        if self._catalog is not None:
-            options = await with_plain_catalog(options, self._catalog)
-        process = await start_process(options)
+        if not options.own_tools:
+            options = await with_plain_catalog(options, self._folder / "models.json")
+        process = await start_process(options, self._listener)
         try:
             await self._check_login(process)
-            self.thread_config = await self._read_thread_config(process) if self._catalog is not None else {}
+            self.thread_config = {} if options.own_tools else await self._read_thread_config(process)
         except BaseException:
             await process.close()
             raise
@@ -54,9 +55,9 @@ class Starter:
         account = await _ask(process, "account/read")
         if account.get("requiresOpenaiAuth") and account.get("account") is None:
             home = f"CODEX_HOME={shlex.quote(str(self._options.home))} " if self._options.home else ""
+            program = shlex.quote(str(find_binary(self._options.binary)))
             raise CredentialsRefused(
-                f"codex is not logged in; run `{home}{shlex.quote(str(self._options.binary))} login` as the user that "
-                "runs the gateway, then try again",
+                f"codex is not logged in; run `{home}{program} login` as the user that runs the gateway, and try again",
                 status=401,
                 metadata={"provider": self._provider},
             )

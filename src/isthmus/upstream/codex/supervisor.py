@@ -1,19 +1,24 @@
 """Keeps one Codex process running: restart with backoff, and a snapshot of its health.
 
-In: a way to start a process. Out: the running one, whenever somebody asks. The wait before a restart doubles
-with each failure and starts over once a process has stayed up long enough to count as healthy.
+In: a way to start a process. Out: the running one, whenever somebody asks; while there is none, a failure that says why
+and when to come back. The wait before a restart doubles with each failure, up to a bound, and starts over once a
+process has stayed up long enough to count as healthy. Nothing that a start can raise ends the trying: the program may
+just be being replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Generic, Literal, Protocol, TypeVar
 
-from isthmus.errors import IsthmusError, UpstreamFailed
+from isthmus.errors import CredentialsRefused, IsthmusError, Overloaded, UpstreamFailed
+from isthmus.log import tell
+
+log = logging.getLogger("isthmus.codex")
 
 State = Literal["idle", "starting", "ready", "waiting", "closed"]
 
@@ -23,10 +28,6 @@ class SupervisedProcess(Protocol):
     ended: asyncio.Event
     exit_code: int | None
 
-    @property
-    def malformed(self) -> int: ...
-    @property
-    def stderr(self) -> str: ...
     async def close(self) -> None: ...
 
 
@@ -42,12 +43,8 @@ class Backoff:
 class Health:
     state: State
     pid: int | None = None
-    uptime: float | None = None
     restarts: int = 0
-    failures_in_a_row: int = 0
     last_failure: str = ""
-    malformed_lines: int = 0
-    stderr: str = ""
 
 
 P = TypeVar("P", bound=SupervisedProcess)
@@ -60,12 +57,14 @@ class Supervisor(Generic[P]):
         self,
         start: Callable[[], Awaitable[P]],
         *,
+        name: str = "codex",
         backoff: Backoff = Backoff(),  # noqa: B008 - frozen
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         patience: float = 20.0,
     ) -> None:
         self._start = start
+        self._name = name
         self._backoff = backoff
         self._clock = clock
         self._sleep = sleep
@@ -76,19 +75,27 @@ class Supervisor(Generic[P]):
         self._starts = 0
         self._failures = 0
         self._last_failure = ""
-        self._error: IsthmusError | None = None
+        self._error: Exception | None = None
+        """Why the last start failed; a process that has run and ended is none."""
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    def begin(self) -> None:
+        """Start in the background, unless that has been done."""
+        if self._state == "idle":
+            self._enter("starting")
+            self._task = asyncio.create_task(self._run())
+
     async def process(self) -> P:
         """Waits for a (re)start as long as patience lasts; a start that failed is told at once."""
-        if self._task is None and self._state == "idle":
-            self._task = asyncio.create_task(self._run())
-            self._task.add_done_callback(lambda _: self._changed.set())
+        self.begin()
         try:
             async with asyncio.timeout(self._patience):
                 while self._process is None or self._process.ended.is_set():
-                    self._raise_if_hopeless()
+                    if self._state == "closed":
+                        raise UpstreamFailed("the codex backend is shut down", status=503)
+                    if self._state == "waiting" and self._error is not None:
+                        raise self._told(self._error)
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError as error:
@@ -101,21 +108,15 @@ class Supervisor(Generic[P]):
         return Health(
             state=self._state if running or self._state != "ready" else "waiting",
             pid=process.pid if process is not None and running else None,
-            uptime=self._clock() - self._since if running else None,
             restarts=max(0, self._starts - 1),
-            failures_in_a_row=self._failures,
             last_failure=self._last_failure,
-            malformed_lines=process.malformed if process is not None else 0,
-            stderr=process.stderr if process is not None else "",
         )
 
     async def close(self) -> None:
-        self._state = "closed"
-        self._changed.set()
+        self._enter("closed")
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
         process, self._process = self._process, None
         if process is not None:
             await process.close()
@@ -135,13 +136,20 @@ class Supervisor(Generic[P]):
         self._starts += 1
         try:
             process = await self._start()
-        except IsthmusError as error:
-            self._failures += 1
-            self._last_failure, self._error = error.message, error
+        except Exception as error:
+            self._note_failure(error)
             return None
         self._process, self._since, self._error = process, self._clock(), None
         self._enter("ready")
         return process
+
+    def _note_failure(self, error: Exception) -> None:
+        self._failures += 1
+        reason = error.message if isinstance(error, IsthmusError) else repr(error)
+        if reason != self._last_failure:  # once, not at each try
+            trace = None if isinstance(error, IsthmusError) else error
+            tell(log, "warning", "codex.unavailable", provider=self._name, reason=reason, trace=trace)
+        self._last_failure, self._error = reason, error
 
     def _note_end(self, process: P) -> None:
         if self._clock() - self._since >= self._backoff.healthy_after:
@@ -156,18 +164,18 @@ class Supervisor(Generic[P]):
         self._state = state
         self._changed.set()
 
-    def _raise_if_hopeless(self) -> None:
-        if self._state == "closed":
-            raise UpstreamFailed("the codex backend is shut down", status=503)
-        if self._task is not None and self._task.done():
-            self._task.result()  # our own bug: let it rise
-        if self._state == "waiting" and self._error is not None:
-            raise self._error.with_traceback(None)
+    def _told(self, error: Exception) -> Exception:
+        """A missing login needs somebody; whatever else keeps a program from starting may pass; a bug of ours rises."""
+        match error:
+            case CredentialsRefused():
+                return CredentialsRefused(error.message, status=error.status, metadata=error.metadata)
+            case IsthmusError():
+                return self._unavailable()
+        return error.with_traceback(None)
 
     def _unavailable(self) -> UpstreamFailed:
-        return UpstreamFailed(
+        return Overloaded(
             f"no codex process is ready ({self._last_failure or self._state}); it is being restarted, try again",
-            code="server_is_overloaded",
             status=503,
             retry_after=self._delay() if self._failures else self._backoff.first,
         )

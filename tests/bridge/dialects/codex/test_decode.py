@@ -200,14 +200,14 @@ def test_a_retry_that_codex_announces_is_not_final() -> None:
     retry: Message = ("error", {"error": {"message": "m", "codexErrorInfo": "other"}, "willRetry": True})
     decoder, deltas = _feed(retry, _text("hi"), _message("hi"), RESPONSE, DONE)
     assert deltas == [Text("hi"), _used(), Finished("stop")]
-    assert not decoder.abandoned
+    assert decoder.state == "ended"
 
 
 def test_a_retry_after_words_were_passed_on_fails_instead_of_repeating_them() -> None:
     retry: Message = ("error", {"error": {"message": "broke off", "codexErrorInfo": "other"}, "willRetry": True})
     decoder, deltas = _feed(_text("half an ans"), retry, _text("half an answer"))
     assert deltas == [Text("half an ans"), Failed("broke off", "server_error")]
-    assert decoder.abandoned
+    assert decoder.state == "abandoned"
 
 
 def test_a_failed_turn_says_why_exactly_once() -> None:
@@ -229,7 +229,7 @@ def test_an_answer_cut_short_keeps_its_words_and_says_length() -> None:
 def test_an_interrupted_turn_is_a_failure() -> None:
     decoder, deltas = _feed(("turn/completed", {"turn": {"status": "interrupted"}}))
     assert isinstance(deltas[0], Failed)
-    assert decoder.state == "ended"
+    assert decoder.state == "failed"
 
 
 def test_what_does_not_concern_us_is_passed_over() -> None:
@@ -240,12 +240,14 @@ def test_what_does_not_concern_us_is_passed_over() -> None:
     assert deltas == []
 
 
-def test_without_marked_responses_each_request_pauses_and_nothing_is_lost() -> None:
-    usage: Message = ("thread/tokenUsage/updated", {"tokenUsage": {"last": USAGE, "total": USAGE}})
-    first, deltas = _feed(_raw("c1", '{"a" :1}'), _call("c1"), decoder=LegDecoder(NAMES, marks_responses=False))
-    assert (first.state, first.calls) == ("paused", ["c1"])
-    second, deltas = _feed(_raw("c2", '{"b" :2}'), _call("c2"), decoder=LegDecoder(NAMES, marks_responses=False))
-    assert (second.state, second.calls) == ("paused", ["c2"])
-    assert CallArguments(0, '{"b" :2}', whole=True) in deltas
-    _, deltas = _feed(usage, _text("hi"), usage, DONE, decoder=LegDecoder(NAMES, marks_responses=False))
-    assert deltas == [_used(), Text("hi"), _used(2), Finished("stop")]
+def test_dynamic_tool_call_request_opens_a_call_and_ends_the_leg() -> None:
+    """The event of the seed: it marks no end of a response, so the call itself is one."""
+    call: Message = ("dynamic_tool_call_request", {"callId": "call_1", "tool": "get_weather", "arguments": {"id": 1}})
+    decoder, deltas = _feed(_text("hi"), call)
+    assert deltas == [
+        Text("hi"),
+        CallOpened(0, "call_1", "get_weather"),
+        CallArguments(0, '{"id":1}', whole=True),
+        Finished("tool_calls"),
+    ]
+    assert (decoder.state, decoder.calls) == ("paused", ["call_1"])

@@ -11,7 +11,6 @@ from isthmus.bridge.dialects.codex.dynamic_tools import (
     CODEX_TOOL_NAMES,
     assign_names,
     build_dynamic_tools,
-    build_older_tool_reply,
     build_tool_call_delta_from_dynamic_request,
     build_tool_reply,
 )
@@ -140,20 +139,8 @@ def test_assigned_names_are_always_valid_unique_and_reversible(names: list[str])
             [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:x"}],
             [{"type": "inputText", "text": "a"}, {"type": "inputImage", "imageUrl": "data:x"}],
         ),
-        ([{"type": "image_url", "image_url": {"url": "data:y"}}], [{"type": "inputImage", "imageUrl": "data:y"}]),
-        (
-            [{"type": "input_file", "file_id": "f"}],
-            [{"type": "inputText", "text": '{"type": "input_file", "file_id": "f"}'}],
-        ),
     ],
-    ids=["text", "empty", "parts", "chat-image", "unknown-part"],
+    ids=["text", "empty", "parts"],
 )
 def test_a_tool_reply_has_the_one_shape_that_codex_reads(output: Any, items: list[dict[str, str]]) -> None:
     assert build_tool_reply(output) == {"contentItems": items, "success": True}
-
-
-def test_the_older_tool_reply_is_text() -> None:
-    assert build_older_tool_reply([{"type": "input_text", "text": "a"}], success=False) == {
-        "output": "a",
-        "success": False,
-    }

@@ -36,6 +36,11 @@ def output(id: str, text: str = "out") -> Json:
     return {"type": "function_call_output", "call_id": id, "output": text}
 
 
+def looked(id: str, **fields: str) -> Json:
+    image = {"type": "input_image", "image_url": "data:x", **fields}
+    return {"type": "function_call_output", "call_id": id, "output": [{"type": "input_text", "text": "see"}, image]}
+
+
 def body(history: list[Json], text: str = "", **fields: Any) -> Json:
     asked = [{"type": "text", "text": text}] if text else []
     return {"model": "m", "baseInstructions": "", "history": history, "input": asked, **fields}
@@ -63,6 +68,12 @@ def test_outputs_come_in_any_order() -> None:
     assert found.key == waiting_key([user("Hi")], ["a", "b"]) == waiting_key([user("Hi")], ["b", "a"])
 
 
+def test_an_image_is_an_output_like_any_other() -> None:
+    found = read_outputs(body([user("Hi"), call("a"), looked("a")]))
+    assert found is not None
+    assert found.outputs == {"a": looked("a")["output"]}
+
+
 def test_a_second_round_of_tools_is_a_turn_of_its_own() -> None:
     round_one = [user("Hi"), call("a"), output("a")]
     found = read_outputs(body([*round_one, call("b"), output("b")]))
@@ -79,6 +90,7 @@ def test_a_second_round_of_tools_is_a_turn_of_its_own() -> None:
         pytest.param(body([user("Hi"), call("a"), output("a"), user("And?")]), id="a message behind the output"),
         pytest.param(body([user("Hi"), call("a"), call("b"), output("a")]), id="one of two"),
         pytest.param(body([user("Hi"), call("a"), call("b"), output("a"), output("b", NO_OUTPUT)]), id="one made up"),
+        pytest.param(body([user("Hi"), call("a"), looked("a", detail="high")]), id="an image to be looked at closely"),
         pytest.param(body([]), id="nothing at all"),
     ],
 )

@@ -97,8 +97,6 @@ def test_injected_system_messages_are_sent_as_developer(role: str, sent: str) ->
         ("item/commandExecution/requestApproval", "accept", {"decision": "accept"}),
         ("item/fileChange/requestApproval", "decline", {"decision": "decline"}),
         ("item/fileChange/requestApproval", "accept", {"decision": "accept"}),
-        ("execCommandApproval", "decline", {"decision": "denied"}),
-        ("applyPatchApproval", "accept", {"decision": "approved"}),
         ("item/permissions/requestApproval", "decline", {"permissions": {}}),
         ("item/permissions/requestApproval", "accept", {"permissions": {"network": {"enabled": True}}}),
         ("item/tool/requestUserInput", "accept", {"answers": {}}),

@@ -1,10 +1,10 @@
 """Messages of a Codex turn → deltas, one HTTP leg at a time.
 
 In: notifications and `item/tool/call` requests of one turn, as they arrive. Out: deltas, and a state: `open` (more to
-come), `paused` (the client's tools must answer), `ended` (the turn is over). The one thing worth knowing: a turn may
-hold several model responses. A leg pauses when the current one is complete and Codex waits for one of its calls; some
-binaries ask for parallel calls one after the other, so the raw items and not the requests say which calls there are.
-Binaries before 0.147 do not mark the end of a response; there a leg pauses at each request.
+come), `paused` (the client's tools must answer), `ended` (the turn is over), `failed` (it is, badly), `abandoned` (it
+failed for us, and Codex goes on by itself). The one thing worth knowing: a turn may hold several model responses. A leg
+pauses when the current one is complete and Codex waits for one of its calls; some binaries ask for parallel calls one
+after the other, so the raw items and not the requests say which calls there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isthmus.bridge.dialects.codex.dynamic_tools import build_tool_call_delta_fr
 from isthmus.bridge.dialects.codex.errors import map_turn_error, read_incomplete
 from isthmus.bridge.dialects.reports import read_phase, seal
 from isthmus.protocol.items import Phase
-from isthmus.protocol.json import JsonObject, is_json
+from isthmus.protocol.json import is_json
 
 Params = Mapping[str, Any]
 
@@ -26,24 +26,16 @@ _USAGE: Final = (
     *("inputTokens", "outputTokens", "totalTokens"),
     *("cachedInputTokens", "reasoningOutputTokens", "cacheWriteInputTokens"),
 )
-_OLDER: Final = {
-    "agent_message_delta": "item/agentMessage/delta",
-    "agent_reasoning_delta": "item/reasoning/summaryTextDelta",
-    "agent_reasoning_raw_content_delta": "item/reasoning/textDelta",
-    "raw_response_item": "rawResponseItem/completed",
-}
-"""Events of the older methods (`codex/event/…`) that differ from today's notifications in their name only."""
+LegState = Literal["open", "paused", "ended", "failed", "abandoned"]
 
 
 class LegDecoder:
     """One leg's state machine. `names` maps Codex tool names to the client's; feed it and watch `state`."""
 
-    def __init__(self, names: Mapping[str, str], *, marks_responses: bool = True) -> None:
-        self.state: Literal["open", "paused", "ended"] = "open"
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.state: LegState = "open"
         self.calls: list[str] = []  # ids of the calls that this leg opened and that the client must answer, in order
-        self.abandoned = False  # the leg failed while Codex goes on by itself: the turn must be interrupted
         self._names = names
-        self._marks_responses = marks_responses
         self._between_responses = True
         self._slots: dict[str, int] = {}
         self._requested: set[str] = set()
@@ -58,20 +50,15 @@ class LegDecoder:
 
     def feed(self, method: str, params: Params) -> list[Delta]:
         """The deltas of one message; none once the leg is over."""
-        out: list[Delta] = []
-        for name, fields in translate_older(method, params):
-            if self.state == "open":
-                out += self._read(name, fields)
-        return out
-
-    def _read(self, method: str, params: Params) -> list[Delta]:
+        if self.state != "open":
+            return []
         item = params.get("item") or {}
         match method:
             case "item/agentMessage/delta":
-                self._between_responses = not self._marks_responses
+                self._between_responses = False
                 return [*self._begin("message", params.get("itemId")), *self._say(str(params.get("delta") or ""))]
             case "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta":
-                self._between_responses = not self._marks_responses
+                self._between_responses = False
                 if text := str(params.get("delta") or ""):
                     kind: Literal["text", "summary"] = "text" if method == "item/reasoning/textDelta" else "summary"
                     return [*self._begin("reasoning", params.get("itemId")), deltas.Reasoning(text, kind)]
@@ -87,10 +74,8 @@ class LegDecoder:
                 return self._end_response(params)
             case "item/tool/call":
                 return self._request(params)
-            case "thread/tokenUsage/updated" if not self._marks_responses:
-                return self._spend((params.get("tokenUsage") or {}).get("last"))
-            case "isthmus/usage":
-                return [deltas.Used(_read_usage(params))]
+            case "dynamic_tool_call_request":  # 0.92 marked no end of a response: the call itself is its end
+                return [*self._end_response({}), *self._request(params)]
             case "error":
                 return self._take_error(params)
             case "turn/completed":
@@ -132,7 +117,7 @@ class LegDecoder:
             # Codex answered by itself (bad arguments, unknown tool): nobody will ask us.
             self._settled.add(str(item.get("call_id")))
         elif kind != "message" or item.get("role") == "assistant":
-            self._between_responses = not self._marks_responses
+            self._between_responses = False
         if kind == "function_call":
             return self._list_call(item)
         if kind != "reasoning" or not item.get("encrypted_content"):
@@ -204,8 +189,7 @@ class LegDecoder:
         if not params.get("willRetry"):
             self._error = error
         elif self._dirty:
-            self.abandoned = True
-            return self._fail(error)
+            return self._fail(error, "abandoned")
         return []
 
     def _end_turn(self, turn: Params) -> list[Delta]:
@@ -218,8 +202,8 @@ class LegDecoder:
         self.state = "ended"
         return [deltas.Finished(reason)]
 
-    def _fail(self, error: Params | None) -> list[Delta]:
-        self.state = "ended"
+    def _fail(self, error: Params | None, state: LegState = "failed") -> list[Delta]:
+        self.state = state
         failure = map_turn_error(error)
         return [deltas.Failed(failure.message, failure.code)]
 
@@ -227,45 +211,3 @@ class LegDecoder:
 def _read_usage(usage: Params) -> deltas.Usage:
     given, made, total, cached, thought, written = (int(usage.get(name) or 0) for name in _USAGE)
     return deltas.Usage(given, made, total or given + made, cached, thought, written)
-
-
-def translate_older(method: str, params: Params) -> list[tuple[str, Params]]:
-    """Newer messages pass unchanged; an older event becomes none, one or two of them, so that there is one decoder.
-    The older stream marks no end of a model response, so a dynamic call ends its leg as soon as it arrives."""
-    event, kind = params, method
-    if method != "dynamic_tool_call_request":
-        if not method.startswith("codex/event"):
-            return [(method, params)]
-        told = params.get("msg")
-        event = told if isinstance(told, Mapping) else {}
-        kind = str(event.get("type"))
-    match kind:
-        case "agent_reasoning_section_break":
-            return [("item/reasoning/summaryPartAdded", {"summaryIndex": 1})]
-        case "agent_message":
-            return [("item/completed", {"item": {"type": "agentMessage", "id": "", "text": event.get("message")}})]
-        case "token_count":
-            last = (event.get("info") or {}).get("last_token_usage")
-            if not isinstance(last, Mapping):
-                return []
-            return [("isthmus/usage", {_camel(name): count for name, count in last.items()})]
-        case "dynamic_tool_call_request":
-            return [("rawResponse/completed", {}), ("item/tool/call", event)]
-        case "stream_error":
-            return [("error", {"error": _error(event), "willRetry": True})]
-        case "error" | "turn_aborted" | "task_complete" | "turn_complete":
-            status = {"error": "failed", "turn_aborted": "interrupted"}.get(kind, "completed")
-            error = _error(event) if kind == "error" else None
-            return [("turn/completed", {"turn": {"status": status, "error": error}})]
-        case _:
-            return [(_OLDER[kind], event)] if kind in _OLDER else []
-
-
-def _error(event: Params) -> JsonObject:
-    info = event.get("codex_error_info")
-    return {"message": event.get("message"), "codexErrorInfo": _camel(info) if isinstance(info, str) else info}
-
-
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)

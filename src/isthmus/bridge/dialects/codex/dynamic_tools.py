@@ -66,17 +66,10 @@ def build_tool_call_delta_from_dynamic_request(
     return {"tool_calls": [{"id": call_id, "type": "function", "function": function}]}
 
 
-def build_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success: bool = True) -> JsonObject:
+def build_tool_reply(output: str | Sequence[Mapping[str, Any]]) -> JsonObject:
     """The answer to `item/tool/call`. Only this shape reaches the model; Codex calls any other invalid."""
-    parts = [{"type": "text", "text": output}] if isinstance(output, str) else output
-    return {"contentItems": [_content_item(part) for part in parts], "success": success}
-
-
-def build_older_tool_reply(output: str | Sequence[Mapping[str, Any]], *, success: bool = True) -> JsonObject:
-    """The same answer for binaries that speak the older methods: text only."""
-    if not isinstance(output, str):
-        output = "\n".join(str(part.get("text", "")) for part in output if part.get("text"))
-    return {"output": output, "success": success}
+    parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
+    return {"contentItems": [_content_item(part) for part in parts], "success": True}
 
 
 def _declare(function: Mapping[str, Any], names: Mapping[str, str]) -> JsonObject:
@@ -102,11 +95,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _content_item(part: Mapping[str, Any]) -> JsonObject:
-    match part.get("type"):
-        case "input_image" | "image_url" | "inputImage":
-            url = part.get("image_url") or part.get("imageUrl")
-            return {"type": "inputImage", "imageUrl": str(url.get("url") if isinstance(url, Mapping) else url)}
-        case "input_text" | "output_text" | "text" | "inputText":
-            return {"type": "inputText", "text": str(part.get("text", ""))}
-        case _:
-            return {"type": "inputText", "text": json.dumps(dict(part), ensure_ascii=False)}
+    """The message rules let text and data URLs through, nothing else."""
+    if part["type"] == "input_image":
+        return {"type": "inputImage", "imageUrl": part["image_url"]}
+    return {"type": "inputText", "text": part["text"]}

@@ -38,13 +38,16 @@ class Continuation(NamedTuple):
 
 
 def read_outputs(body: JsonObject) -> Outputs | None:
-    """The answers at the very end of the history, if nothing else is new and each call has its own."""
+    """The answers at the very end of the history, if nothing else is new and each call has its own. How closely to look
+    at an image can only be said in a history: a tool's reply has no place for it."""
     history = _visible(body.get("history", ()))
     end = _skip_back(history, len(history), "function_call_output")
     begin = _skip_back(history, end, "function_call")
     outputs = {item["call_id"]: item["output"] for item in history[end:]}
     asked = {item["call_id"] for item in history[begin:end]}
     if body["input"] or not outputs or set(outputs) != asked or NO_OUTPUT in outputs.values():
+        return None
+    if any("detail" in part for output in outputs.values() if isinstance(output, list) for part in output):
         return None
     if begin and _is_speech(history[begin - 1]):
         begin -= 1

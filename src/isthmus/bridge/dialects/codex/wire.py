@@ -1,8 +1,9 @@
-"""What we say to a Codex app-server, newer and older: parameters of the methods we call, answers to what it asks us
-apart from tool calls, and its config and model catalog as data (checked against 0.163 and 0.166).
+"""What we say to a Codex app-server: parameters of the methods we call, answers to what it asks us apart from tool
+calls, and its config and model catalog as data (checked against 0.163 and 0.166).
 
-The one thing worth knowing: tools travel only when a thread (or older: a conversation) begins; nothing later carries
-any, and there is no temperature, no token limit and no tool choice to send.
+The one thing worth knowing: tools travel only when a thread begins; nothing later carries any, and there is no
+temperature, no token limit and no tool choice to send. The words of 0.92 (conversations, user turns) are kept as data:
+a thread is begun with the first of them, the others show that what came later carried no tools either.
 """
 
 from __future__ import annotations
@@ -85,12 +86,9 @@ _PLAIN_MODEL: Final[JsonObject] = {
     "default_verbosity": None,
 }
 _DECISIONS: Final = ({"decision": "decline"}, {"decision": "accept"})
-_OLDER_DECISIONS: Final = ({"decision": "denied"}, {"decision": "approved"})
 _ANSWERS: Final[Mapping[str, Sequence[JsonObject]]] = {
     "item/commandExecution/requestApproval": _DECISIONS,
     "item/fileChange/requestApproval": _DECISIONS,
-    "execCommandApproval": _OLDER_DECISIONS,
-    "applyPatchApproval": _OLDER_DECISIONS,
     "item/tool/requestUserInput": ({"answers": {}},) * 2,
     "mcpServer/elicitation/request": ({"action": "decline", "content": None},) * 2,
 }
@@ -115,13 +113,13 @@ def answer_server_request(
     return None if answers is None else dict(answers[policy == "accept"])
 
 
-def build_initialize_params(*, name: str = "isthmus", version: str = "0") -> JsonObject:
+def build_initialize_params(*, version: str = "0") -> JsonObject:
     """`experimentalApi` is not optional for us: without it every thread with tools is refused."""
-    return {"clientInfo": {"name": name, "version": version}, "capabilities": {"experimentalApi": True}}
+    return {"clientInfo": {"name": "isthmus", "version": version}, "capabilities": {"experimentalApi": True}}
 
 
 def build_new_conversation_params(spec: ThreadSpec) -> JsonObject:
-    """`newConversation`: the only older method that carries tools."""
+    """What a conversation is born with: the only place for tools, in 0.92 (`newConversation`) as in `thread/start`."""
     return _given(
         model=spec.model,
         modelProvider=spec.model_provider,
@@ -136,7 +134,7 @@ def build_new_conversation_params(spec: ThreadSpec) -> JsonObject:
 
 
 def build_thread_start_params(spec: ThreadSpec) -> JsonObject:
-    """`thread/start`: the same in newer words, kept by nobody. Raw events give verbatim arguments and usage."""
+    """`thread/start`: the same, kept by nobody. Raw events give verbatim arguments and usage."""
     return {**build_new_conversation_params(spec), "ephemeral": True, "experimentalRawEvents": True}
 
 
@@ -147,12 +145,12 @@ def build_turn_start_params(thread_id: str, turn: TurnSpec) -> JsonObject:
 
 
 def build_send_user_message_params(conversation_id: str, items: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """`sendUserMessage`: items and nothing else, for a turn as the conversation was born."""
+    """`sendUserMessage` of 0.92: items and nothing else, for a turn as the conversation was born."""
     return {"conversationId": conversation_id, "items": [_older_item(item) for item in items]}
 
 
 def build_send_user_turn_params(conversation_id: str, spec: ThreadSpec, turn: TurnSpec) -> JsonObject:
-    """`sendUserTurn`: everything about a turn except tools."""
+    """`sendUserTurn` of 0.92: everything about a turn except tools."""
     return {
         **build_send_user_message_params(conversation_id, turn.items),
         "cwd": spec.cwd or "/",
