@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from isthmus.upstream.codex.session import CodexSessions
 
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec, text_input
@@ -28,7 +29,6 @@ from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
 from isthmus.upstream.codex.options import ProcessOptions, find_binary
 from isthmus.upstream.codex.process import start_process
-from isthmus.upstream.codex.session import CodexSessions
 from isthmus.upstream.codex.supervisor import Supervisor
 from isthmus.upstream.codex.thread import CodexThread
 

@@ -1,5 +1,5 @@
-"""A stand-in for the `codex` program: an app-server that does what the words of a turn ask for, and writes down all that
-it hears. What a real one does is asked in `tests/real`; this one can be slow, gone or in trouble whenever a test needs it.
+"""A stand-in for the `codex` program: an app-server that does what the words of a turn ask for, and writes down all
+that it hears. What a real one does is asked in `tests/real`; this one can be slow, gone or in trouble at will.
 
     program = install(folder)               # folder/codex
     (folder / "trouble").write_text("no handshake")
@@ -8,6 +8,7 @@ it hears. What a real one does is asked in `tests/real`; this one can be slow, g
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -61,6 +62,8 @@ for line in sys.stdin:
                 send(id=f"tool-{turn}", method="item/tool/call", params=call)
             elif "wait" in words:
                 say("Hm", thread)
+            elif "nothing" in words:
+                finish(thread, turn)
             else:
                 open_calls["may I"] = (thread, turn)
                 send(id="may I", method="item/commandExecution/requestApproval", params={"threadId": thread})
@@ -88,6 +91,15 @@ def heard(program: Path, method: str | None = "") -> list[dict[str, Any]]:
     file = Path(f"{program}.seen")
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     return lines if method == "" else [line for line in lines if "id" in line and line.get("method") == method]
+
+
+async def until_heard(program: Path, words: str) -> None:
+    """When it was told this, in whatever message."""
+    for _ in range(6000):
+        if words in str(heard(program)):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"the program was never told {words}")
 
 
 def alive(program: Path) -> list[int]:

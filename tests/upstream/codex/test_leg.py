@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import Sequence
 from typing import Any, cast
 
-from isthmus.bridge.deltas import Delta, Finished, ItemBegan, ItemEnded, Text
+import pytest
+
+from isthmus.bridge.deltas import Delta, Failed, Finished, ItemBegan, ItemEnded, Text
 from isthmus.bridge.dialects.codex.resume import read_continuation, said_key
+from isthmus.errors import RateLimited, UpstreamFailed, UpstreamTimedOut
+from isthmus.upstream.codex.failures import CodexGone
 from isthmus.upstream.codex.leg import Leg
+from own_time import clock, run_in_own_time, turns
 
 BODY: dict[str, Any] = {"model": "m", "input": [{"type": "text", "text": "go"}]}
 
 
-async def _deltas() -> AsyncGenerator[Delta, None]:
-    for text in ("Looking at it.", "Done."):
-        yield ItemBegan("message")
-        yield Text(text)
-        yield ItemEnded()
-    yield Finished("stop")
+class Speaker:
+    """A thread that says this, message by message; an event is waited for, and a failure raised."""
+
+    def __init__(self, *said: Any) -> None:
+        self.said = list(said)
+        self.begun = False
+
+    async def begin(self) -> None:
+        self.begun = True
+
+    async def read(self) -> Sequence[Delta]:
+        following = self.said.pop(0) if self.said else ()
+        if isinstance(following, Exception):
+            raise following
+        if isinstance(following, asyncio.Event):
+            await following.wait()
+            return await self.read()
+        return tuple(following)
+
+
+def _leg(speaker: Speaker, silence: float = 60) -> Leg:
+    return Leg("mine", cast(Any, speaker), speaker.begin, silence=silence)
+
+
+async def _read(leg: Leg) -> list[Delta]:
+    return [delta async for deltas in leg.read() for delta in deltas]
 
 
 async def _said() -> str:
-    leg = Leg("codex", cast(Any, None), _deltas(), silence=60)
-    async for _ in leg.read():
-        pass
-    assert leg.ended
+    spoken = ([ItemBegan("message"), Text(text), ItemEnded()] for text in ("Looking at it.", "Done."))
+    leg = _leg(Speaker(*spoken, [Finished("stop")]))
+    await leg.accepted(None)
+    assert (await _read(leg))[-1] == Finished("stop")
     return leg.text
 
 
@@ -42,3 +67,72 @@ def test_a_thread_that_spoke_twice_is_found_again_by_the_two_messages() -> None:
     found = read_continuation(later)
     assert found is not None
     assert found.key == said_key(BODY, asyncio.run(_said()))
+
+
+def test_a_refusal_before_the_first_word_is_an_error_of_its_kind() -> None:
+    async def check() -> None:
+        leg = _leg(Speaker([Failed("slow down", "rate_limit_exceeded")]))
+        with pytest.raises(RateLimited, match="slow down"):
+            await leg.accepted(None)
+        await leg.leave()
+
+    asyncio.run(check())
+
+
+def test_a_failure_after_the_first_word_names_the_provider() -> None:
+    async def check() -> None:
+        leg = _leg(Speaker([Text("a")], [Failed("broke", "server_error")]))
+        await leg.accepted(None)
+        assert (await _read(leg))[-1] == Failed("provider `mine`: broke", "server_error")
+
+    asyncio.run(check())
+
+
+def test_a_model_that_thinks_in_silence_is_let_through_after_a_while() -> None:
+    async def check() -> None:
+        word = asyncio.Event()
+        leg = _leg(Speaker(word, [Text("late")]))
+        accepting = asyncio.create_task(leg.accepted(5))
+        await turns()
+        assert not accepting.done()
+        clock().skip(5)
+        await accepting
+        word.set()
+        assert await _read(leg) == [Text("late")]
+
+    run_in_own_time(check())
+
+
+def test_silence_has_an_end() -> None:
+    async def check() -> None:
+        leg = _leg(Speaker([Text("a")], asyncio.Event()), silence=200)
+        await leg.accepted(None)
+        reading = asyncio.create_task(_read(leg))
+        await turns()
+        clock().skip(200)
+        with pytest.raises(UpstreamTimedOut, match="provider `mine` was silent for 200 s"):
+            await reading
+
+    run_in_own_time(check())
+
+
+def test_a_lost_thread_is_told_by_the_providers_name() -> None:
+    async def check() -> None:
+        leg = _leg(Speaker(CodexGone("the codex process ended")))
+        with pytest.raises(UpstreamFailed, match="provider `mine`: the codex process ended"):
+            await leg.accepted(None)
+        await leg.leave()
+
+    asyncio.run(check())
+
+
+def test_whoever_leaves_before_the_first_word_leaves_no_task() -> None:
+    async def check() -> None:
+        speaker = Speaker(asyncio.Event())
+        leg = _leg(speaker)
+        await turns()
+        assert speaker.begun
+        await leg.leave()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(check())

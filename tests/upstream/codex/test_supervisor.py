@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from isthmus.errors import ConfigError, IsthmusError, UpstreamFailed
+from isthmus.errors import ConfigError, CredentialsRefused, Overloaded, UpstreamFailed
 from isthmus.upstream.codex.supervisor import Backoff, Supervisor
 
 
 class FakeProcess:
-    malformed = 0
-    stderr = "tail"
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.ended = asyncio.Event()
@@ -32,7 +29,7 @@ class FakeProcess:
 class World:
     """A clock that only sleeping moves, and starts that fail as told."""
 
-    def __init__(self, *failures: IsthmusError | None, **options: Any) -> None:
+    def __init__(self, *failures: Exception | None, **options: Any) -> None:
         self.now = 0.0
         self.naps: list[float] = []
         self.started: list[FakeProcess] = []
@@ -76,7 +73,7 @@ def test_one_start_serves_everybody() -> None:
         assert first is second
         assert len(world.started) == 1
         health = world.supervisor.health()
-        assert (health.state, health.pid, health.restarts, health.stderr) == ("ready", 1, 0, "tail")
+        assert (health.state, health.pid, health.restarts) == ("ready", 1, 0)
         await world.supervisor.close()
         assert first.closed == 1
         assert world.supervisor.health().state == "closed"
@@ -91,7 +88,7 @@ def test_a_crash_is_followed_by_a_restart_with_growing_waits() -> None:
             await world.restarted()
         assert world.naps == [1, 2, 4, 4]
         health = world.supervisor.health()
-        assert (health.restarts, health.failures_in_a_row) == (4, 4)
+        assert health.restarts == 4
         assert "exit code 9" in health.last_failure
         assert all(process.closed == 1 for process in world.started[:-1])
         await world.supervisor.close()
@@ -117,8 +114,9 @@ def test_a_start_that_cannot_work_is_told_at_once_and_tried_again() -> None:
         world = World(ConfigError("no binary"), ConfigError("no binary"))
         world.awake.clear()
         for _ in range(2):
-            with pytest.raises(ConfigError, match="no binary"):
+            with pytest.raises(Overloaded, match="no binary") as failed:
                 await world.supervisor.process()
+            assert (failed.value.status, failed.value.retry_after) == (503, 0.5)
         assert world.supervisor.health().state == "waiting"
         world.awake.set()
         await world.begun.wait()
@@ -144,16 +142,49 @@ def test_patience_ends_with_a_retry_hint() -> None:
     _run(check)
 
 
-def test_a_bug_in_starting_rises_instead_of_being_waited_for() -> None:
+def test_a_missing_login_is_told_as_what_it_is() -> None:
     async def check() -> None:
-        async def start() -> FakeProcess:
-            raise ZeroDivisionError
-
-        supervisor: Supervisor[FakeProcess] = Supervisor(start)
-        with pytest.raises(ZeroDivisionError):
-            await supervisor.process()
+        world = World(CredentialsRefused("log in", metadata={"provider": "codex"}))
+        world.awake.clear()
+        told = []
+        for _ in range(2):
+            with pytest.raises(CredentialsRefused, match="log in") as refused:
+                await world.supervisor.process()
+            assert refused.value.provider == "codex"
+            told.append(refused.value)
+        assert told[0] is not told[1], "each caller may change its own"
+        await world.supervisor.close()
 
     _run(check)
+
+
+def test_nothing_that_a_start_raises_ends_the_trying() -> None:
+    """A bug of ours rises where somebody waits, and the next start may go well all the same."""
+
+    async def check() -> None:
+        world = World(ZeroDivisionError(), FileNotFoundError("gone"))
+        world.awake.clear()
+        with pytest.raises(ZeroDivisionError):
+            await world.supervisor.process()
+        assert world.supervisor.health().last_failure == "ZeroDivisionError()"
+        world.awake.set()
+        await world.begun.wait()
+        assert (await world.supervisor.process()).pid == 1
+        await world.supervisor.close()
+
+    _run(check)
+
+
+def test_the_log_tells_of_a_trouble_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def check() -> None:
+        world = World(*(ConfigError("no binary"),) * 3, ConfigError("no folder"))
+        world.supervisor.begin()
+        await world.begun.wait()
+        await world.supervisor.close()
+
+    _run(check)
+    told = [record.getMessage() for record in caplog.records if "codex.unavailable" in record.getMessage()]
+    assert [line.rpartition("reason=")[2] for line in told] == ["'no binary'", "'no folder'"]
 
 
 def test_after_closing_nothing_starts_again() -> None:

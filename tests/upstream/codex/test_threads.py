@@ -51,7 +51,9 @@ class World:
 
     async def held(self, key: str, head: str = "head") -> CodexThread:
         item = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
-        return await self._kept(key, head, [("rawResponseItem/completed", {"item": item}), ("rawResponse/completed", {})])
+        return await self._kept(
+            key, head, [("rawResponseItem/completed", {"item": item}), ("rawResponse/completed", {})]
+        )
 
     async def _kept(self, key: str, head: str, messages: list[tuple[str, dict[str, Any]]]) -> CodexThread:
         thread = await self.threads.open(self.program, SPEC)

@@ -26,7 +26,7 @@ async def with_plain_catalog(options: CodexOptions, file: Path) -> CodexOptions:
         async with asyncio.timeout(options.handshake_timeout):
             printed, _ = await child.communicate()
         catalog = plain_catalog(msgspec.json.decode(printed))
-    except (TimeoutError, msgspec.DecodeError, AttributeError) as error:
+    except (TimeoutError, msgspec.DecodeError, AttributeError, TypeError) as error:
         raise ConfigError(
             "this `codex` does not print its model catalog; set `own_tools = true`, or use codex 0.163 or newer"
         ) from error
