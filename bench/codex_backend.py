@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from isthmus.upstream.codex.session import CodexSessions
 
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec, text_input
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
-from isthmus.upstream.codex.options import ProcessOptions, find_binary
 from isthmus.upstream.codex.process import start_process
-from isthmus.upstream.codex.supervisor import Supervisor
 from isthmus.upstream.codex.thread import CodexThread
+from isthmus.upstream.codex.threads import Threads
 
 MODEL: Final = "codex/gpt-5.5"
 TOOL: Final[JsonObject] = {
@@ -86,26 +84,30 @@ async def measure_threads(session: aiohttp.ClientSession, url: str, pid: int, co
 
 async def measure_program_alone(home: Path, times: int = 40) -> None:
     """The same first word without the gateway: what Codex itself takes."""
-    options = await with_plain_catalog(
-        ProcessOptions(binary=find_binary(), home=home, cwd=home.parent), home / "models.json"
-    )
+    options = await with_plain_catalog(CodexOptions(home=home, cwd=home.parent), home / "models.json")
     new: list[float] = []
     going_on: list[float] = []
-    async with CodexSessions(Supervisor(lambda: start_process(options))) as sessions:
-        await sessions.start(ThreadSpec("gpt-5.5", base_instructions=""))
-        for number in range(times):
-            began = time.perf_counter()
-            thread = await sessions.start(ThreadSpec("gpt-5.5", base_instructions=""))
-            new.append(await _heard(thread, f"q{number}", began))
-            going_on.append(await _heard(thread, "more", time.perf_counter()))
+    threads = Threads(options)
+    process = await start_process(options, threads)
+    await threads.open(process, ThreadSpec("gpt-5.5", base_instructions=""))
+    for number in range(times):
+        began = time.perf_counter()
+        thread = await threads.open(process, ThreadSpec("gpt-5.5", base_instructions=""))
+        new.append(await _heard(thread, f"q{number}", began))
+        thread.rest()
+        thread.take()
+        going_on.append(await _heard(thread, "more", time.perf_counter()))
+    await process.close()
+    await threads.aclose()
     print(f"codex alone, new thread                  {_spread(new)}")
     print(f"codex alone, thread that goes on         {_spread(going_on)}")
 
 
 async def _heard(thread: CodexThread, text: str, began: float) -> float:
     heard = 0.0
-    async for delta in thread.run(TurnSpec((text_input(text),))):
-        if isinstance(delta, Text):
+    await thread.run(TurnSpec((text_input(text),)))
+    while deltas := await thread.read():
+        if any(isinstance(delta, Text) for delta in deltas):
             heard = heard or time.perf_counter() - began
     return heard
 
