@@ -26,6 +26,7 @@ from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec, text_input
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from isthmus.upstream.codex.catalog import with_plain_catalog
+from isthmus.upstream.codex.options import CodexOptions
 from isthmus.upstream.codex.process import start_process
 from isthmus.upstream.codex.thread import CodexThread
 from isthmus.upstream.codex.threads import Threads
