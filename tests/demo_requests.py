@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from isthmus.upstream.demo import answer
-from isthmus.upstream.demo.wire import whole
+from isthmus.demo import answer
+from isthmus.demo.wire import whole
 
 STRING = {"type": "string"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import openai
 
-from isthmus.upstream.demo import DemoServer
+from isthmus.demo import DemoServer
 from own_time import run_in_own_time
 
 Test = Callable[[DemoServer, openai.AsyncOpenAI], Coroutine[Any, Any, None]]

@@ -89,7 +89,7 @@ def open_workers(checks: Checks) -> WorkerPool:
     """The pool; it starts no process before the first job."""
     return WorkerPool(
         PoolOptions(
-            runners={CHECK: RUNNER, "demo": "isthmus.upstream.demo.compose:run_encoded"},
+            runners={CHECK: RUNNER, "demo": "isthmus.demo.compose:run_encoded"},
             workers=checks.workers,
             slow_workers=checks.slow_workers,
             quick=checks.quick,
@@ -141,7 +141,7 @@ async def serve_provider(
         return await _serve_codex(name, provider, settings)
     base_url = settings.base_url
     if provider.name == "demo" and not base_url:
-        from isthmus.upstream.demo import DemoServer
+        from isthmus.demo import DemoServer
 
         demo = await stack.enter_async_context(DemoServer(workers=workers, bounds=schema_bounds(config.checks)))
         base_url = demo.base_url

@@ -7,9 +7,9 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
+from isthmus.demo.pattern_sample import LONGEST, matches, sample_pattern
+from isthmus.demo.supply import Supply
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.pattern_sample import LONGEST, matches, sample_pattern
-from isthmus.upstream.demo.supply import Supply
 
 _FORMATS: Final[dict[str, tuple[str, str]]] = {
     "date": ("2026-01-31", r"\d{4}-\d\d-\d\d"),

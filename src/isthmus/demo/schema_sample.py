@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.contract.validators import pattern_limits
+from isthmus.demo.scalar_sample import sample_number, sample_string
+from isthmus.demo.schema_merge import branches_of, kind_of, merged, resolve
+from isthmus.demo.supply import Supply
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.scalar_sample import sample_number, sample_string
-from isthmus.upstream.demo.schema_merge import branches_of, kind_of, merged, resolve
-from isthmus.upstream.demo.supply import Supply
 
 _LEAN: Final = 4
 """From this depth on only what must be there is made, so that recursive schemas end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from isthmus.upstream.demo.choose import Call
-from isthmus.upstream.demo.question import Question
+from isthmus.demo.choose import Call
+from isthmus.demo.question import Question
 
 _THOUGHTS: Final = {"none": 0, "minimal": 1, "low": 2, "medium": 4, "high": 8, "xhigh": 12, "max": 16}
 _MEDIUM: Final = _THOUGHTS["medium"]

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
+from isthmus.demo.compose import Composer
+from isthmus.demo.model import MODELS, Reply
+from isthmus.demo.question import Refused
+from isthmus.demo.wire import DONE, closing, error_body, event, model_list, opening, piece_chunks, whole
 from isthmus.ports import Workers
-from isthmus.upstream.demo.compose import Composer
-from isthmus.upstream.demo.model import MODELS, Reply
-from isthmus.upstream.demo.question import Refused
-from isthmus.upstream.demo.wire import DONE, closing, error_body, event, model_list, opening, piece_chunks, whole
 
 if TYPE_CHECKING:
     from aiohttp import web

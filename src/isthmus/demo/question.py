@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from isthmus.demo.directives import BadDirective, Directives, read_directives
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.directives import BadDirective, Directives, read_directives
 
 
 class Refused(Exception):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from demo_requests import STRING, ask, say, with_results
 from demo_requests import WEATHER as WEATHER_TOOL
-from isthmus.upstream.demo.pattern_sample import sample_pattern
-from isthmus.upstream.demo.schema_sample import sample
-from isthmus.upstream.demo.supply import Supply
-from isthmus.upstream.demo.words import read_words
+from isthmus.demo.pattern_sample import sample_pattern
+from isthmus.demo.schema_sample import sample
+from isthmus.demo.supply import Supply
+from isthmus.demo.words import read_words
 
 TEXT = "Ada (ada@example.org) and Bob Smith, 36 and 7.5 years old, met on 2026-03-04 in red at https://example.org/x"
 INTEGER = {"type": "integer"}

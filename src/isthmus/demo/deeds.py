@@ -11,7 +11,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from isthmus.upstream.demo.words import read_words
+from isthmus.demo.words import read_words
 
 _NAME: Final = r"[`\"'“]?(?P<path>(?:~|\.{1,2})?/?[\w-]+(?:/[\w.-]+)*\.[A-Za-z]\w{0,7}|(?<=[`\"'“])[^`\"'”\n]+)[`\"'”]?"
 _CALLED: Final = r"(?:an?\s+|the\s+)?(?:new\s+|empty\s+)?(?:\w+\s+)?(?:file\s+)?(?:named\s+|called\s+|at\s+|in\s+)?"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from demo_requests import CODEX, TIME, WEATHER, say
-from isthmus.upstream.demo.answers import MOST_NUMBERS, MOST_WORDS
+from isthmus.demo.answers import MOST_NUMBERS, MOST_WORDS
 
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAAC0lEQVR42mNgQAcAABIAAeRVjecAAAAASUVORK5CYII="

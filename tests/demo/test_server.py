@@ -12,7 +12,7 @@ import pytest
 
 from demo_requests import TIME, WEATHER, request
 from demo_running import posted, run, user
-from isthmus.upstream.demo import DemoServer
+from isthmus.demo import DemoServer
 
 
 def test_text_comes_whole() -> None:
@@ -129,5 +129,5 @@ def test_a_large_request_is_taken() -> None:
 
 
 def test_the_web_server_is_loaded_only_when_it_starts() -> None:
-    code = "import sys, isthmus.upstream.demo; sys.exit('aiohttp' in sys.modules)"
+    code = "import sys, isthmus.demo; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

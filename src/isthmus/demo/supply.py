@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal
 
-from isthmus.upstream.demo.arithmetic import find_expression
-from isthmus.upstream.demo.words import Words, word_set
+from isthmus.demo.arithmetic import find_expression
+from isthmus.demo.words import Words, word_set
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _SEARCH: Final = re.compile(

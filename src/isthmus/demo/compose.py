@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds, check_bounds, check_bytes
+from isthmus.demo.model import Reply, answer
+from isthmus.demo.question import Refused
 from isthmus.errors import RequestRefused, WorkNotDone
 from isthmus.ports import Workers
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.model import Reply, answer
-from isthmus.upstream.demo.question import Refused
 
 KIND: Final = "demo"
 

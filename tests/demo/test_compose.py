@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.bounds import Bounds
+from isthmus.demo import Refused, answer
+from isthmus.demo.compose import KIND, Composer, run_encoded
 from isthmus.errors import WorkNotDone
-from isthmus.upstream.demo import Refused, answer
-from isthmus.upstream.demo.compose import KIND, Composer, run_encoded
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}}
 BARE = {"type": "function", "function": {"name": "f"}}

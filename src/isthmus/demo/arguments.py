@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from isthmus.demo.deeds import FileDeed, any_command, any_file_deed, find_command, find_file_deed
+from isthmus.demo.question import Tool
+from isthmus.demo.schema_sample import sample
+from isthmus.demo.supply import Supply, sort_of, words_of
+from isthmus.demo.words import Words, read_words
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.deeds import FileDeed, any_command, any_file_deed, find_command, find_file_deed
-from isthmus.upstream.demo.question import Tool
-from isthmus.upstream.demo.schema_sample import sample
-from isthmus.upstream.demo.supply import Supply, sort_of, words_of
-from isthmus.upstream.demo.words import Words, read_words
 
 Shape = Literal["patch", "operation", "write", "shell", "script", "form"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.upstream.demo.pattern_sample import matches, sample_pattern
+from isthmus.demo.pattern_sample import matches, sample_pattern
 
 ENDLESS = ["^(a|a)*b$", "^(a+)+b$", r"^(?=a)(a|aa)*b$"]
 
@@ -17,7 +17,7 @@ ENDLESS = ["^(a|a)*b$", "^(a+)+b$", r"^(?=a)(a|aa)*b$"]
 @pytest.mark.parametrize("pattern", ENDLESS)
 def test_a_pattern_that_backtracks_without_end_is_given_up(pattern: str) -> None:
     """In a process of its own: Python's `re` would hold this one for ever."""
-    program = f"from isthmus.upstream.demo.pattern_sample import matches; print(matches({pattern!r}, 'a' * 60))"
+    program = f"from isthmus.demo.pattern_sample import matches; print(matches({pattern!r}, 'a' * 60))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=True)
     assert done.stdout.strip() == "False"
 
@@ -68,7 +68,7 @@ def test_a_schema_that_asks_for_more_than_the_memory_holds_gets_less(schema: dic
     """In a process of its own, with little memory."""
     program = (
         "import json, sys, resource; resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
-        "from isthmus.upstream.demo.schema_sample import sample\n"
+        "from isthmus.demo.schema_sample import sample\n"
         "print(len(json.dumps(sample(json.loads(sys.argv[1])))))"
     )
     command = [sys.executable, "-c", program, json.dumps(schema)]

@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from isthmus.upstream.demo.arguments import shape_of
-from isthmus.upstream.demo.arithmetic import find_expression, solve
-from isthmus.upstream.demo.pictures import describe_picture
-from isthmus.upstream.demo.question import Question, Result
+from isthmus.demo.arguments import shape_of
+from isthmus.demo.arithmetic import find_expression, solve
+from isthmus.demo.pictures import describe_picture
+from isthmus.demo.question import Question, Result
 
 MOST_NUMBERS: Final = 10_000
 MOST_WORDS: Final = 50_000

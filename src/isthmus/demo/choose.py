@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from isthmus.upstream.demo.answers import is_command
-from isthmus.upstream.demo.arguments import fill_arguments, list_field, shape_of
-from isthmus.upstream.demo.arithmetic import find_expression
-from isthmus.upstream.demo.deeds import find_command, find_file_deed
-from isthmus.upstream.demo.question import Question, Refused, Tool
-from isthmus.upstream.demo.supply import words_of
-from isthmus.upstream.demo.words import MOST_READ, read_words, telling, word_set
+from isthmus.demo.answers import is_command
+from isthmus.demo.arguments import fill_arguments, list_field, shape_of
+from isthmus.demo.arithmetic import find_expression
+from isthmus.demo.deeds import find_command, find_file_deed
+from isthmus.demo.question import Question, Refused, Tool
+from isthmus.demo.supply import words_of
+from isthmus.demo.words import MOST_READ, read_words, telling, word_set
 
 
 @dataclass(frozen=True, slots=True)

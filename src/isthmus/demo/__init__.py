@@ -4,8 +4,8 @@ async with DemoServer() as demo:
     ...  # any Chat Completions client, pointed at `demo.base_url`
 """
 
-from isthmus.upstream.demo.model import MODELS, Reply, answer
-from isthmus.upstream.demo.question import Refused
-from isthmus.upstream.demo.server import DemoServer
+from isthmus.demo.model import MODELS, Reply, answer
+from isthmus.demo.question import Refused
+from isthmus.demo.server import DemoServer
 
 __all__ = ["MODELS", "DemoServer", "Refused", "Reply", "answer"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from demo_requests import WEATHER, ask, choice, request
-from isthmus.upstream.demo import MODELS, answer, directives
-from isthmus.upstream.demo.directives import Directives, read_directives
+from isthmus.demo import MODELS, answer, directives
+from isthmus.demo.directives import Directives, read_directives
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "demo.md"
 

@@ -13,16 +13,16 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from isthmus.demo.answers import compose_answer
+from isthmus.demo.choose import Call, choose_calls
+from isthmus.demo.directives import Break
+from isthmus.demo.question import Question, Refused, read_question
+from isthmus.demo.schema_sample import sample
+from isthmus.demo.supply import Supply
+from isthmus.demo.thoughts import think
+from isthmus.demo.tokens import count_prompt, split_tokens
+from isthmus.demo.words import read_words
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.answers import compose_answer
-from isthmus.upstream.demo.choose import Call, choose_calls
-from isthmus.upstream.demo.directives import Break
-from isthmus.upstream.demo.question import Question, Refused, read_question
-from isthmus.upstream.demo.schema_sample import sample
-from isthmus.upstream.demo.supply import Supply
-from isthmus.upstream.demo.thoughts import think
-from isthmus.upstream.demo.tokens import count_prompt, split_tokens
-from isthmus.upstream.demo.words import read_words
 
 MODELS: Final = ("demo", "demo-paced", "demo-thinking")
 HUMAN_PACE: Final = 35.0

@@ -12,7 +12,7 @@ import pytest
 
 from demo_requests import request
 from demo_running import posted, run, user
-from isthmus.upstream.demo import DemoServer
+from isthmus.demo import DemoServer
 from own_time import clock, turns
 
 

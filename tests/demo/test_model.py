@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo_requests import PATCH, WEATHER, ask, calls, choice, request, say
-from isthmus.upstream.demo import MODELS, Refused, answer
-from isthmus.upstream.demo.tokens import count_prompt, split_tokens
-from isthmus.upstream.demo.wire import closing, opening, piece_chunks, whole
+from isthmus.demo import MODELS, Refused, answer
+from isthmus.demo.tokens import count_prompt, split_tokens
+from isthmus.demo.wire import closing, opening, piece_chunks, whole
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
+from isthmus.demo.model import MODELS, Piece, Reply
+from isthmus.demo.question import Refused
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.demo.model import MODELS, Piece, Reply
-from isthmus.upstream.demo.question import Refused
 
 CREATED: Final = 1_767_225_600
 """The model knows no clock: all its answers are of the first second of 2026."""
