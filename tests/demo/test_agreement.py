@@ -14,7 +14,7 @@ from demo_requests import WEATHER, ask, choice, request
 from isthmus.demo import MODELS, answer, directives
 from isthmus.demo.directives import Directives, read_directives
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "demo.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "demo.md"
 
 
 def facts() -> dict[str, Any]:

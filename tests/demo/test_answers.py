@@ -5,10 +5,6 @@ import pytest
 from demo_requests import CODEX, TIME, WEATHER, say
 from isthmus.demo.answers import MOST_NUMBERS, MOST_WORDS
 
-PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAAC0lEQVR42mNgQAcAABIAAeRVjecAAAAASUVORK5CYII="
-)
-
 
 @pytest.mark.parametrize(
     ("text", "said"),
@@ -32,7 +28,6 @@ PIXEL = (
         ("1/0", "1/0 is undefined, for nothing can be divided by zero."),
         ("My name is Ada Lovelace", "Nice to meet you, Ada Lovelace. "),
         ("What is my name?", "You have not told me your name in this conversation."),
-        ("What did I say?", "This is the first thing that you have said."),
         ("Hello there!", "Hello! I am the demo model"),
         ("what can you do?", "Hello! I am the demo model"),
         ("2026-11-15", "You said: “2026-11-15”."),
@@ -62,14 +57,12 @@ def test_a_coding_agent_is_told_what_it_can_do() -> None:
 def test_images_and_other_media_are_noticed() -> None:
     parts = [
         {"type": "text", "text": "what is this?"},
-        {"type": "image_url", "image_url": {"url": PIXEL}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
         {"type": "image_url", "image_url": {"url": "https://example.com/cat.jpg"}},
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
     ]
     said = say(parts)
-    assert "You said: “what is this?”. I see an image of type image/png, 68 bytes, 2 by 3 pixels." in said
-    assert "I see an image at example.com." in said
-    assert "With it came 1 other attachment." in said
+    assert "You said: “what is this?”. With it came 2 images and 1 attachment." in said
 
 
 def test_the_conversation_is_remembered() -> None:
@@ -79,10 +72,8 @@ def test_the_conversation_is_remembered() -> None:
         {"role": "assistant", "content": "Nice to meet you."},
     ]
     named = [*before, {"role": "user", "content": "What is my name?"}]
-    asked = [*before, {"role": "user", "content": "What did I say before?"}]
     other = [*before, {"role": "user", "content": "Go on"}]
     assert say("", messages=named) == "Your name is Ada."
-    assert say("", messages=asked) == "Before this you said: “My name is Ada.”."
     assert "4 messages, instructions and no tools" in say("", messages=other)
 
 

@@ -77,7 +77,6 @@ HARD: dict[str, Any] = {
     "unique items": {"type": "array", "items": {"type": "integer"}, "minItems": 4, "uniqueItems": True},
     "unique enum": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 3, "uniqueItems": True},
     "tuple": {"type": "array", "prefixItems": [STRING, INTEGER], "items": False, "minItems": 2},
-    "contains": {"type": "array", "contains": {"const": 7}, "minItems": 1},
     "free object": {"type": "object", "additionalProperties": INTEGER, "minProperties": 2},
     "map": {"type": "object", "properties": {}, "additionalProperties": {"type": "array", "items": STRING}},
     "exclusive": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.001},
@@ -94,12 +93,6 @@ HARD: dict[str, Any] = {
     "true": True,
     "definitions": {"definitions": {"a/b": INTEGER}, **form(x={"$ref": "#/definitions/a~1b"})},
     "reference to a property": form(a=INTEGER, b={"$ref": "#/properties/a"}),
-    "dependent": {
-        "type": "object",
-        "properties": {"a": STRING},
-        "required": ["a"],
-        "dependentRequired": {"a": ["b"]},
-    },
 }
 
 
@@ -148,7 +141,7 @@ def test_a_pattern_is_matched(pattern: str, least: int) -> None:
     assert jsonschema_rs.is_valid({"pattern": pattern.replace("?P<", "?<")}, text)
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "[", "(", "*", "a{2000}"])
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "[", "(", "*", "a{20000}"])
 def test_what_cannot_be_sampled_is_left(pattern: str) -> None:
     assert sample_pattern(pattern) is None
 

@@ -13,7 +13,6 @@ import msgspec
 
 from isthmus.demo.arguments import shape_of
 from isthmus.demo.arithmetic import find_expression, solve
-from isthmus.demo.pictures import describe_picture
 from isthmus.demo.question import Question, Result
 
 MOST_NUMBERS: Final = 10_000
@@ -46,7 +45,6 @@ _HELLO: Final = re.compile(r"\W*(?:hello|hi|hey|good (?:morning|day|evening)|gre
 _HELP: Final = re.compile(r"\W*(?:help|what can you do|who are you|what are you)\b", re.IGNORECASE)
 _MY_NAME: Final = re.compile(r"\b[Mm]y name is\s+([^\W\d_][\w'’-]*(?:\s+[A-Z][\w'’-]*)*)")
 _ASKS_NAME: Final = re.compile(r"\bwhat(?:\s+is|['’]s)\s+my\s+name\b|\bwho am i\b", re.IGNORECASE)
-_ASKS_BEFORE: Final = re.compile(r"\bwhat\s+did\s+i\s+(?:just\s+)?(?:say|ask|write|tell)\b", re.IGNORECASE)
 
 
 def compose_answer(question: Question) -> str:
@@ -121,9 +119,6 @@ def _remember(question: Question) -> str | None:
     if _ASKS_NAME.search(question.text):
         names = [found[1] for said in question.earlier for found in _MY_NAME.finditer(said)]
         return f"Your name is {names[-1]}." if names else "You have not told me your name in this conversation."
-    if _ASKS_BEFORE.search(question.text):
-        before = question.earlier[-1] if question.earlier else ""
-        return f"Before this you said: “{_shown(before)}”." if before else "This is the first thing that you have said."
     if found := _MY_NAME.search(question.text):
         return f"Nice to meet you, {found[1]}. Ask me for your name later to see that the conversation is kept."
     return None
@@ -150,9 +145,9 @@ _SKILLS: Final[tuple[Callable[[Question], str | None], ...]] = (_count, _say, _l
 def _notice(question: Question) -> str:
     """Proof that everything arrived."""
     sentences = [f"You said: “{_shown(question.text)}”." if question.text else "Your message has no text."]
-    sentences.extend(describe_picture(url) for url in question.images)
-    if question.media:
-        sentences.append(f"With it came {_many(question.media, 'other attachment')}.")
+    came = [_many(count, noun) for count, noun in ((question.images, "image"), (question.media, "attachment")) if count]
+    if came:
+        sentences.append(f"With it came {' and '.join(came)}.")
     if question.verbosity == "low":
         return " ".join(sentences)
     seen = [_many(question.messages, "message")] + (["instructions"] if question.instructed else [])

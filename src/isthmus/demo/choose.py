@@ -16,11 +16,10 @@ import msgspec
 
 from isthmus.demo.answers import is_command
 from isthmus.demo.arguments import fill_arguments, list_field, shape_of
-from isthmus.demo.arithmetic import find_expression
 from isthmus.demo.deeds import find_command, find_file_deed
 from isthmus.demo.question import Question, Refused, Tool
 from isthmus.demo.supply import words_of
-from isthmus.demo.words import MOST_READ, read_words, telling, word_set
+from isthmus.demo.words import MOST_READ, read_words, word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,6 @@ _VERBS: Final = word_set("""
     close start stop id ids all any
 """)
 """Words in the names of tools that fit too many texts to mean anything alone."""
-_CALCULATORS: Final = word_set("calc calculator calculate calculation math arithmetic evaluate eval compute")
-_SUMS: Final = (
-    ("+", word_set("add addition sum plus")),
-    ("-", word_set("subtract subtraction minus")),
-    ("*", word_set("multiply multiplication product times")),
-    ("/", word_set("divide division")),
-)
 
 
 def choose_calls(question: Question) -> list[Call]:
@@ -117,25 +109,19 @@ def _spot(name: str, step: str) -> re.Match[str] | None:
 
 
 def _for_deed(tools: Sequence[Tool], step: str) -> list[Tool]:
-    """The best tool for a file to make, a command to run, or a sum."""
+    """The best tool for a file to make, or a command to run."""
     shapes = {shape_of(tool): tool for tool in reversed(tools)}
     deed = find_file_deed(step)
     wanted = ["operation", "patch", "write", "shell", "script"] if deed else ["shell", "script"]
     if deed and deed.kind != "create":
         wanted.remove("write")
-    if deed or find_command(step):
-        best = next((shapes[shape] for shape in wanted if shape in shapes), None)
-        return [best] if best else []
-    expression = find_expression(step)
-    if expression is None:
+    if not deed and not find_command(step):
         return []
-    signs = [names for sign, names in _SUMS if sign in expression]
-    counting = (_CALCULATORS, *(signs if len(signs) == 1 else ()))
-    return [tool for tool in tools if any(names & set(words_of(tool.name)) for names in counting)][:1]
+    return [shapes[shape] for shape in wanted if shape in shapes][:1]
 
 
 def _alike(tools: Sequence[Tool], step: str) -> list[Tool]:
-    """For each word that the text shares with the name of a tool, the tool that fits best; else by descriptions."""
+    """For each word that the text shares with the name of a tool, the tool that fits best."""
     said = [_stem(word) for word in re.findall(r"\w+", step.lower())]
     chosen: list[Tool] = []
     for word in dict.fromkeys(said):
@@ -143,21 +129,11 @@ def _alike(tools: Sequence[Tool], step: str) -> list[Tool]:
         best = max(fitting, key=lambda tool: len(_name_stems(tool) & set(said)), default=None)
         if best is not None and best not in chosen:
             chosen.append(best)
-    if chosen:
-        return chosen
-    meaning = {_stem(word) for word in telling(step) if len(word) > 3} - _VERBS
-    shared = [len(meaning & _description_stems(tool)) for tool in tools]
-    most = max(shared, default=0)
-    return [tools[shared.index(most)]] if most >= 2 else []
+    return chosen
 
 
 def _name_stems(tool: Tool) -> set[str]:
     return {_stem(word) for word in words_of(tool.name)}
-
-
-def _description_stems(tool: Tool) -> set[str]:
-    first = re.split(r"(?<=[.!?])\s", tool.description, maxsplit=1)[0]
-    return {_stem(word) for word in telling(first)}
 
 
 def _stem(word: str) -> str:

@@ -50,7 +50,7 @@ class Question:
     directives: Directives
     messages: int
     instructed: bool
-    images: tuple[str, ...]
+    images: int
     """The URLs of the images that came with the last words."""
     media: int
     """Other attachments beside images."""
@@ -90,7 +90,7 @@ def read_question(body: Mapping[str, Any]) -> Question:
         directives=directives,
         messages=len(messages),
         instructed=any(message.get("role") in ("system", "developer") for message in messages),
-        images=tuple(_images(messages[last])),
+        images=sum(part.get("type") == "image_url" for part in _parts(messages[last])),
         media=sum(part.get("type") not in ("text", "image_url") for part in _parts(messages[last])),
         tools=tools,
         choice=choice,
@@ -143,12 +143,6 @@ def _text(message: Mapping[str, Any]) -> str:
 def _parts(message: Mapping[str, Any]) -> list[JsonObject]:
     content = message.get("content")
     return [part for part in _list(content) if isinstance(part, dict)]
-
-
-def _images(message: Mapping[str, Any]) -> Iterator[str]:
-    for part in _parts(message):
-        if part.get("type") == "image_url":
-            yield str(_object(part.get("image_url")).get("url", ""))
 
 
 def _tools(given: object) -> Iterator[Tool]:

@@ -9,13 +9,12 @@ from urllib.parse import unquote
 from isthmus.protocol.json import JsonObject
 
 _KINDS: Final = (
-    ("object", ("properties", "required", "additionalProperties", "minProperties", "patternProperties")),
+    ("object", ("properties", "required", "additionalProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "maxItems", "contains", "uniqueItems")),
     ("string", ("minLength", "maxLength", "pattern", "format")),
     ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 )
-_LARGER: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
-_SMALLER: Final = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_WEIGHTS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _FURTHEST: Final = 30
 
 
@@ -37,23 +36,17 @@ def branches_of(schema: JsonObject, keyword: str, root: Any, *, lean: bool) -> l
     """Each branch with what stands around it; when `lean`, the small ones first."""
     around = {name: value for name, value in schema.items() if name != keyword}
     branches = [
-        merged(around, resolve(branch, root)) if isinstance(branch, Mapping) else branch
+        merged(around, resolve(branch, root)) if isinstance(branch, Mapping) else around
         for branch in schema[keyword]
         if branch is not False
     ]
-    branches = [around if branch is True else branch for branch in branches]
-    weights = ("null", "boolean", "integer", "number", "string", "array", "object")
-    if lean:
-        return sorted(branches, key=lambda branch: weights.index(kind_of(branch)))
-    return sorted(branches, key=lambda branch: kind_of(branch) == "null")
+    return sorted(branches, key=lambda one: _WEIGHTS.index(kind_of(one)) if lean else kind_of(one) == "null")
 
 
 def merged(one: Mapping[str, Any], other: Any) -> JsonObject:
     """What satisfies both, as far as one schema can say it."""
-    if not isinstance(other, Mapping):
-        return dict(one)
     both = dict(one)
-    for keyword, value in other.items():
+    for keyword, value in other.items() if isinstance(other, Mapping) else ():
         both[keyword] = _joined(keyword, both[keyword], value) if keyword in both else value
     return both
 
@@ -72,9 +65,7 @@ def kind_of(schema: Any) -> str:
 
 def _find(reference: str, root: Any) -> Mapping[str, Any]:
     """A place inside the same document; anything else says nothing."""
-    found = root
-    if not reference.startswith("#"):
-        return {}
+    found = root if reference.startswith("#") else None
     for step in reference[1:].split("/")[1:]:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(found, list) and name.isdigit() and int(name) < len(found):
@@ -87,40 +78,23 @@ def _find(reference: str, root: Any) -> Mapping[str, Any]:
 def _joined(keyword: str, one: Any, other: Any) -> Any:
     if one == other:
         return one
-    if keyword in _LARGER:
-        return max(one, other)
-    if keyword in _SMALLER:
-        return min(one, other)
     match keyword:
-        case "properties" | "$defs" | "definitions":
-            names = {**one, **other}
-            return {
-                name: merged(one[name], other[name])
-                if name in one and name in other and isinstance(one[name], Mapping)
-                else names[name]
-                for name in names
-            }
-        case "required":
-            return [*one, *(name for name in other if name not in one)]
+        case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":
+            return max(one, other)
+        case "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems":
+            return min(one, other)
+        case "properties":
+            return {**one, **{name: merged(one[name], each) if name in one else each for name, each in other.items()}}
+        case "required" | "allOf":
+            return [*one, *(each for each in other if each not in one)]
         case "enum":
             return [option for option in one if option in other]
         case "type":
-            return _shared_type(one, other)
-        case "allOf":
-            return [*one, *other]
-        case "additionalProperties":
+            kinds, others = (given if isinstance(given, list) else [given] for given in (one, other))
+            shared = [kind for kind in kinds if kind in others]
+            return shared or ("integer" if {*kinds, *others} >= {"integer", "number"} else other)
+        case "additionalProperties" | "items":
             return merged(one, other) if isinstance(one, Mapping) and isinstance(other, Mapping) else one and other
-        case "items" if isinstance(one, Mapping) and isinstance(other, Mapping):
-            return merged(one, other)
         case "multipleOf":
             return one * other
     return other
-
-
-def _shared_type(one: Any, other: Any) -> Any:
-    kinds = one if isinstance(one, list) else [one]
-    others = other if isinstance(other, list) else [other]
-    shared = [kind for kind in kinds if kind in others]
-    if not shared and {*kinds, *others} >= {"integer", "number"}:
-        shared = ["integer"]
-    return shared[0] if len(shared) == 1 else shared or other

@@ -2,7 +2,7 @@
 
 In: a JSON Schema and a `Supply` of words. Out: a value. It is checked with a real validator: where the
 words do not fit, it is made again without them. References, combinations and bounds are followed;
-what no sampler can (`not`, conditions, look-around in patterns) is left to luck.
+the rest (`not`, `contains`, conditions, dependencies, look-around in patterns) is left to luck.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.contract.validators import pattern_limits
 from isthmus.demo.scalar_sample import sample_number, sample_string
-from isthmus.demo.schema_merge import branches_of, kind_of, merged, resolve
+from isthmus.demo.schema_merge import branches_of, kind_of, resolve
 from isthmus.demo.supply import Supply
 from isthmus.protocol.json import JsonObject
 
@@ -46,7 +46,7 @@ class _Sampler:
         """A value for the field `name`; `nth` tells the items of one list apart."""
         if not isinstance(schema, Mapping):
             self._room -= 1
-            return self._anything(name, nth) if schema is not False else None
+            return sample_string({}, self._supply, name, nth) if schema is not False else None
         if depth > _DEEPEST or self._room <= 0:
             return None
         self._room -= 1
@@ -59,9 +59,6 @@ class _Sampler:
         if isinstance(options := schema.get("enum"), list) and options:
             return self._option(schema, options, nth)
         return self._typed(schema, kind_of(schema), name, depth, nth)
-
-    def _anything(self, name: str, nth: int) -> Any:
-        return sample_string({}, self._supply, name, nth)
 
     def _branch(self, schema: JsonObject, keyword: str, name: str, depth: int, nth: int) -> Any:
         """The first branch whose value the whole schema accepts."""
@@ -92,21 +89,15 @@ class _Sampler:
                 return nth % 2 == 0
             case "null":
                 return None
-        if "default" in schema and not self._supply and isinstance(schema["default"], str):
-            return schema["default"]
         return sample_string(schema, self._supply, name, nth)
 
     def _object(self, schema: JsonObject, depth: int, nth: int) -> JsonObject:
         properties = schema.get("properties") or {}
         names = self._chosen(schema, properties, depth)
         rest = schema.get("additionalProperties", True)
-        made = {
-            name: self.make(properties.get(name, rest if rest is not False else True), name, depth + 1, nth)
-            for name in names
-        }
-        others = [name for name in properties if name not in made and self._possible(properties[name])]
+        made = {name: self.make(properties.get(name, rest or True), name, depth + 1, nth) for name in names}
         while len(made) < int(schema.get("minProperties") or 0) and self._room > 0:
-            name = others.pop(0) if others else f"field_{len(made) + 1}"
+            name = f"field_{len(made) + 1}"
             made[name] = self.make(properties.get(name, rest), name, depth + 1, nth)
         return made
 
@@ -116,17 +107,10 @@ class _Sampler:
         optional = [
             name
             for name, inner in properties.items()
-            if name not in required and self._possible(inner) and (full or self._spoken_of(inner, depth))
+            if name not in required and inner is not False and (full or self._spoken_of(inner, depth))
         ]
-        room = int(schema.get("maxProperties", len(properties) + len(required))) - len(required)
-        chosen = dict.fromkeys([*required, *optional[: max(room, 0)]])
-        for name, needed in (schema.get("dependentRequired") or {}).items():
-            chosen.update(dict.fromkeys(needed) if name in chosen else {})
-        in_order = [name for name in properties if name in chosen]
-        return in_order + [name for name in chosen if name not in properties]
-
-    def _possible(self, schema: Any) -> bool:
-        return schema is not False
+        chosen = {*required, *optional}
+        return [name for name in dict.fromkeys([*properties, *required]) if name in chosen]
 
     def _spoken_of(self, schema: Any, depth: int) -> bool:
         """Whether the text names one of the options of an optional field."""
@@ -136,19 +120,13 @@ class _Sampler:
     def _array(self, schema: JsonObject, name: str, depth: int, nth: int) -> list[Any]:
         first: Sequence[Any] = schema.get("prefixItems") or ()
         rest = schema.get("items", True)
-        if isinstance(rest, list):
-            first, rest = rest, schema.get("additionalItems", True)
         least, most = int(schema.get("minItems") or 0), int(schema.get("maxItems", 1_000))
         count = max(least, min(most, self._items(rest, len(first)) if depth < _LEAN else 0))
-        wanted = schema.get("contains")
         made: list[Any] = []
         for at in range(count):
             inner = first[at] if at < len(first) else rest
             if inner is False or self._room <= 0:
                 break
-            if wanted is not None and at >= len(first):
-                inner = merged(resolve(inner, self._root), wanted) if isinstance(inner, Mapping) else wanted
-                wanted = None
             made.append(self._item(inner, name, depth, nth, max(at - len(first), 0)))
         return made
 

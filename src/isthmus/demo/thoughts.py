@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, cycle, islice
 from typing import Final
 
 from isthmus.demo.choose import Call
@@ -12,17 +13,9 @@ _THOUGHTS: Final = {"none": 0, "minimal": 1, "low": 2, "medium": 4, "high": 8, "
 _MEDIUM: Final = _THOUGHTS["medium"]
 _DOUBTS: Final = (
     "Is there another way to read the question? The plain reading is the likely one.",
-    "What would a wrong answer look like? One that is about something else.",
-    "Did anything earlier in the conversation change the meaning? Not that I can see.",
-    "Is the answer short enough to read at once? It should be.",
     "Would the same question tomorrow get the same answer? It must: there is no clock and no chance in me.",
-    "Is anything promised that cannot be kept? No.",
-    "Are the words simple? Simple enough.",
-    "Could a test rely on this answer, byte for byte? Yes.",
     "Has the whole request been used? What matters of it has.",
     "Once more from the beginning, then: the same result.",
-    "That settles it.",
-    "Time to answer.",
 )
 
 
@@ -32,8 +25,7 @@ def think(question: Question, calls: Sequence[Call], *, always: bool) -> str:
     count = _THOUGHTS.get(effort, _MEDIUM) if effort else _MEDIUM if always else 0
     if always:
         count = max(count, 1)
-    thoughts = [*_observations(question, calls), *_DOUBTS]
-    return " ".join(thoughts[:count])
+    return " ".join(islice(chain(_observations(question, calls), cycle(_DOUBTS)), count))
 
 
 def _observations(question: Question, calls: Sequence[Call]) -> list[str]:
