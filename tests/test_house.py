@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CORE = ("bridge", "protocol", "config", "values")
-SHELL = ("upstream", "upstream/codex", "upstream/probe")
+SHELL = ("demo", "upstream", "upstream/codex", "upstream/probe")
 """Rooms of the shell whose own files, without those of rooms inside, keep to the same."""
 
 

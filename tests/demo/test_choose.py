@@ -19,7 +19,6 @@ FORECAST = tool("lookup", "Tells about rain and sunshine in the coming days.", [
 LOCAL_SHELL = tool("local_shell", "Run one program.", command={"type": "array", "items": STRING})
 SHELLS = tool("shell", "Run commands.", commands={"type": "array", "items": STRING, "minItems": 1})
 WRITE = tool("write_file", "Write a file.", path=STRING, content=STRING)
-SCRIPT = tool("functions__exec", "Runs JavaScript.", input=STRING)
 NAMESPACED = tool("mcp__maps__find_route", "", start_city=STRING, end_city=STRING)
 
 
@@ -116,12 +115,6 @@ HELLO = ("*** Add File: hello.txt", "+hello world")
             [PATCH],
             ("apply_patch", patch("*** Add File: a/b.yaml", "+a: 1", "+b: 2")),
         ),
-        ("delete hello.txt", CODEX, ("apply_patch", patch("*** Delete File: hello.txt"))),
-        (
-            "replace hello world with goodbye in hello.txt",
-            CODEX,
-            ("apply_patch", patch("*** Update File: hello.txt", "@@", "-hello world", "+goodbye")),
-        ),
         (
             "create hello.txt with hello world",
             [SHELL],
@@ -135,18 +128,8 @@ HELLO = ("*** Add File: hello.txt", "+hello world")
         ("run `ls -la`", CODEX, ("exec_command", {"cmd": "ls -la"})),
         ("Please run pytest -q.", CODEX, ("exec_command", {"cmd": "pytest -q"})),
         ("what does `git log` say?", CODEX, ("exec_command", {"cmd": "git log"})),
-        ("list the files", CODEX, ("exec_command", {"cmd": "ls -la"})),
-        ("show me hello.txt", CODEX, ("exec_command", {"cmd": "cat hello.txt"})),
         ("run `ls`", [LOCAL_SHELL], ("local_shell", {"command": ["bash", "-lc", "ls"]})),
         ("run `ls`", [SHELLS], ("shell", {"commands": ["ls"]})),
-        (
-            "run `ls`",
-            [SCRIPT],
-            (
-                "functions__exec",
-                {"input": 'const result = await tools.exec_command({"cmd":"ls"}); text(result.output);'},
-            ),
-        ),
     ],
 )
 def test_deeds_are_done_with_what_is_there(text: str, tools: list[dict[str, Any]], made: tuple[str, Any]) -> None:
@@ -220,7 +203,7 @@ def test_bad_json_breaks_the_arguments() -> None:
         json.loads(call["function"]["arguments"])
 
 
-@pytest.mark.parametrize("offered", [*CODEX, ADD, CALCULATOR, FLIGHT, EMAIL, LOCAL_SHELL, SHELLS, WRITE, SCRIPT])
+@pytest.mark.parametrize("offered", [*CODEX, ADD, CALCULATOR, FLIGHT, EMAIL, LOCAL_SHELL, SHELLS, WRITE])
 @pytest.mark.parametrize("text", ["hello", "create a.txt with hi", "2 cats in Rome", "run `ls`"])
 def test_arguments_are_always_valid(offered: dict[str, Any], text: str) -> None:
     for _, arguments in calls(ask(text, offered, tool_choice="required")):

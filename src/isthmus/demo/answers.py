@@ -112,7 +112,7 @@ def _sum(question: Question) -> str | None:
     value = solve(expression) if expression else None
     if expression is None or value is None:
         return None
-    return f"{expression.replace('**', '^')} is {value}."
+    return f"{expression} is {value}."
 
 
 def _remember(question: Question) -> str | None:
@@ -135,7 +135,7 @@ def _greet(question: Question) -> str | None:
 
 def _suggestion(question: Question) -> str:
     """What to try next; to a coding agent, something that it can do."""
-    at_work = any(shape_of(tool) in ("patch", "operation", "shell", "script") for tool in question.tools)
+    at_work = any(shape_of(tool) in ("patch", "operation", "shell") for tool in question.tools)
     return _TRY_AGENT if at_work else _TRY
 
 

@@ -11,16 +11,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-import msgspec
-
-from isthmus.demo.deeds import FileDeed, any_command, any_file_deed, find_command, find_file_deed
+from isthmus.demo.deeds import any_command, any_file, find_command, find_file
 from isthmus.demo.question import Tool
 from isthmus.demo.schema_sample import sample
 from isthmus.demo.supply import Supply, sort_of, words_of
 from isthmus.demo.words import Words, read_words
 from isthmus.protocol.json import JsonObject
 
-Shape = Literal["patch", "operation", "write", "shell", "script", "form"]
+Shape = Literal["patch", "operation", "write", "shell", "form"]
 
 _COMMAND: Final = ("cmd", "command", "commands")
 _CONTENT: Final = ("content", "contents", "text", "file_text", "data")
@@ -32,18 +30,18 @@ def fill_arguments(tool: Tool, text: str, words: Words | None = None) -> JsonObj
     """The arguments of one call; `words` stands for the text where a list is split over several calls."""
     shape = shape_of(tool)
     properties = _properties(tool)
-    deed = find_file_deed(text)
+    file = find_file(text)
     match shape:
         case "patch":
-            return {next(iter(properties), "input"): (deed or any_file_deed(text)).patch()}
+            return {next(iter(properties), "input"): (file or any_file(text)).patch()}
         case "operation":
-            return {"operation": _operation(deed or any_file_deed(text))}
+            wanted = file or any_file(text)
+            return {"operation": {"type": "create_file", "path": wanted.path, "diff": wanted.diff()}}
         case "shell":
             return _with_command(tool, properties, text)
-        case "script":
-            return {"input": _script(text)}
-        case "write" if deed is not None and deed.kind == "create":
-            return _with_file(tool, properties, deed, text)
+        case "write" if file is not None:
+            path, content = (next(name for name in names if name in properties) for names in (_PATH, _CONTENT))
+            return {**_required(tool, text), path: file.path, content: file.content}
     filled = sample(tool.parameters or {"type": "object"}, lambda: Supply(words or read_words(text)), full=False)
     return filled if isinstance(filled, dict) else {}
 
@@ -59,8 +57,6 @@ def shape_of(tool: Tool) -> Shape:
         return "patch"
     if any(name in properties for name in _COMMAND):
         return "shell"
-    if list(properties) == ["input"] and words[-1:] == ["exec"]:
-        return "script"
     if any(name in properties for name in _PATH) and any(name in properties for name in _CONTENT):
         return "write"
     return "form"
@@ -88,11 +84,6 @@ def _kind(schema: Any) -> Any:
     return given[0] if isinstance(given, list) and given else given
 
 
-def _operation(deed: FileDeed) -> JsonObject:
-    operation = {"type": f"{'update' if deed.kind == 'change' else deed.kind}_file", "path": deed.path}
-    return operation if deed.kind == "delete" else {**operation, "diff": deed.diff()}
-
-
 def _with_command(tool: Tool, properties: Mapping[str, Any], text: str) -> JsonObject:
     name = next(name for name in _COMMAND if name in properties)
     line = command_for(text)
@@ -106,28 +97,11 @@ def _with_command(tool: Tool, properties: Mapping[str, Any], text: str) -> JsonO
 
 def command_for(text: str) -> str:
     """A command line for any text: what was asked for, else an echo."""
-    deed = None if _RUNS.match(text) else find_file_deed(text)
-    return deed.command() if deed else find_command(text) or any_command(text)
-
-
-def _script(text: str) -> str:
-    """For a tool that runs JavaScript with the other tools at hand."""
-    if deed := find_file_deed(text):
-        return f"const result = await tools.apply_patch({_json(deed.patch())}); text(JSON.stringify(result));"
-    return f"const result = await tools.exec_command({_json({'cmd': command_for(text)})}); text(result.output);"
-
-
-def _with_file(tool: Tool, properties: Mapping[str, Any], deed: FileDeed, text: str) -> JsonObject:
-    path = next(name for name in _PATH if name in properties)
-    content = next(name for name in _CONTENT if name in properties)
-    return {**_required(tool, text), path: deed.path, content: deed.content}
+    file = None if _RUNS.match(text) else find_file(text)
+    return file.command() if file else find_command(text) or any_command(text)
 
 
 def _required(tool: Tool, text: str) -> JsonObject:
     filled = sample(tool.parameters, lambda: Supply(read_words(text)), full=False)
     required = tool.parameters.get("required") or ()
     return {name: value for name, value in filled.items() if name in required} if isinstance(filled, dict) else {}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

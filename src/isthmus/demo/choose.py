@@ -16,7 +16,7 @@ import msgspec
 
 from isthmus.demo.answers import is_command
 from isthmus.demo.arguments import fill_arguments, list_field, shape_of
-from isthmus.demo.deeds import find_command, find_file_deed
+from isthmus.demo.deeds import find_command, find_file
 from isthmus.demo.question import Question, Refused, Tool
 from isthmus.demo.supply import words_of
 from isthmus.demo.words import MOST_READ, read_words, word_set
@@ -111,12 +111,7 @@ def _spot(name: str, step: str) -> re.Match[str] | None:
 def _for_deed(tools: Sequence[Tool], step: str) -> list[Tool]:
     """The best tool for a file to make, or a command to run."""
     shapes = {shape_of(tool): tool for tool in reversed(tools)}
-    deed = find_file_deed(step)
-    wanted = ["operation", "patch", "write", "shell", "script"] if deed else ["shell", "script"]
-    if deed and deed.kind != "create":
-        wanted.remove("write")
-    if not deed and not find_command(step):
-        return []
+    wanted = ["operation", "patch", "write", "shell"] if find_file(step) else ["shell"] if find_command(step) else []
     return [shapes[shape] for shape in wanted if shape in shapes][:1]
 
 

@@ -1,7 +1,7 @@
-"""What the user wants done on their machine: a file made, changed or deleted, a command run.
+"""What the user wants done on their machine: a file made, a command run.
 
-In: one step of the user's text. Out: a `FileDeed`, or a command line. Coding agents are tried with
-sentences such as "create hello.txt with hello world", so these few are understood without a mistake.
+In: one step of the user's text. Out: a `NewFile`, or a command line. Coding agents are tried with sentences such as
+"create hello.txt with hello world", so these few are understood without a mistake.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from isthmus.demo.words import read_words
 
@@ -25,96 +25,50 @@ _WRITE_INTO: Final = re.compile(
     rf"\b(?:write|put|save)\s+(?P<content>.+?)\s+(?:in|into|to)\s+{_CALLED}{_NAME}\s*[.!]?\s*$",
     re.IGNORECASE | re.DOTALL,
 )
-_DELETE: Final = re.compile(rf"\b(?:delete|remove)\s+{_CALLED}{_NAME}", re.IGNORECASE)
-_CHANGE: Final = re.compile(
-    r"\b(?:replace|change)\s+(?P<old>.{1,300}?)\s+(?:with|to|by|into)\s+(?P<content>.{1,300}?)\s+in\s+"
-    rf"{_CALLED}{_NAME}",
-    re.IGNORECASE,
-)
 _RUN: Final = re.compile(
     r"\b(?:run|execute)\s+(?:the\s+)?(?:(?:shell\s+|bash\s+)?command\s*:?\s+)?(?P<command>[^`\n]+?)[.?!]?\s*$",
     re.IGNORECASE,
 )
 _TICKED: Final = re.compile(r"`([^`\n]+)`")
-_SHOW: Final = re.compile(
-    rf"\b(?:show|cat|read|print|open|display)\s+(?:me\s+)?(?:the\s+)?{_CALLED}{_NAME}", re.IGNORECASE
-)
-_USUAL: Final = (
-    (re.compile(r"\b(?:list|show|what|which)\b.*\b(?:files|folder|directory)\b", re.IGNORECASE), "ls -la"),
-    (re.compile(r"\b(?:current|working|which)\s+(?:directory|folder)\b|\bwhere am i\b", re.IGNORECASE), "pwd"),
-    (re.compile(r"\bgit\s+status\b", re.IGNORECASE), "git status"),
-)
 _DEFAULT: Final = "Hello from the demo model."
 
 
 @dataclass(frozen=True, slots=True)
-class FileDeed:
-    kind: Literal["create", "change", "delete"]
+class NewFile:
     path: str
-    content: str = ""
-    old: str = ""
+    content: str
 
     def patch(self) -> str:
-        """The deed as a patch in the manner of `apply_patch`."""
-        match self.kind:
-            case "create":
-                body = f"*** Add File: {self.path}\n{_marked('+', self.content)}"
-            case "change":
-                body = f"*** Update File: {self.path}\n@@\n{_marked('-', self.old)}{_marked('+', self.content)}"
-            case "delete":
-                body = f"*** Delete File: {self.path}\n"
-        return f"*** Begin Patch\n{body}*** End Patch\n"
+        """A patch in the manner of `apply_patch`."""
+        return f"*** Begin Patch\n*** Add File: {self.path}\n{self.diff()}*** End Patch\n"
 
     def diff(self) -> str:
         """The lines of the patch alone."""
-        if self.kind == "change":
-            return f"@@\n{_marked('-', self.old)}{_marked('+', self.content)}"
-        return _marked("+", self.content)
+        return "".join(f"+{line}\n" for line in self.content.split("\n"))
 
     def command(self) -> str:
-        """The deed as a command line."""
-        path = shlex.quote(self.path)
-        match self.kind:
-            case "delete":
-                return f"rm {path}"
-            case "change":
-                return f"sed -i {shlex.quote(f's/{_escaped(self.old)}/{_escaped(self.content)}/')} {path}"
-        return f"printf '%s\\n' {shlex.quote(self.content)} > {path}"
+        return f"printf '%s\\n' {shlex.quote(self.content)} > {shlex.quote(self.path)}"
 
 
-def find_file_deed(text: str) -> FileDeed | None:
-    if found := _CHANGE.search(text):
-        return FileDeed("change", found["path"], _bare(found["content"]), _bare(found["old"]))
+def find_file(text: str) -> NewFile | None:
+    """The file that the text asks for."""
     created = _CREATE.search(text)
-    if created and created["content"]:
-        return FileDeed("create", created["path"], _bare(created["content"]))
-    if found := _WRITE_INTO.search(text):
-        return FileDeed("create", found["path"], _bare(found["content"]))
-    if created:
-        return FileDeed("create", created["path"], _DEFAULT)
-    if found := _DELETE.search(text):
-        return FileDeed("delete", found["path"])
-    return None
+    found = created if created and created["content"] else _WRITE_INTO.search(text)
+    if found:
+        return NewFile(found["path"], _bare(found["content"]))
+    return NewFile(created["path"], _DEFAULT) if created else None
+
+
+def any_file(text: str) -> NewFile:
+    """A harmless one, for a model that was told to use its patch tool whatever the text."""
+    files = read_words(text).files
+    return NewFile(files[0] if files else "hello.txt", _DEFAULT)
 
 
 def find_command(text: str) -> str | None:
     """The command line that the text asks for."""
-    if ticked := _TICKED.search(text):
-        return ticked[1]
-    if asked := _RUN.search(text):
-        return asked["command"]
-    for words, command in _USUAL:
-        if words.search(text):
-            return command
-    if shown := _SHOW.search(text):
-        return f"cat {shlex.quote(shown['path'])}"
-    return None
-
-
-def any_file_deed(text: str) -> FileDeed:
-    """A harmless one, for a model that was told to use its patch tool whatever the text."""
-    files = read_words(text).files
-    return FileDeed("create", files[0] if files else "hello.txt", _DEFAULT)
+    found = _TICKED.search(text) or _RUN.search(text)
+    return found[1] if found else None
 
 
 def any_command(text: str) -> str:
@@ -122,18 +76,8 @@ def any_command(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without the quotes or ticks around it."""
+    """Without the quotes, ticks or fence around it."""
     text = text.strip()
-    fence = re.match(r"```\w*\n(.*?)\n?```", text, re.DOTALL)
-    if fence:
-        return fence[1]
-    quoted = re.match(r"[\"“`'](.+?)[\"”`'](?=\W*$)", text, re.DOTALL)
+    quoted = re.match(r"```\w*\n(.*?)\n?```", text, re.DOTALL)
+    quoted = quoted or re.match(r"[\"“`'](.+?)[\"”`'](?=\W*$)", text, re.DOTALL)
     return quoted[1] if quoted else text.removesuffix(".")
-
-
-def _marked(sign: str, text: str) -> str:
-    return "".join(f"{sign}{line}\n" for line in text.split("\n"))
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([/&\\.*\[\]^$])", r"\\\1", text)

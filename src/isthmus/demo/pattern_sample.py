@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable
-from re import _constants as sign  # type: ignore[attr-defined]
-from re import _parser as reader  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable, Mapping
+from re import _constants as sign
+from re import _parser as reader
 from typing import Any, Final
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
@@ -19,7 +19,7 @@ from isthmus.bridge.contract.validators import pattern_limits
 
 # Python's own reader of patterns: private, and stable enough that Hypothesis builds on it as well.
 _ALL: Final = string.ascii_lowercase + string.digits + string.ascii_uppercase + "-_ .:/#@" + string.punctuation + "é"
-_CLASSES: Final = {
+_CLASSES: Final[Mapping[Any, Callable[[str], bool]]] = {
     sign.CATEGORY_DIGIT: str.isdigit,
     sign.CATEGORY_SPACE: str.isspace,
     sign.CATEGORY_WORD: lambda one: one.isalnum() or one == "_",
@@ -90,7 +90,7 @@ def _piece(kind: Any, told: Any, longer: int) -> str:
         text, times = _write(inner, longer), min(least + longer, max(most, least))
         if len(text) * times > LONGEST:
             raise _Beyond
-        return text * times
+        return text * int(times)
     raise _Beyond
 
 
@@ -108,7 +108,7 @@ def _one_of(members: list[tuple[Any, Any]]) -> str:
 
 def _is(one: str, kind: Any, told: Any) -> bool:
     if kind is sign.LITERAL:
-        return ord(one) == told
+        return bool(ord(one) == told)
     if kind is sign.RANGE:
         return bool(told[0] <= ord(one) <= told[1])
     if kind is sign.CATEGORY:
