@@ -10,7 +10,7 @@ import pytest
 
 from isthmus.testing import Answer, ScriptedUpstream, stream
 from real.codex_backend.house import House, answers, codex_house, gateway_toml, make_home
-from real.codex_backend.rig import WEATHER, calls, completed, message_events, outputs_in, real, says
+from real.codex_backend.rig import BINARY, WEATHER, calls, completed, message_events, outputs_in, real, says
 from serving import running_gateway_server
 from talking import message_text
 
@@ -101,6 +101,24 @@ def test_an_image_from_a_tool_goes_into_the_held_turn(house: House) -> None:
     assert seen[1]["image_url"] == PIXEL
     assert _sealed(house.sent[1]) == ["first"]
     assert last["isthmus"]["diagnostics"] == []
+
+
+def test_a_binary_that_is_replaced_while_its_process_dies_is_told_and_found_again(tmp_path: Path) -> None:
+    assert BINARY is not None
+    link = tmp_path / "codex"
+    link.symlink_to(BINARY)
+    with codex_house(tmp_path, codex=f'binary = "{link}"') as house:
+        house.script(says("Before"), says("After"))
+        assert message_text(house.create(house.ask())) == "Before"
+        link.unlink()
+        house.kill_codex()
+        reply = house.post("/v1/responses", house.ask())
+        assert (reply.status, reply.error["code"]) == (503, "server_is_overloaded"), reply.body
+        assert "retry-after" in reply.headers
+        link.symlink_to(BINARY)
+        house.server.skip(60)
+        house.wait_until(lambda: house.health.state == "ready")
+        assert message_text(house.create(house.ask())) == "After"
 
 
 @pytest.mark.parametrize("approvals", ["decline", "allow"])

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.wiring import running_gateway
 from serving import GatewayThread, running_gateway_server
-from talking import Talk, message_text
+from talking import Reply, Talk, message_text
 
 LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 
@@ -39,6 +39,14 @@ class House(Talk):
 
     def ask(self, text: Any, **fields: Any) -> dict[str, Any]:
         return {"model": "codex/gpt-5.5", "input": text, "tools": [LOOK], **fields}
+
+    def until(self, holds: Callable[[Reply], bool], skipping: float = 0) -> Reply:
+        """The first answer of which this holds; so many seconds are skipped before each new try."""
+        for _ in range(1000):
+            if holds(reply := self.post("/v1/responses", self.ask("hi"))):
+                return reply
+            self.server.skip(skipping)
+        raise AssertionError(f"still {reply.status}")
 
 
 @contextmanager
@@ -135,16 +143,33 @@ def test_a_program_that_is_missing_for_a_while_is_told_and_survived(tmp_path: Pa
         house.program.unlink()
         for pid in alive(house.program):
             os.kill(pid, signal.SIGKILL)
-        reply = house.post("/v1/responses", house.ask("hi"))
-        while reply.status == 200:  # until it has noticed
-            reply = house.post("/v1/responses", house.ask("hi"))
+        reply = house.until(lambda told: told.status != 200)
         assert (reply.status, reply.error["code"]) == (503, "server_is_overloaded"), reply.body
         assert str(house.program) in reply.error["message"]
         assert int(reply.headers["retry-after"]) >= 1
         install(tmp_path)
-        while house.post("/v1/responses", house.ask("hi")).status != 200:
-            house.server.skip(60)
+        assert house.until(lambda told: told.status == 200, skipping=60).status == 200
+
+
+def test_a_program_that_an_upgrade_puts_elsewhere_is_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the path it is looked for at each start, as a shell would."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+    monkeypatch.setenv("PATH", f"{old}:{new}", prepend=":")
+    program = install(old)
+    with running_gateway_server(_toml(tmp_path, **{"providers.codex.codex.binary": '"codex"'})) as gateway:
+        house = House(gateway, program)
         assert message_text(house.create(house.ask("hi"))) == "ok"
+        program.unlink()
+        moved = install(new)
+        (pid,) = alive(program)
+        os.kill(pid, signal.SIGKILL)
+        house.server.do(until_heard(moved, "initialize"))
+        assert message_text(house.create(house.ask("hi"))) == "ok"
+        assert heard(moved, "turn/start")
 
 
 STEPS = {"no catalog": "--bundled", "no initialize": "initialize", "no account/read": "account/read", "": "config/read"}

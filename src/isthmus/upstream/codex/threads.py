@@ -107,8 +107,10 @@ class Threads:
         while len(self._all) >= self._options.max_threads:
             resting = [thread for thread in self._all if thread.state in _RESTING]
             if resting:
-                min(resting, key=lambda thread: (thread.state == "held", thread.since)).close()
-            leaving = [thread.parting for thread in self._all if thread.parting is not None]
+                spared = min(resting, key=lambda thread: (thread.state == "held", thread.since))
+                spared.close()
+                resting = [spared]
+            leaving = [thread.parting for thread in resting or self._all if thread.parting is not None]
             if not leaving:
                 raise UpstreamFailed(
                     f"all {self._options.max_threads} codex threads are busy; try again soon",
@@ -116,4 +118,4 @@ class Threads:
                     status=503,
                     retry_after=1.0,
                 )
-            await asyncio.wait(leaving[-1:])
+            await asyncio.wait(leaving, return_when=asyncio.FIRST_COMPLETED)
