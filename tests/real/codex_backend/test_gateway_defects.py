@@ -33,6 +33,7 @@ SOON = 60.0
 
 
 def test_defect_1_tools_are_accepted_and_a_refusal_kills_nothing(house: House) -> None:
+    house.wait_until(lambda: house.health.pid is not None)
     pid = house.health.pid
     house.script(says("Fine"), says("Alive"))
     assert message_text(house.create(house.ask(tools=[WEATHER]))) == "Fine"
