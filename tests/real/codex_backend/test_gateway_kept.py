@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from isthmus.testing import Answer, ScriptedUpstream, stream
+from isthmus.testing import Answer, RecordedRequest, ScriptedUpstream, stream
 from real.codex_backend.house import House, answers, codex_house, gateway_toml, make_home
 from real.codex_backend.rig import BINARY, WEATHER, calls, completed, message_events, outputs_in, real, says
 from serving import running_gateway_server
@@ -63,6 +64,30 @@ def test_a_process_killed_between_call_and_answer_costs_no_reasoning(house: Hous
     assert _sealed(house.sent[1]) == ["first"]
     assert _kinds(house.sent[1]) == ["user", "reasoning", "function_call", "function_call_output"]
     assert len(set(house.threads)) == 2
+
+
+def test_twenty_turns_held_by_a_process_that_is_killed_lose_neither_calls_nor_reasoning(house: House) -> None:
+    def think(request: RecordedRequest) -> Answer:
+        body = request.json
+        who = next(item for item in body["input"] if item.get("role") == "user")["content"][0]["text"]
+        told = outputs_in(body)
+        return says(f"{_sealed(body)} {told}") if told else thinks_and_calls(f"secret of {who}", f"call_{who}")
+
+    def ask(who: str) -> dict[str, Any]:
+        return house.create(house.ask(who, tools=[WEATHER]))
+
+    def answer(who: str, first: dict[str, Any]) -> str:
+        given = answers(first, **{f"call_{who}": f"for {who}"})
+        return message_text(house.create(house.ask(given, tools=[WEATHER], previous_response_id=first["id"])))
+
+    house.script(*[think] * 40)
+    names = [f"client{number:02}" for number in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        firsts = list(pool.map(ask, names))
+        house.kill_codex()
+        said = list(pool.map(answer, names, firsts))
+    assert said == [f"{[f'secret of {who}']} {[(f'call_{who}', f'for {who}')]}" for who in names]
+    assert len(set(house.threads)) == 40, "twenty threads were rebuilt"
 
 
 def test_a_branch_keeps_the_reasoning_of_its_stem(house: House) -> None:
