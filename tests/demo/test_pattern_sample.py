@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from isthmus.demo.pattern_sample import matches, sample_pattern
@@ -36,8 +37,32 @@ def test_a_pattern_matches_as_json_schema_means_it(pattern: str, text: str, expe
     assert matches(pattern, text) is expected
 
 
-def test_a_sample_matches_its_pattern() -> None:
-    assert sample_pattern("^[A-Z]{2}-[0-9]+$", 6) is not None
+@pytest.mark.parametrize(
+    ("pattern", "least"),
+    [
+        (r"^\d{4}-\d{2}$", 0),
+        (r"^(foo|bar)+$", 0),
+        (r"^[A-Za-z_][A-Za-z0-9_]*$", 12),
+        (r"^(?:a|b)(?<name>c)\.(?P<other>d)$", 0),
+        (r"^[^abc\s]+$", 5),
+        (r"\$\w+\s?\S\D\W", 0),
+        (r"^[a\-z\]]$", 0),
+        (r"^#[0-9a-f]{6}$", 0),
+        (r"^x{3,5}?$", 5),
+        (r"^[[a]$", 0),
+        (r"^[^a]b{2000}$", 0),
+    ],
+)
+def test_a_pattern_is_matched(pattern: str, least: int) -> None:
+    text = sample_pattern(pattern, least)
+    assert text is not None
+    assert len(text) >= least
+    assert jsonschema_rs.is_valid({"pattern": pattern.replace("?P<", "?<")}, text)
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "[", "(", "*", "a{20000}"])
+def test_what_cannot_be_sampled_is_left(pattern: str) -> None:
+    assert sample_pattern(pattern) is None
 
 
 HUGE: dict[str, Any] = {

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from demo_requests import STRING, ask, say, with_results
 from demo_requests import WEATHER as WEATHER_TOOL
-from isthmus.demo.pattern_sample import sample_pattern
 from isthmus.demo.schema_sample import sample
 from isthmus.demo.supply import Supply
 from isthmus.demo.words import read_words
@@ -118,32 +117,6 @@ def test_after_tools_the_json_speaks_of_their_results() -> None:
 def test_bad_json_is_no_json(schema: Any) -> None:
     with pytest.raises(json.JSONDecodeError):
         json.loads(say("[[demo: bad json]] Ada is 36", response_format=to_schema(schema)))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "least"),
-    [
-        (r"^\d{4}-\d{2}$", 0),
-        (r"^(foo|bar)+$", 0),
-        (r"^[A-Za-z_][A-Za-z0-9_]*$", 12),
-        (r"^(?:a|b)(?<name>c)\.(?P<other>d)$", 0),
-        (r"^[^abc\s]+$", 5),
-        (r"\$\w+\s?\S\D\W", 0),
-        (r"^[a\-z\]]$", 0),
-        (r"^#[0-9a-f]{6}$", 0),
-        (r"^x{3,5}?$", 5),
-    ],
-)
-def test_a_pattern_is_matched(pattern: str, least: int) -> None:
-    text = sample_pattern(pattern, least)
-    assert text is not None
-    assert len(text) >= least
-    assert jsonschema_rs.is_valid({"pattern": pattern.replace("?P<", "?<")}, text)
-
-
-@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "[", "(", "*", "a{20000}"])
-def test_what_cannot_be_sampled_is_left(pattern: str) -> None:
-    assert sample_pattern(pattern) is None
 
 
 def scalars() -> st.SearchStrategy[dict[str, Any]]:

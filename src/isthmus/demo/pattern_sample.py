@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from re import _constants as sign
 from re import _parser as reader
@@ -40,7 +41,9 @@ class _Beyond(Exception):
 def sample_pattern(pattern: str, least: int = 0) -> str | None:
     """The shortest of its attempts that matches and is long enough."""
     try:
-        read = reader.parse(re.sub(r"\(\?<(?=[^=!])", "(?P<", pattern))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what may mean something else in later Pythons is no concern of a schema's
+            read = reader.parse(re.sub(r"\(\?<(?=[^=!])", "(?P<", pattern))
         for longer in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, least):
             text = _write(read, longer)
             if len(text) >= least and matches(pattern.replace("(?P<", "(?<"), text):
