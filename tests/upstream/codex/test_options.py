@@ -25,7 +25,7 @@ def test_the_command_line_is_quiet_and_valid_toml() -> None:
 
 @pytest.mark.parametrize("text", ["two\nlines", "a\ttab", "\x7f", "\x00", "\r", 'say "\\n"', "é\u2028"], ids=ascii)
 def test_a_value_with_control_characters_is_valid_toml(text: str) -> None:
-    line = command_line(ProcessOptions(binary=Path("/bin/sh"), config={"notes": {"said": text, "list": [text]}}))
+    line = command_line(CodexOptions(binary="/bin/sh", config={"notes": {"said": text, "list": [text]}}))
     parsed = [tomllib.loads(value) for flag, value in zip(line[1::2], line[2::2], strict=True) if flag == "-c"]
     assert {"notes": {"said": text}} in parsed
     assert {"notes": {"list": [text]}} in parsed
