@@ -24,33 +24,13 @@ from isthmus.store.memory import MemoryStore
 from isthmus.store.memory_leases import Changes
 from isthmus.store.sqlite.migrations import migrate
 from isthmus.store.sqlite.store import SqliteStore
-from own_time import OwnTimeLoop
+from own_time import OwnTime
 
 LEASE: Final = 30.0
 LIMITS: Final = RunLimits(background=2, queued=2, lease=LEASE)
 TIMEOUT: Final = 120.0
 WRITES: Final = ("save", "append_events", "update_status", "claim", "renew", "release", "signal", "delete")
 _READS: Final = ("load", "events", "expired", "chain", "list_input_items", "watch")
-
-
-class Loop(OwnTimeLoop):
-    """Its clock stands still at a fixed hour, and it can say whether there is anything left to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stopped_at = 1_000_000.0
-
-    def busy(self) -> bool:
-        return bool(self._ready) or any(timer._when <= self.time() for timer in self._timers())  # type: ignore[attr-defined]
-
-    def next_timer(self) -> float | None:
-        return min((timer._when for timer in self._timers()), default=None)
-
-    def go_to(self, when: float) -> None:
-        self._stopped_at = max(when, self.time())
-
-    def _timers(self) -> list[Any]:
-        return [timer for timer in self._scheduled if not timer._cancelled]  # type: ignore[attr-defined]
 
 
 class _Inline:
@@ -141,9 +121,9 @@ class Process:
 _here: contextvars.ContextVar[list[asyncio.Task[Any]] | None] = contextvars.ContextVar("tasks of this process")
 
 
-class World:
+class World(OwnTime):
     def __init__(self, kind: str) -> None:
-        self.loop = Loop()
+        super().__init__()
         self.loop.set_task_factory(self._new_task)
         self.store: Any = MemoryStore(now=self.loop.time) if kind == "memory" else inline_sqlite(self.loop.time)
         self.upstream = Upstream()
@@ -165,10 +145,6 @@ class World:
 
         return Process(self.run(make()), wire)
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """What needs no time."""
-        return self.loop.run_until_complete(work)
-
     def look(self, reading: Coroutine[Any, Any, Any]) -> Any:
         """What the store says now, without a turn of the loop."""
         try:
@@ -186,32 +162,6 @@ class World:
         self.quiet()
         return task
 
-    def quiet(self) -> None:
-        """All that can happen without time happens."""
-        self.run(self._quiet())
-
-    def jump(self, seconds: float) -> None:
-        """The clock is put forward at once, as after a machine has slept."""
-        self.loop.skip(seconds)
-        self.quiet()
-
-    def flow(self, seconds: float) -> None:
-        """Time goes by: everything happens when it is due."""
-        end = self.loop.time() + seconds
-        self.quiet()
-        while (due := self.loop.next_timer()) is not None and due <= end:
-            self.loop.go_to(due)
-            self.quiet()
-        self.loop.go_to(end)
-        self.quiet()
-
-    def flow_until(self, task: asyncio.Task[Any], patience: float) -> Any:
-        end = self.loop.time() + patience
-        while not task.done() and self.loop.time() < end:
-            self.flow(0.5)
-        assert task.done(), f"`{task.get_name()}` waits for ever"
-        return task.result()
-
     def kill(self, process: Process) -> None:
         """As kill -9: nothing reaches the store any more, and the connections close."""
         process.wire.cut = process.dead = True
@@ -221,21 +171,9 @@ class World:
             self.quiet()
 
     def close(self) -> None:
-        for _ in range(5):
-            for task in asyncio.all_tasks(self.loop):
-                task.cancel()
-            self.quiet()
-        self.run(self.loop.shutdown_asyncgens())
-        self.loop.close()
+        super().close()
         if hasattr(self.store, "close"):
             self.store.close()
-
-    async def _quiet(self) -> None:
-        for _ in range(20_000):
-            await asyncio.sleep(0)
-            if not self.loop.busy():
-                return
-        raise AssertionError("something goes round for ever")
 
     def _new_task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **named)

@@ -11,7 +11,7 @@ from isthmus.protocol.response import FinishedResponse
 
 
 class Life:
-    __slots__ = ("_begun_at", "_first_at", "_id", "_now", "_observer", "_owner", "_whole", "attempts")
+    __slots__ = ("_begun_at", "_failure", "_first_at", "_id", "_now", "_observer", "_owner", "_whole", "attempts")
 
     def __init__(self, id: str, owner: str, now: Callable[[], float], observer: Observer | None) -> None:
         self._id = id
@@ -20,15 +20,19 @@ class Life:
         self._observer = observer
         self._begun_at = now()
         self._first_at: float | None = None
+        self._failure: IsthmusError | None = None
         self._whole: Ended | None = None
         self.attempts = 0
         """How often an upstream was asked, repairs and searches not counted."""
 
-    def sent(self, plan: Plan) -> None:
+    def sent(self, plan: Plan, *, anew: bool) -> None:
+        self.attempts += anew
+        self._failure = None
         if self._observer is not None:
             self._observer.tell(Sent(self._id, plan.target.provider, plan.target.model, self.attempts))
 
     def failed(self, plan: Plan, failure: IsthmusError) -> None:
+        self._failure = failure
         if self._observer is not None:
             target = plan.target
             self._observer.tell(AttemptFailed(self._id, target.provider, target.model, self.attempts, failure))
@@ -47,6 +51,8 @@ class Life:
         if self._whole is not None:
             return self._whole
         target = plan.target
+        if failure is None and response is not None and response["status"] == "failed":
+            failure = self._failure
         actions = [said.action for said in plan.diagnostics]
         return Ended(
             id=self._id,

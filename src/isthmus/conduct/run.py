@@ -186,7 +186,7 @@ class Run:
                     return
                 except _Refused as refused:
                     failure = refused.failure
-                if not self.stopping() and self._ways.go_on_after(failure):
+                if not self.stopping() and self._goes_on_after(failure):
                     continue
                 self.failure = failure
                 if not self.tells_refusals:
@@ -200,6 +200,14 @@ class Run:
             if self._track is not None:
                 self._track.over(self)
             self._life.end(self.ended())
+
+    def _goes_on_after(self, failure: IsthmusError) -> bool:
+        try:
+            return self._ways.go_on_after(failure)
+        except Exception as error:  # what cannot even be planned is no way: the failure that there was is told
+            known = isinstance(error, IsthmusError)
+            tell(log, "error", "attempt.not_planned", id=self.id, reason=error, trace=None if known else error)
+            return False
 
     async def fold(self) -> FinishedResponse:
         """The whole answer: the same events, not looked at."""
@@ -217,10 +225,11 @@ class Run:
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         turn, silent = self._turn, True
         command: Send | Done = turn.begin()
-        self._life.attempts += 1
         try:
             while isinstance(command, Send):
-                self._life.sent(turn.plan)
+                if self.stopping():
+                    raise _Stopped
+                self._life.sent(turn.plan, anew=not turn.started)
                 sending = self._ways.current.backend.send(turn.plan, command.body)
                 answer = await self._wait(sending.__aenter__())
                 try:
@@ -240,12 +249,17 @@ class Run:
                             if self.recorder is not None:
                                 self.recorder.add(events)
                             yield events
-                        if turn.pending is not None:
-                            yield self._record(await self._check_pending())
+                        while (check := turn.pending) is not None:
+                            turn.checked(await self._wait(self._checker.check(check.job)))
+                            # Not kept for the next check: a sign of life meanwhile would overtake them.
+                            yield self._record(turn.feed(()))
                 finally:
                     await sending.__aexit__(None, None, None)
                 command = await self._end()
+                if isinstance(command, Send) and (events := turn.feed(())):
+                    yield self._record(events)  # likewise: the model may take its time
             done = command
+            self._note_failure(done)
         except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
             await self._finish(self._stopped(gone=True))
             raise
@@ -262,15 +276,6 @@ class Run:
                 raise _Refused(failure) from error
             done = turn.fail(failure, self._time())
         yield (await self._finish(done)).events
-
-    async def _check_pending(self) -> list[Event]:
-        """What had to wait for a check, once it was made."""
-        turn = self._turn
-        events: list[Event] = []
-        while (check := turn.pending) is not None:
-            turn.checked(await self._wait(self._checker.check(check.job)))
-            events += turn.feed(())
-        return events
 
     async def _end(self) -> Done | Send:
         turn = self._turn
@@ -308,6 +313,12 @@ class Run:
             failure = UpstreamFailed(words) if inside else IsthmusError(words, code="internal_error")
         self._life.failed(self.plan, failure)
         return failure
+
+    def _note_failure(self, done: Done) -> None:
+        """An answer that says itself that it failed is a failed attempt, like one that broke off."""
+        error = done.response["error"]
+        if error is not None:
+            self._life.failed(self.plan, done.failure or UpstreamFailed(error["message"], code=error["code"]))
 
     def _stopped(self, *, gone: bool = False) -> Done:
         match self._stop:
