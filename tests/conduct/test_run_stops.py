@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conduct.stage import STOPS, Stage
-from gateway.house import Upstream
+from gateway.house import Asked, Upstream
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.turn import Done
 from isthmus.conduct.run import Stop
@@ -57,9 +57,7 @@ def test_who_reads_is_told_why_and_the_upstream_is_left_at_once(stage: Stage, re
 
 @reasons
 @pytest.mark.parametrize("background", [False, True])
-def test_before_the_upstream_accepted_there_is_no_fallback_either(
-    stage: Stage, reason: Stop, background: bool
-) -> None:
+def test_before_the_upstream_accepted_there_is_no_fallback_either(stage: Stage, reason: Stop, background: bool) -> None:
     run = stage.run_of("one", "two", background=background)
     reading = stage.read(run)
     run.stop(reason)
@@ -355,14 +353,7 @@ def _live(stage: Stage, steps: list[str], background: bool, slow: bool, fallback
         elif step == "beat" and (event := run.heartbeat()) is not None:
             stage.events.append(event)
         elif asked is not None:
-            deeds = {
-                "accept": asked.accept,
-                "say": lambda: asked.say(Text("word")),
-                "end": lambda: asked.end("last"),
-                "fail": lambda: asked.fail(UpstreamFailed("it broke off")),
-                "bug": lambda: asked.fail(KeyError("a bug")),
-            }
-            deeds.get(step, lambda: None)()
+            _do(asked, step)
         stage.quiet()
     patience.set()
     stage.flow(90 + 30)
@@ -383,6 +374,18 @@ def _live(stage: Stage, steps: list[str], background: bool, slow: bool, fallback
         assert [event["response"] for event in stage.terminal] == [run.response]
     if stage.saved and stage.save_as is not _full_disk:
         assert stage.saved[0].response == run.response
+
+
+def _do(asked: Asked, step: str) -> None:
+    match step:
+        case "accept":
+            asked.accept()
+        case "say":
+            asked.say(Text("word"))
+        case "end":
+            asked.end("last")
+        case "fail" | "bug":
+            asked.fail(UpstreamFailed("it broke off") if step == "fail" else KeyError("a bug"))
 
 
 def _full_disk(done: Done) -> Done:

@@ -1,23 +1,17 @@
-"""What is made in the background survives a store that fails for a moment, and nobody waits for a deaf client."""
+"""What is made in the background survives a store that fails for a moment."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flowing import PLAIN, running_flow
-from gateway.house import Upstream, make_gateway, start
-from isthmus.bridge.deltas import Text
 from isthmus.errors import ConfigError
-from isthmus.gateway.caller import LOCAL as LOCAL_CALLER
 from isthmus.ports import LOCAL, EventBatch
 from isthmus.store.memory import MemoryStore
 from isthmus.testing import Gate, chat_chunks, stream
-from own_time import clock, run_in_own_time, turns
 from talking import Stream, finished
 
 
@@ -54,37 +48,6 @@ def test_events_that_the_store_does_not_take_are_kept_with_the_next_ones(
         with flow.streaming(f"/v1/responses/{response['id']}?stream=true", method="GET") as again:
             assert list(again) == events
     assert len(tries) > failing
-
-
-def test_deleting_a_response_does_not_wait_for_a_client_that_does_not_read() -> None:
-    async def main() -> None:
-        clock().stop_clock()
-        store, upstream = MemoryStore(), Upstream()
-        gateway = make_gateway(store, upstream)
-        run = await start(gateway, LOCAL_CALLER)
-
-        async def read_a_little() -> None:
-            async with aclosing(run.events()) as events:
-                async for _ in events:
-                    await asyncio.Event().wait()
-
-        reading = asyncio.create_task(read_a_little())
-        await turns()
-        upstream.asked[0].say(Text("hello"))
-        await turns()
-        deleting = asyncio.create_task(gateway.delete(LOCAL_CALLER, run.id))
-        await turns()
-        assert not deleting.done(), "it has a moment to take the last event"
-        clock().skip(3)
-        await turns()
-        assert deleting.done()
-        await deleting
-        assert await store.load(run.id) is None
-        assert upstream.open == []
-        await asyncio.wait([reading])
-        await gateway.aclose()
-
-    run_in_own_time(main())
 
 
 def _through(following: Stream, kind: str) -> list[Any]:

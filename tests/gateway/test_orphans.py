@@ -6,11 +6,8 @@ import json
 from typing import Any
 
 from gateway.house import start_in_background
-from gateway.test_runs import ANN, follow, make, sleep, stored, wake, world
-from gateway.world import LEASE, Process, World
+from gateway.world import ANN, LEASE, Process, World, follow, make, sleep, stored, wake
 from isthmus.bridge.deltas import Text
-
-__all__ = ["world"]
 
 
 def look(world: World, process: Process) -> int:

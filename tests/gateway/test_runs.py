@@ -3,58 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from gateway.house import start, start_in_background
-from gateway.world import LEASE, Process, World
+from gateway.world import ANN, LEASE, World, follow, make, sleep, stored, wake
 from isthmus.bridge.deltas import Text
 from isthmus.errors import ConfigError
-from isthmus.gateway.caller import Caller
-
-ANN = Caller("ann")
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    made = World(request.param)
-    yield made
-    made.close()
-
-
-def make(world: World, process: Process) -> str:
-    id: str = world.spawn(process, start_in_background(process.gateway, ANN)).result()
-    return id
-
-
-def stored(world: World, id: str) -> Any:
-    found = world.look(world.store.load(id, owner="ann"))
-    return None if found is None else json.loads(found.response)
-
-
-def follow(world: World, process: Process, id: str, after: int = -1) -> list[Any]:
-    """The events as they come."""
-    events: list[Any] = []
-
-    async def read() -> None:
-        async for batch in await process.gateway.follow(ANN, id, after):
-            events.extend(json.loads(event) for event in batch)
-        events.append("over")
-
-    world.spawn(process, read(), "follower")
-    return events
-
-
-def sleep(process: Process) -> None:
-    process.wire.thaw = asyncio.Event()
-
-
-def wake(world: World, process: Process) -> None:
-    process.wire.wake()
-    world.quiet()
 
 
 def test_what_a_sleeper_says_too_late_is_not_written(world: World) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import json
 import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.house import Upstream, make_gateway
+from gateway.house import Upstream, make_gateway, start_in_background
 from isthmus.errors import ConfigError
+from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.runs import RunLimits
 from isthmus.store.memory import MemoryStore
@@ -26,6 +28,7 @@ from isthmus.store.sqlite.migrations import migrate
 from isthmus.store.sqlite.store import SqliteStore
 from own_time import OwnTime
 
+ANN: Final = Caller("ann")
 LEASE: Final = 30.0
 LIMITS: Final = RunLimits(background=2, queued=2, lease=LEASE)
 TIMEOUT: Final = 120.0
@@ -181,3 +184,38 @@ class World(OwnTime):
         if tasks is not None:
             tasks.append(task)
         return task
+
+
+# ── what happens there ─────────────────────────────────────────────────────────────────────────────────
+
+
+def make(world: World, process: Process) -> str:
+    id: str = world.spawn(process, start_in_background(process.gateway, ANN)).result()
+    return id
+
+
+def stored(world: World, id: str) -> Any:
+    found = world.look(world.store.load(id, owner="ann"))
+    return None if found is None else json.loads(found.response)
+
+
+def follow(world: World, process: Process, id: str, after: int = -1) -> list[Any]:
+    """The events as they come."""
+    events: list[Any] = []
+
+    async def read() -> None:
+        async for batch in await process.gateway.follow(ANN, id, after):
+            events.extend(json.loads(event) for event in batch)
+        events.append("over")
+
+    world.spawn(process, read(), "follower")
+    return events
+
+
+def sleep(process: Process) -> None:
+    process.wire.thaw = asyncio.Event()
+
+
+def wake(world: World, process: Process) -> None:
+    process.wire.wake()
+    world.quiet()
