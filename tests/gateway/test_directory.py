@@ -46,7 +46,9 @@ def test_a_name_leads_to_a_provider_and_its_model(name: str | None, found: tuple
     assert candidate.target.capabilities == ALL[found[0]].capabilities(found[1])
 
 
-@pytest.mark.parametrize(("name", "code"), [("nobody/x", "unknown_provider"), ("one/", "invalid_model"), (" ", "missing_model")])
+@pytest.mark.parametrize(
+    ("name", "code"), [("nobody/x", "unknown_provider"), ("one/", "invalid_model"), (" ", "missing_model")]
+)
 def test_a_name_that_leads_nowhere_is_refused(name: str, code: str) -> None:
     with pytest.raises(RequestRefused) as refused:
         DIRECTORY.find(name)

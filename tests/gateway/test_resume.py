@@ -20,7 +20,9 @@ from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 
 ID = "resp_0000000000000000"
-TOLD, DONE = stream([[Text("one ")], [Text("two ")], [Text("three")], [Finished("stop")]], plan=plan_for({"stream": True}))
+TOLD, DONE = stream(
+    [[Text("one ")], [Text("two ")], [Text("three")], [Finished("stop")]], plan=plan_for({"stream": True})
+)
 LAST = len(TOLD) - 1
 
 
@@ -250,7 +252,9 @@ def test_a_run_that_is_taken_from_this_process_goes_on_in_the_store(world: World
     assert events == TOLD[after + 1 :]
 
 
-@pytest.mark.parametrize(("said", "background"), [({"background": True}, True), ({"background": False}, False), ({}, False)])
+@pytest.mark.parametrize(
+    ("said", "background"), [({"background": True}, True), ({"background": False}, False), ({}, False)]
+)
 def test_what_was_made_in_the_background_says_so_itself(said: dict[str, Any], background: bool) -> None:
     assert is_background(StoredResponse("r", msgspec.json.encode({**said, "output": []}))) is background
     assert not is_background(StoredResponse("r", b'{"background":null}'))
