@@ -62,12 +62,12 @@ async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
             await company.write_all()
     except asyncio.CancelledError:
         if run.abandoned or company.left:
-            raise ClientLeft from None  # gone, or there but not reading
+            raise company.farewell from None  # gone, or there but not reading
         raise
     finally:
         companion.cancel()
     if company.left:
-        raise ClientLeft
+        raise company.farewell
     await sink.end(run)
 
 
@@ -79,14 +79,20 @@ class _Company:
         self._open = False
         self._busy = False
         self._last = asyncio.get_running_loop().time()
+        self._signing: asyncio.Event | None = None
+        """Set when the sign of life that is under way was given."""
         self.left = False
+        self.farewell: Exception = ClientLeft()
+        """Why nothing more is told to a client that is gone."""
 
     async def write_all(self) -> None:
         run, write, now = self._run, self._sink.write, asyncio.get_running_loop().time
         async with aclosing(run.events()) as batches:
             async for batch in batches:
                 if self.left:
-                    raise ClientLeft
+                    raise self.farewell
+                if self._signing is not None:
+                    await self._signing.wait()
                 self._busy = True
                 await write(run, batch)
                 self._busy, self._open = False, True
@@ -94,13 +100,16 @@ class _Company:
 
     async def watch(self) -> None:
         interval = None if self._sink.whole else self._pulse.interval
-        while not self.left:
-            try:
-                async with asyncio.timeout(interval):
-                    await self._sink.left()
-                self.left = True
-            except TimeoutError:
-                await self._sign_of_life()
+        try:
+            while not self.left:
+                try:
+                    async with asyncio.timeout(interval):
+                        await self._sink.left()
+                    self.left = True
+                except TimeoutError:
+                    await self._sign_of_life()
+        except Exception as error:  # as if it had risen while something was written
+            self.left, self.farewell = True, error
         self._run.stop("left")
 
     async def _sign_of_life(self) -> None:
@@ -109,7 +118,10 @@ class _Company:
             return  # not begun, or the client itself is slow
         event = self._run.heartbeat() if 0 < self._pulse.heartbeat <= silent + 0.05 else None
         if event is not None or 0 < self._pulse.ping <= silent + 0.05:
-            self._busy = True
-            await self._sink.alive(event)
-            self._busy = False
+            self._signing = asyncio.Event()
+            try:
+                await self._sink.alive(event)
+            finally:
+                self._signing.set()
+                self._signing = None
             self._last = asyncio.get_running_loop().time()
