@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from isthmus.ports import LOCAL, StoredResponse
+from isthmus.store.sqlite.migrations import migrate
 
 
 def message(text: str, id: str | None = None, role: str = "user") -> bytes:
@@ -55,3 +58,10 @@ def texts(items: tuple[bytes, ...]) -> list[str]:
 
 def ids(items: tuple[bytes, ...]) -> list[str]:
     return [msgspec.json.decode(item)["id"] for item in items]
+
+
+def new_database() -> sqlite3.Connection:
+    """A database as ours are, nowhere on disk."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, Path(":memory:"))
+    return connection

@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from gateway.house import Upstream, make_gateway, start_in_background
@@ -24,14 +23,15 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.runs import RunLimits
 from isthmus.store.memory import MemoryStore
 from isthmus.store.memory_leases import Changes
-from isthmus.store.sqlite.migrations import migrate
 from isthmus.store.sqlite.store import SqliteStore
 from own_time import OwnTime
+from stored import new_database
 
 ANN: Final = Caller("ann")
 LEASE: Final = 30.0
 LIMITS: Final = RunLimits(background=2, queued=2, lease=LEASE)
 TIMEOUT: Final = 120.0
+_empty_database = cache(new_database)
 WRITES: Final = ("save", "append_events", "update_status", "claim", "renew", "release", "signal", "delete")
 _READS: Final = ("load", "events", "expired", "chain", "list_input_items", "watch")
 
@@ -55,13 +55,6 @@ class _Inline:
         if self._changes is not None:
             self._changes.tell_if(self._connection.total_changes != before)
         return result
-
-
-@cache
-def _empty_database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection, Path(":memory:"))
-    return connection
 
 
 def inline_sqlite(now: Callable[[], float]) -> SqliteStore:

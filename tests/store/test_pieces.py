@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import msgspec
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from isthmus.ports import StoredResponse
 from isthmus.store.pieces import FIELD, OUTPUT, join, split
-from isthmus.store.sqlite.packing import pack, pack_list, unpack, unpack_list
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=1200),
@@ -30,22 +28,3 @@ def test_what_is_split_joins_to_the_same_bytes(fields: dict[str, Any], output: A
     skeleton, pieces = split(StoredResponse("r", response))
     made = [piece.data for piece in pieces if piece.place == OUTPUT]
     assert join(skeleton, made, [(piece.position, piece.data) for piece in pieces if piece.place == FIELD]) == response
-
-
-@given(st.binary(max_size=50) | st.text(max_size=3000).map(msgspec.json.encode) | st.just(b'"' + b"ab" * 5000 + b'"'))
-@settings(max_examples=200, deadline=None)
-def test_what_is_packed_unpacks_to_the_same_bytes(data: bytes) -> None:
-    if data[:1] != b"x":  # no JSON starts with an x
-        assert unpack(pack(data)) == data
-
-
-def test_large_repetitive_json_is_packed_and_noise_is_not() -> None:
-    assert len(pack(b'{"a":"' + b"word " * 1000 + b'"}')) < 200
-    noise = b'"' + random.Random(1).randbytes(5000) + b'"'
-    assert pack(noise) is noise
-
-
-@given(st.lists(json_values.map(msgspec.json.encode), max_size=5))
-@settings(max_examples=100, deadline=None)
-def test_lists_of_events_come_back_one_by_one(events: list[bytes]) -> None:
-    assert unpack_list(pack_list(events)) == events

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sqlite3
 import threading
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import ConfigError
-from isthmus.ports import EventBatch
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
 
@@ -148,41 +146,3 @@ def test_a_cancelled_caller_gives_up_the_answer_not_the_write(tmp_path: Path) ->
         await store.aclose()
 
     asyncio.run(ask())
-
-
-def test_what_is_removed_leaves_nothing_behind_in_any_table(tmp_path: Path) -> None:
-    def rows_left(connection: sqlite3.Connection) -> list[int]:
-        tables = ("responses", "pieces", "parts", "streams", "events")
-        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
-
-    async def ask() -> None:
-        store = SqliteStore(tmp_path / "store.db")
-        for id in ("deleted", "pruned"):
-            await store.save(turn(id, padding="p" * 3000), events=EventBatch(0, (b"{}",)))
-        await store.delete("deleted")
-        assert await store.readers.run(rows_left) == [2, 3, 3, 1, 1]
-        await store.prune(older_than=1.0)
-        assert await store.readers.run(rows_left) == [0, 0, 0, 0, 0]
-        await store.aclose()
-
-    asyncio.run(ask())
-
-
-def test_pruning_gives_the_space_back_to_the_disk(tmp_path: Path) -> None:
-    noise = random.Random(1)
-
-    async def fill(store: SqliteStore) -> None:
-        await asyncio.gather(*(store.save(turn(f"r{n}", noise=noise.randbytes(20_000).hex())) for n in range(100)))
-
-    def size() -> int:
-        return (tmp_path / "store.db").stat().st_size
-
-    store = SqliteStore(tmp_path / "store.db")
-    with asyncio.Runner() as runner:
-        runner.run(fill(store))
-        runner.run(store.aclose())
-        full = size()
-        store = SqliteStore(tmp_path / "store.db")
-        runner.run(store.prune(older_than=1.0))
-        runner.run(store.aclose())
-    assert size() < full // 5
