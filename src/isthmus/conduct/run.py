@@ -326,7 +326,7 @@ class Run:
                 failure = UpstreamFailed("the gateway is shutting down; try again", code="server_is_overloaded")
             case "timeout":
                 failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
-                if not (self._turn.started or self.tells_refusals or gone):
+                if not (self._turn.started or gone):
                     raise _Refused(failure)  # nothing was told yet: it still has its HTTP status
             case "lost":
                 failure = UpstreamFailed("another gateway has taken this response over", code="server_error")
