@@ -30,7 +30,7 @@ def test_every_file_has_its_tests_in_the_same_place() -> None:
 
 def test_what_is_called_a_declaration_is_one() -> None:
     for name in DECLARATIONS:
-        tree = ast.parse((SOURCE / f"{name}.py").read_text())
+        tree = ast.parse((SOURCE / f"{name}.py").read_text(encoding="utf-8"))
         does = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         assert does == [], f"`{name}` does something by now: test it, and take it off the list"
         assert not _place(name).exists(), f"`{name}` has tests of its own: take it off the list"
@@ -45,7 +45,7 @@ def _holds_tests(path: Path) -> bool:
     """Whether it is there, and no empty shell."""
     if not path.exists():
         return False
-    nodes = ast.walk(ast.parse(path.read_text()))
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _tests(node) for node in nodes)
 
 
