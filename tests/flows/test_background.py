@@ -348,7 +348,8 @@ def test_a_gateway_that_was_asleep_tells_what_another_one_has_made_of_its_respon
         house.flow.server.do(_stop_renewing(house.flow.server))
         (id,) = [id for _, id in house.flow.server.gateway.runs._background]
         failed = until(house.other, id, "failed")
-        assert failed["error"]["message"] == "the gateway stopped while this response was being made"
+        # Nothing of it was told: the other one makes it again, and has nobody to ask.
+        assert failed["error"]["code"] == "upstream_unreachable"
         gate.open()
         assert here.until("response.failed")["response"] == failed
     assert house.flow.get(f"/v1/responses/{id}").json == failed

@@ -164,7 +164,9 @@ def test_a_client_that_leaves_while_it_is_slow_is_told_nothing_more(stage: Stage
     assert nothing_left(stage)
 
 
-def test_a_client_that_leaves_with_the_last_word_had_no_end(stage: Stage, client: Client) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_client_that_leaves_with_the_last_word_had_no_end(stage: Stage, client: Client, whole: bool) -> None:
+    client.whole = whole
     task = begin(stage, client, stage.run_of())
     stage.asked.accept()
     stage.quiet()
