@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Final, Literal, Protocol, TypeVar
 
+from isthmus.bridge.deltas import Delta
 from isthmus.bridge.turn import Check, Done, Send, Turn
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.attempt import Attempt
@@ -227,10 +228,7 @@ class Run:
         command: Send | Done = turn.begin()
         try:
             while isinstance(command, Send):
-                if self.stopping():
-                    raise _Stopped
-                self._life.sent(turn.plan, anew=not turn.started)
-                sending = self._ways.current.backend.send(turn.plan, command.body)
+                sending = self._send(command)
                 answer = await self._wait(sending.__aenter__())
                 try:
                     await self._ways.accepted()
@@ -271,11 +269,14 @@ class Run:
         except _Stopped:
             done = self._stopped()
         except Exception as error:
-            failure = self._explain(error)
-            if not turn.started:
-                raise _Refused(failure) from error
-            done = turn.fail(failure, self._time())
+            done = self._failed(error)
         yield (await self._finish(done)).events
+
+    def _send(self, command: Send) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        if self.stopping():
+            raise _Stopped
+        self._life.sent(self._turn.plan, anew=not self._turn.started)
+        return self._ways.current.backend.send(self._turn.plan, command.body)
 
     async def _end(self) -> Done | Send:
         turn = self._turn
@@ -300,6 +301,13 @@ class Run:
             self._waiting = None
 
     # ── the end ────────────────────────────────────────────────────────────────────────────────────
+
+    def _failed(self, error: Exception) -> Done:
+        """The end that it makes of what was told; of nothing there is none: there may be another way, or a status."""
+        failure = self._explain(error)
+        if not self._turn.started:
+            raise _Refused(failure) from error
+        return self._turn.fail(failure, self._time())
 
     def _explain(self, error: Exception) -> IsthmusError:
         """Whatever rose, as a failure that a client may read."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch
+from isthmus.store.memory_parts import Stream
 from isthmus.store.sqlite.reads import load_events, load_lessons, load_response
 from isthmus.store.sqlite.writes import (
     append_events,
@@ -162,6 +163,10 @@ def test_what_is_kept_is_the_end_of_what_was_told_within_its_bound(told: list[li
     kept = load_events(connection, "r1", "local", dropped)
     assert (following, kept) == (len(everything), everything[dropped + 1 :])
     assert size == sum(map(len, kept))
+    in_memory = Stream()
+    for number, events in enumerate(told):
+        in_memory.append(EventBatch(sum(map(len, told[:number])), tuple(events)), bound)
+    assert dropped == in_memory.dropped, "no more than the bound asks"
     assert size <= bound or connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
     connection.close()
 
