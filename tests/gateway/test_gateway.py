@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.house import Heard, Upstream, asking, make_gateway, start, start_in_background
-from gateway.world import ANN, LEASE, Process, World, make, stored
+from gateway.world import ANN, LEASE, TIMEOUT, Process, World, make, stored
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.types.plan import Lesson
 from isthmus.conduct.run import Run
@@ -196,6 +196,19 @@ def _gateway(store: MemoryStore, *, settings: Settings = Settings(), fallbacks: 
         now=asyncio.get_running_loop().time,
         new_id=lambda prefix: f"{prefix}_1",
     )
+
+
+def test_a_response_may_take_as_long_as_its_provider_may(world: World) -> None:
+    process = world.begin()
+    run = call(world, process, start(process.gateway, ANN))
+    _, task = reading(world, process, run)
+    world.flow(TIMEOUT - 1)
+    assert not task.done()
+    world.flow(1)
+    failure = task.exception()
+    assert isinstance(failure, UpstreamFailed)
+    assert failure.code == "upstream_timeout"
+    assert world.upstream.open == []
 
 
 # ── in another's place ─────────────────────────────────────────────────────────────────────────────────

@@ -144,6 +144,16 @@ def test_events_follow_one_another(connection: sqlite3.Connection) -> None:
     assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchall() == [(7, -1, 2)]
 
 
+def test_the_oldest_events_go_first_no_more_than_needed_and_the_newest_never(connection: sqlite3.Connection) -> None:
+    key = save(connection, "r1", status="in_progress")
+    for first in range(4):
+        append_events(connection, key, EventBatch(first, (b"12345",)), 12)
+    assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchone() == (4, 1, 10)
+    append_events(connection, key, EventBatch(4, (b"1" * 50,)), 12)
+    assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchone() == (5, 3, 50)
+    assert load_events(connection, "r1", "local", 3) == [b"1" * 50]
+
+
 @given(
     st.lists(st.lists(st.integers(1, 99_999).map(lambda number: b"%d" % number), max_size=4), max_size=8),
     st.integers(0, 20),
