@@ -146,9 +146,10 @@ def test_events_follow_one_another(connection: sqlite3.Connection) -> None:
 
 def test_the_oldest_events_go_first_no_more_than_needed_and_the_newest_never(connection: sqlite3.Connection) -> None:
     key = save(connection, "r1", status="in_progress")
-    for first in range(4):
+    for first, dropped in ((0, -1), (1, -1), (2, 0), (3, 1)):
         append_events(connection, key, EventBatch(first, (b"12345",)), 12)
-    assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchone() == (4, 1, 10)
+        size = 5 * (first - dropped)
+        assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchone() == (first + 1, dropped, size)
     append_events(connection, key, EventBatch(4, (b"1" * 50,)), 12)
     assert connection.execute("SELECT next, dropped, bytes FROM streams").fetchone() == (5, 3, 50)
     assert load_events(connection, "r1", "local", 3) == [b"1" * 50]
