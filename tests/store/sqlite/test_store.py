@@ -41,15 +41,19 @@ def test_it_speaks_the_whole_contract() -> None:
     assert contract <= set(vars(SqliteStore))
 
 
-def test_what_cannot_be_opened_is_let_go(tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a newer version is refused; nobody holds on to it."""
-    path = tmp_path / "store.db"
+    path, opened = tmp_path / "store.db", []
+    connect = module.connect_writer
+    monkeypatch.setattr(module, "connect_writer", lambda *given: opened.append(connect(*given)) or opened[-1])
     ask(tmp_path, lambda store: store.save(turn("r1")))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO isthmus_migrations VALUES ('9999_later', '')")
         connection.commit()
     with pytest.raises(ConfigError, match="newer Isthmus"):
         SqliteStore(path)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[-1].execute("SELECT 1")
     with closing(sqlite3.connect(path, timeout=0)) as connection:
         connection.execute("DELETE FROM isthmus_migrations WHERE name = '9999_later'")
         connection.commit()
