@@ -34,8 +34,8 @@ from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
-from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs
-from isthmus.log import tell
+from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, unexpected
+from isthmus.log import Level, tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
@@ -275,9 +275,11 @@ class Gateway:
             for other in candidates[1:]:
                 try:
                     yield attempt(other)
-                except RequestRefused as error:
+                except Exception as error:  # what cannot be planned is no way; those behind it may be
                     target = other.target
-                    tell(log, "warning", "fallback.refused", provider=target.provider, model=target.model, reason=error)
+                    level: Level = "warning" if isinstance(error, RequestRefused) else "error"
+                    facts: dict[str, Any] = {"provider": target.provider, "model": target.model, "reason": error}
+                    tell(log, level, "fallback.refused", **facts, trace=unexpected(error))
 
         stored, streamed = request.body.get("store") is not False, request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
