@@ -199,8 +199,8 @@ class Runs:
         somebody else has ended it.
         """
         entry = self._background.get((record.owner, record.id))
-        if entry is None:
-            return await self._store.save(record, holder=self.holder)
+        if entry is None:  # nobody else has ever heard of it
+            return await self._store.save(record)
         batch = EventBatch(entry.kept, (*entry.events[entry.kept :], *map(_encode, last)))
         saved = await self._store.save(record, events=batch, holder=self.holder)
         if saved:

@@ -19,6 +19,35 @@ class QueueFull(Exception):
     """As many wait already as may."""
 
 
+class Places:
+    """So many, handed on in the order in which they were asked for. A semaphore of asyncio's asks five questions where
+    nobody waits, for every request."""
+
+    __slots__ = ("free", "waiting")
+
+    def __init__(self, count: int) -> None:
+        self.free = count
+        self.waiting: dict[asyncio.Future[None], None] = {}
+
+    async def wait(self) -> None:
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting[mine] = None
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if self.waiting.pop(mine, True) is True:  # it was given one just now
+                self.release()
+            raise
+
+    def release(self) -> None:
+        if self.waiting:
+            first = next(iter(self.waiting))
+            del self.waiting[first]
+            first.set_result(None)
+        else:
+            self.free += 1
+
+
 class Queue:
     def __init__(self, provider: str, most: int, most_waiting: int | None, within: float) -> None:
         """`most` requests at a time; `most_waiting` beside them, each for `within` seconds. `None`: any number."""
@@ -30,36 +59,30 @@ class Queue:
 
     def reset(self) -> None:
         """Begin anew: waiting belongs to a loop, and that may have ended."""
-        self._places = asyncio.Semaphore(self._most)
-        self._waiting = 0
+        self._places = Places(self._most)
         self._refused = False
 
     @property
     def length(self) -> int:
         """How far from the front one more would stand; 0: it would not have to wait."""
-        return self._waiting + 1 if self._places.locked() else 0
+        return 0 if self._places.free else len(self._places.waiting) + 1
 
-    async def take(self) -> asyncio.Semaphore:
+    async def take(self) -> Places:
         """A place, to be released. Raises `QueueFull`, and `TimeoutError` when it was waited for in vain."""
         places = self._places
-        if not places.locked():
-            await places.acquire()  # does not wait
+        if places.free:
+            places.free -= 1
             self._refused = False
             return places
-        if self._most_waiting is not None and self._waiting >= self._most_waiting:
+        if self._most_waiting is not None and len(places.waiting) >= self._most_waiting:
             if not self._refused:
                 self._refused = True
                 self._tell("upstream.queue.full")
             raise QueueFull
-        if not self._waiting:
+        if not places.waiting:
             self._tell("upstream.full")
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._within):
-                await places.acquire()
-        finally:
-            if places is self._places:
-                self._waiting -= 1
+        async with asyncio.timeout(self._within):
+            await places.wait()
         return places
 
     def _tell(self, event: str) -> None:
@@ -70,5 +93,5 @@ class Queue:
             provider=self._provider,
             max_connections=self._most,
             max_queued=self._most_waiting,
-            waiting=self._waiting,
+            waiting=len(self._places.waiting),
         )

@@ -26,7 +26,7 @@ from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
 from isthmus.upstream.connections import Connector, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
-from isthmus.upstream.queue import Queue, QueueFull
+from isthmus.upstream.queue import Places, Queue, QueueFull
 from isthmus.upstream.retry_after import parse_retry_after
 from isthmus.upstream.trouble import explain
 
@@ -142,7 +142,7 @@ class Wire:
         told = explain(error, begun=begun)
         return self.failed(told.words, told.code)
 
-    async def _take_place(self) -> asyncio.Semaphore:
+    async def _take_place(self) -> Places:
         try:
             return await self._queue.take()
         except QueueFull:
@@ -206,10 +206,10 @@ class Incoming:
 
     __slots__ = ("_places", "_response", "_wire", "kind", "status")
 
-    def __init__(self, wire: Wire, response: aiohttp.ClientResponse, places: asyncio.Semaphore) -> None:
+    def __init__(self, wire: Wire, response: aiohttp.ClientResponse, places: Places) -> None:
         self._wire = wire
         self._response = response
-        self._places: asyncio.Semaphore | None = places
+        self._places: Places | None = places
         self.status = response.status
         self.kind = response.content_type
 
