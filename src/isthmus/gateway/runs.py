@@ -20,6 +20,7 @@ import msgspec
 
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
+from isthmus.gateway.bell import Bell
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, EventBatch, Held, Store, StoredResponse, run_lease
 from isthmus.protocol.events import Event
@@ -60,15 +61,14 @@ class _Background:
         self.over = False
         self.place: asyncio.Future[bool] | None = None
         """What it waits for while it is queued."""
-        self._changed = asyncio.Event()
+        self._changed = Bell()
 
     def add(self, events: list[Event]) -> None:
         self.events += [_encode(event) for event in events]
         self.wake()
 
     def wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed.ring()
 
     async def read(self, position: int) -> AsyncIterator[list[bytes]]:
         while True:
@@ -100,7 +100,7 @@ class Runs:
         self._renewing: asyncio.Task[None] | None = None
         self._owing = False
         """Whether a lease could not be given back."""
-        self._changed = asyncio.Event()
+        self._changed = Bell()
 
     # ── all of them ────────────────────────────────────────────────────────────────────────────────
 
@@ -116,8 +116,7 @@ class Runs:
 
     def over(self, run: Run) -> None:
         self._runs.pop((run.owner, run.id), None)
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed.ring()
 
     def stop(self, run: Run, reason: Stop) -> None:
         run.stop(reason)
@@ -189,8 +188,7 @@ class Runs:
         await self._release(entry.run)
         self._background.pop(key, None)
         self._tasks.pop(key, None)
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed.ring()
 
     async def save(self, record: StoredResponse, last: list[Event]) -> bool:
         """Write the end of a run; of one in the background with its last events, in one step.

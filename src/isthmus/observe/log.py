@@ -9,25 +9,28 @@ import logging
 from typing import Any
 
 from isthmus.log import tell
-from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
+from isthmus.ports import AttemptFailed, Ended, Fact, Sent
 
 log = logging.getLogger("isthmus.run")
 
 
 class LogObserver:
     def tell(self, fact: Fact) -> None:
-        match fact:
-            case Sent(id, provider, model, attempt):
-                tell(log, "debug", "attempt.sent", id=id, provider=provider, model=model, attempt=attempt)
-            case AttemptFailed(id, provider, model, attempt, failure):
-                told: dict[str, Any] = {"id": id, "provider": provider, "model": model, "attempt": attempt}
-                tell(log, "warning", "attempt.failed", **told, code=failure.code, reason=failure.message)
-            case FirstToken(id, seconds):
-                tell(log, "debug", "attempt.first_token", id=id, ms=round(seconds * 1000, 1))
-            case Ended() if fact.background:
+        if isinstance(fact, Ended):
+            if fact.background:
                 failed = fact.outcome in ("failed", "refused")
                 facts = {"caller": fact.owner, "ms": round(fact.seconds * 1000, 1), **run_facts(fact)}
                 tell(log, "warning" if failed else "info", "background.done", **facts)
+        elif isinstance(fact, AttemptFailed):
+            told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
+            failure = fact.failure
+            tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
+        elif log.isEnabledFor(logging.DEBUG):
+            if isinstance(fact, Sent):
+                told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
+                tell(log, "debug", "attempt.sent", id=fact.id, **told)
+            else:
+                tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 
 
 def run_facts(ended: Ended) -> dict[str, Any]:

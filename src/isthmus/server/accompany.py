@@ -103,8 +103,11 @@ class _Company:
         try:
             while not self.left:
                 try:
-                    async with asyncio.timeout(interval):
+                    if interval is None:
                         await self._sink.left()
+                    else:
+                        async with asyncio.timeout(interval):
+                            await self._sink.left()
                     self.left = True
                 except TimeoutError:
                     await self._sign_of_life()
