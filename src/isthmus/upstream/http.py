@@ -7,7 +7,7 @@ leaves with the provider's name and without our secrets.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import msgspec
@@ -44,20 +44,21 @@ class HttpBackend:
         """How far from the front one more request would stand; 0: it would be sent at once."""
         return self.wire.queue
 
-    @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body)
+
+    async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
+        """An answer that was accepted, and what reads it."""
         incoming = await self.wire.send(_encode(body))
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
                 raise await self._refusal(incoming, scrubber)
             self._check_kind(incoming.kind)
-            decoder = _decoder(plan, scrubber)
-            yield self._answer(incoming, decoder)
-            if decoder.done:
-                await incoming.let_end()
-        finally:
+            return incoming, _decoder(plan, scrubber)
+        except BaseException:
             incoming.close()
+            raise
 
     async def ready(self) -> str | None:
         return None
@@ -65,7 +66,7 @@ class HttpBackend:
     async def aclose(self) -> None:
         await self.wire.aclose()
 
-    async def _answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
+    async def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if incoming.kind == _SSE:
             async for deltas in self._stream(incoming, decoder):
                 yield deltas
@@ -105,6 +106,28 @@ class HttpBackend:
         if incoming.request_id:
             failure.metadata = {**failure.metadata, "request_id": scrubber.text(incoming.request_id)}
         return named(failure, provider)
+
+
+class _Sending:
+    """One request and its answer; written out, because a generator costs more than what it does."""
+
+    __slots__ = ("_backend", "_body", "_decoder", "_incoming", "_plan")
+
+    def __init__(self, backend: HttpBackend, plan: Plan, body: JsonObject) -> None:
+        self._backend = backend
+        self._plan = plan
+        self._body = body
+
+    async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
+        self._incoming, self._decoder = await self._backend.open(self._plan, self._body)
+        return self._backend.answer(self._incoming, self._decoder)
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and self._decoder.done:
+                await self._incoming.let_end()
+        finally:
+            self._incoming.close()
 
 
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:

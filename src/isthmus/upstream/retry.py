@@ -12,8 +12,9 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from types import TracebackType
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
@@ -50,10 +51,8 @@ class RetryingBackend:
         self._sleep = sleep
         self._jitter = jitter
 
-    @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        async with AsyncExitStack() as stack:
-            yield await self._open(plan, body, stack)
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body)
 
     async def ready(self) -> str | None:
         return await self._inner.ready()
@@ -61,11 +60,13 @@ class RetryingBackend:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _open(self, plan: Plan, body: JsonObject, stack: AsyncExitStack) -> AsyncIterator[Sequence[Delta]]:
+    async def open(self, plan: Plan, body: JsonObject) -> _Opened:
+        """The first attempt that is accepted: what it answers, and what ends it."""
         attempt, bridged = 0, False
         while True:
+            sending = self._inner.send(plan, body)
             try:
-                return await stack.enter_async_context(self._inner.send(plan, body))
+                return sending, await sending.__aenter__()
             except UpstreamFailed as failure:
                 wait = self._wait(failure, attempt, bridged)
                 if wait is None:
@@ -91,3 +92,26 @@ class RetryingBackend:
         if failure.retry_after is not None:
             return None if bridged or failure.retry_after > rule.longest_told else failure.retry_after
         return min(rule.first_wait * 2.0**attempt, rule.longest_wait) * (0.5 + self._jitter() / 2)
+
+
+_Opened = tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], AsyncIterator[Sequence[Delta]]]
+
+
+class _Sending:
+    """One request and its answer. Written out: a generator and a stack cost as much again as the rest of this file."""
+
+    __slots__ = ("_backend", "_body", "_plan", "_sending")
+
+    def __init__(self, backend: RetryingBackend, plan: Plan, body: JsonObject) -> None:
+        self._backend = backend
+        self._plan = plan
+        self._body = body
+
+    async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
+        self._sending, answer = await self._backend.open(self._plan, self._body)
+        return answer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._sending.__aexit__(kind, error, trace)
