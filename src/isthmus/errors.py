@@ -210,7 +210,9 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "request_timeout": Meaning(408, "caller"),
     "previous_response_not_finished": Meaning(409, "caller"),
     "payload_too_large": Meaning(413, "caller", final=True),
+    "unsupported_encoding": Meaning(415, "caller", final=True),
     "upgrade_required": Meaning(426, "caller", final=True),
+    "head_too_large": Meaning(431, "caller", final=True),
     # the provider's turn
     "context_length_exceeded": Meaning(400, "provider", final=True, codex="in the stream", upstream=(413,)),
     "invalid_prompt": Meaning(400, "provider", final=True, upstream=(400, 422)),

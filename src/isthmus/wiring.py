@@ -158,6 +158,19 @@ async def serve_provider(
     return Served(name, provider, backend, settings.timeouts.total, native)
 
 
+def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]:
+    """Provider → words, for each that needs a key and has none: no request to it can succeed."""
+    found: dict[str, str] = {}
+    for name, settings in config.providers.items():
+        facts = served[name].provider.endpoint
+        facts = facts.alternative(settings.endpoint) if settings.endpoint else facts
+        needed = facts.auth != "none" and facts.key_env and not facts.key_optional
+        elsewhere = settings.base_url or settings.endpoints or settings.headers  # whoever says more knows better
+        if needed and not elsewhere and not settings.api_key and not any(settings.api_keys):
+            found[name] = f"it has no key; set {facts.key_env[0]}, or `providers.{name}.api_key`"
+    return found
+
+
 async def _serve_codex(name: str, provider: Provider, settings: ProviderConfig) -> Served:
     """Codex retries its own upstream, so nothing here does."""
     from isthmus.upstream.codex.backend import open_codex

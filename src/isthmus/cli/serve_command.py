@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from isthmus.log import JsonFormatter, TextFormatter, tell
 from isthmus.values.problems import Problem, dotted
 
 log = logging.getLogger("isthmus.cli")
+
+if TYPE_CHECKING:  # it takes half a second to load
+    from isthmus.gateway.gateway import Gateway
 
 
 def serve(
@@ -50,7 +53,16 @@ def serve(
         del gateway
         typer.echo(banner(address, settings.models.default, list(settings.providers), settings.store.url), err=True)
 
-    _run(run_server(settings, started=started))
+    def waiting(gateway: Gateway) -> None:
+        typer.echo(waiting_words(len(gateway.runs), settings.server.grace), err=True)
+
+    _run(run_server(settings, started=started, waiting=waiting))
+
+
+def waiting_words(running: int, grace: float) -> str:
+    """What the end waits for: whoever pressed Ctrl-C wants to know, and how to have it sooner."""
+    ones = "1 response" if running == 1 else f"{running} responses"
+    return f"Waiting for {ones} to end, {grace:g} s at the longest. Press Ctrl-C again to end at once."
 
 
 def tell_warnings(warnings: Iterable[Problem]) -> None:
@@ -61,6 +73,9 @@ def tell_warnings(warnings: Iterable[Problem]) -> None:
 
 
 def banner(address: str, default: str, providers: list[str], store: str) -> str:
+    url, option = address, ""
+    if address.startswith("unix:"):
+        url, option = "http://localhost", f"--unix-socket {address.removeprefix('unix:')} "
     demo = default.startswith("demo/")
     lines = [
         f"Isthmus {__version__} is listening on {address}",
@@ -70,7 +85,7 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
         f"  store           {store}",
         "",
         "  Try it:",
-        f"    curl {address}/v1/responses -H 'content-type: application/json' \\",
+        f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",
         '      -d \'{"input": "Say hello"}\'',
     ]
     if demo:

@@ -47,8 +47,29 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TCP port; 0 takes any free one."""
     grace: Seconds = 30.0
     """How long running requests may finish after SIGTERM before they are ended."""
+    unix_socket: str = ""
+    """Path of a Unix socket to listen on, in place of `host` and `port`; the gateway's user and group may use it."""
+    tls_cert: str = ""
+    """Certificate for HTTPS with its chain, a PEM file. With SIGHUP it is read again, and `tls_key` too."""
+    tls_key: str = ""
+    """Its private key, a PEM file without a password."""
+    path_prefix: str = ""
+    """Path below which a proxy offers the gateway, as `/isthmus`. Requests are served with and without it."""
+    trusted_proxies: list[Text] = []
+    """Addresses or networks of proxies, as `10.0.0.0/8`, whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed;
+    `*`: anybody's."""
+    max_head: Bytes = 65_536
+    """Largest request line with all headers; a larger one is answered with 431."""
+    head_timeout: Timeout = 30.0
+    """How long a request's line and headers may take to come; then 408."""
     max_body: Bytes = 50_000_000
-    """Largest request body; a larger one is answered with 413."""
+    """Largest request body, decoded too if it is compressed; a larger one is answered with 413."""
+    body_timeout: Timeout = 60.0
+    """How long a request body may take to come, and longer as it comes at `min_body_rate`; then 408."""
+    min_body_rate: Count = 10_000
+    """Bytes a second at which a request body must come once `body_timeout` is over."""
+    max_bodies: Bytes = 500_000_000
+    """Memory for request bodies that are still coming; when it is full, the oldest of them is answered with 503."""
     heartbeat: Seconds = 15.0
     """Silence in a stream after which a `response.in_progress` event is sent again; 0: never."""
     ping: Seconds = 15.0
@@ -57,7 +78,12 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Web pages that may call a gateway on the loopback, as `https://example.org`; `*`: any. Others are refused: a page
     in your browser cannot spend your keys."""
     max_concurrent: Count = 1000
-    """Requests served at the same time; more are answered with 503."""
+    """Requests served at the same time; more are answered with 503. One counts from when all of it is there."""
+    max_connections: Count = 10_000
+    """Connections open at the same time. For one more, another is closed that has sent no whole request; if there is
+    none such, 503."""
+    ready_interval: Timeout = 10.0
+    """How long `/ready` believes what it found out about the store and the providers."""
     api_keys: list[Text] = []
     """Keys that clients must show, as `Authorization: Bearer KEY` or `x-api-key: KEY`; none: nobody is asked. They all
     see the same responses."""

@@ -12,14 +12,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
+from isthmus.server.bodies import BODY, Bodies
 from isthmus.server.chat import ChatApi
-from isthmus.server.errors import draining, internal_error
+from isthmus.server.connection import REFUSED
+from isthmus.server.cors import cors_headers, preflight_headers
+from isthmus.server.errors import draining, internal_error, overloaded
 from isthmus.server.exchange import Exchange, exchange_of
-from isthmus.server.http import ClientLeft, header, send_error, send_json
+from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send_json
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
 from isthmus.server.origin import check_origin
+from isthmus.server.paths import clean_path, nothing_there, spellings
+from isthmus.server.readiness import readiness_of
 from isthmus.server.responses import ResponsesApi
 from isthmus.server.status import StatusApi
 
@@ -34,7 +39,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> AS
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     models = ModelsApi(gateway)
-    status = StatusApi(gateway)
+    status = StatusApi(gateway, readiness_of(gateway, options.missing_keys, options.ready_interval))
     routes: dict[str, dict[str, Handler]] = {
         "/v1/responses": {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create},
@@ -53,11 +58,12 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> AS
 
 
 class App:
-    """Finds the handler, counts requests, turns errors into answers."""
+    """Finds the handler, reads the body, counts places, turns errors into answers."""
 
     def __init__(self, gateway: Gateway, options: ServerOptions, routes: dict[str, dict[str, Handler]]) -> None:
         self._gateway = gateway
         self._options = options
+        self._bodies = Bodies(options.bodies)
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
         self._active = 0
@@ -71,9 +77,9 @@ class App:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["path"] = clean_path(scope["path"], self._options.prefix)
         exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"])
         answer = _Answer(send, exchange)
-        self._active += 1
         try:
             await self._handle(scope, receive, answer)
         except IsthmusError as error:
@@ -88,63 +94,83 @@ class App:
                 raise
             await send_json(answer, 500, internal_error())
         finally:
-            self._active -= 1
             exchange.tell()
 
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        if REFUSED in scope:
+            raise scope[REFUSED]
         if scope["method"] == "GET" and header(scope, b"upgrade").lower() == "websocket":
             # 426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds.
             error = RequestRefused("there are no WebSockets here; use HTTP", code="upgrade_required")
-            await send_error(send, error, {"upgrade": "HTTP/1.1"})
+            await send_error(answer, error, {"upgrade": "HTTP/1.1"})
             return
-        check_origin(scope, self._options)
+        told = answer.more = cors_headers(check_origin(scope, self._options), self._options)
+        asked_first = preflight_headers(scope, told)
+        if asked_first is not None:
+            await answer({"type": "http.response.start", "status": 204, "headers": asked_first})
+            await answer({"type": "http.response.body", "body": b""})
+            return
         exchange_of(scope).caller = self._options.keys.identify(scope)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
             error = RequestRefused(message, code="method_not_allowed")
-            await send_error(send, error, {"allow": ", ".join(handler)})
+            await send_error(answer, error, {"allow": ", ".join(handler)})
             return
-        busy = self._active > self._options.max_concurrent
-        if scope["method"] == "POST" and (self._gateway.draining or busy):
-            raise draining() if self._gateway.draining else _busy()
-        await handler(scope, receive, send)
+        if scope["method"] == "POST":
+            self._check_drain()  # before a body that nobody wants is waited for
+            scope[BODY] = await self._bodies.read(scope, receive)
+            self._check_drain()
+            if self._active >= self._options.max_concurrent:
+                raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
+        self._active += 1
+        try:
+            await handler(scope, receive, answer)
+        finally:
+            self._active -= 1
+
+    def _check_drain(self) -> None:
+        if self._gateway.draining:
+            raise draining()
 
     def _find(self, scope: Scope) -> Handler | list[str]:
         """The handler, or the methods that the path would allow."""
-        path = scope["path"].rstrip("/") or "/"
+        for path in spellings(scope["path"]):
+            methods = self._match(path, scope)
+            if methods is not None:
+                scope["path"] = path
+                method = "GET" if scope["method"] == "HEAD" else scope["method"]
+                return methods.get(method) or sorted(methods)
+        raise nothing_there(scope, self._options.prefix)
+
+    def _match(self, path: str, scope: Scope) -> dict[str, Handler] | None:
         methods = self._exact.get(path)
-        if methods is None:
-            for pattern, candidate in self._patterns:
-                found = pattern.fullmatch(path)
-                if found is not None:
-                    methods, scope["path_params"] = candidate, found.groupdict()
-                    break
-        if methods is None:
-            raise RequestRefused(f"there is nothing at `{path}`; `/openapi.json` lists what there is", code="not_found")
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        return methods.get(method) or sorted(methods)
+        if methods is not None:
+            return methods
+        for pattern, candidate in self._patterns:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                scope["path_params"] = found.groupdict()
+                return candidate
+        return None
 
 
 class _Answer:
-    """`send`, with the request's id on every answer and a memory of its status."""
+    """`send`, with the request's id and what browsers ask for on every answer, and a memory of its status."""
 
-    __slots__ = ("_exchange", "_request_id", "_send")
+    __slots__ = ("_exchange", "_request_id", "_send", "more")
 
     def __init__(self, send: Send, exchange: Exchange) -> None:
         self._send = send
         self._exchange = exchange
         self._request_id = exchange.id.encode()
+        self.more: RawHeaders = []
 
     def __call__(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self._exchange.status = message["status"]
-            message["headers"].append((b"x-request-id", self._request_id))
+            message["headers"] += ((b"x-request-id", self._request_id), *self.more)
         return self._send(message)
-
-
-def _busy() -> IsthmusError:
-    return IsthmusError("the gateway is serving as many requests as it may; try again", code="server_is_overloaded")
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -15,9 +15,9 @@ from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
 from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
-from isthmus.server.http import read_body
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
 from isthmus.server.sinks import JsonSink, SseSink
@@ -30,9 +30,7 @@ class ChatApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        chat = receive_chat_request(
-            await read_body(scope, receive, self._options.max_body, self._options.body_patience)
-        )
+        chat = receive_chat_request(body_of(scope))
         try:
             run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
         except RequestRefused as error:

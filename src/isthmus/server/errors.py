@@ -24,8 +24,10 @@ def error_body(error: IsthmusError) -> JsonObject:
 def error_headers(error: IsthmusError) -> dict[str, str]:
     """When to ask again, and whether: both as OpenAI's SDKs and Codex read them."""
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if error.meaning.status == 401 else {}
-    if error.code == "request_timeout":
-        headers["connection"] = "close"  # the rest of the body may still come: it must not be read as a request
+    if error.code in ("request_timeout", "head_too_large"):
+        headers["connection"] = "close"  # the rest may still come: it must not be read as a request
+    if error.code == "unsupported_encoding":
+        headers["accept-encoding"] = "gzip, deflate, zstd"
     wait = error.meaning.wait if error.retry_after is None else max(math.ceil(error.retry_after), 1)
     if wait:
         headers["retry-after"] = str(wait)
@@ -38,6 +40,10 @@ def internal_error() -> JsonObject:
     """A bug of ours: it says nothing about our insides."""
     message = "the gateway failed while it handled this request; its log says more"
     return {"error": {"message": message, "type": "server_error", "param": None, "code": "internal_error"}}
+
+
+def overloaded(why: str) -> IsthmusError:
+    return IsthmusError(f"{why}; try again in a moment", code="server_is_overloaded")
 
 
 def draining() -> ConfigError:

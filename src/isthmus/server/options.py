@@ -10,20 +10,25 @@ from starlette.types import Scope
 
 from isthmus.errors import RequestRefused
 from isthmus.server.accompany import Pulse
+from isthmus.server.bodies import BodyLimits
 from isthmus.server.callers import Keys
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    max_body: int = 50_000_000
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     max_concurrent: int = 1000
-    body_patience: float = 60.0
-    """Seconds that a request body may take to come, and more for a large one (see `read_body`)."""
     pulse: Pulse = field(default_factory=Pulse)
     local_only: bool = False
     """Whether we listen on the loopback: then web pages and foreign host names are kept out."""
     allow_origins: frozenset[str] = frozenset()
     keys: Keys = field(default_factory=Keys)
+    prefix: str = ""
+    """Where a proxy hangs us up: `/isthmus`."""
+    ready_interval: float = 10.0
+    """Seconds for which what `/ready` found out holds."""
+    missing_keys: Mapping[str, str] = field(default_factory=dict)
+    """Provider → why it has no key, where it needs one."""
 
 
 def query(scope: Scope) -> dict[str, str]:

@@ -17,10 +17,12 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import Response
 from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
 from isthmus.server.exchange import exchange_of
-from isthmus.server.http import header, read_body, send_bytes, send_json
+from isthmus.server.http import header, send_bytes, send_json
+from isthmus.server.listed import listed_item
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import plan_header, tell_run
@@ -37,7 +39,7 @@ class ResponsesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
+        request = parse_request(body_of(scope))
         strict = asks_strict(scope)
         run = await self._gateway.create(caller_of(scope), request, strict=strict)
         exchange_of(scope).run = run
@@ -94,7 +96,7 @@ class ResponsesApi:
         )
         listed: dict[str, Any] = {
             "object": "list",
-            "data": [_with_parts(_decode(item)) for item in page.items],
+            "data": [listed_item(_decode(item)) for item in page.items],
             "first_id": page.first_id,
             "last_id": page.last_id,
             "has_more": page.has_more,
@@ -103,7 +105,7 @@ class ResponsesApi:
 
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
-        request = parse_request(await read_body(scope, receive, self._options.max_body, self._options.body_patience))
+        request = parse_request(body_of(scope))
         plan = await self._gateway.plan_only(caller_of(scope), request)
         size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
@@ -118,15 +120,6 @@ class ResponsesApi:
             return
         followed = _as_sse(await self._gateway.follow(caller_of(scope), run.id))
         await send_events(receive, send, followed, headers, ping=self._options.pulse.ping)
-
-
-def _with_parts(item: Any) -> Any:
-    """A message's content as a list of parts: the clients' types have no other."""
-    if item.get("type", "message") != "message" or not isinstance(item.get("content"), str):
-        return item
-    kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    part = {"type": kind, "text": item["content"]}
-    return {**item, "content": [part if kind == "input_text" else {**part, "annotations": []}]}
 
 
 def asks_strict(scope: Scope) -> bool | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Final
@@ -23,62 +23,112 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.accompany import Pulse
 from isthmus.server.app import create_app
+from isthmus.server.bodies import BodyLimits
 from isthmus.server.callers import Keys
+from isthmus.server.connection import Connection, ConnectionLimits
+from isthmus.server.listen import listen, load_certificate, tls_context
 from isthmus.server.options import ServerOptions
-from isthmus.wiring import running_gateway
+from isthmus.server.paths import clean_prefix
+from isthmus.server.signals import on_signals
+from isthmus.wiring import missing_keys, running_gateway
 
 log = logging.getLogger("isthmus.server")
 
-_UNSENT: Final = 64 * 1024
-"""Bytes that may wait in the kernel for a client's turn; those under way to it are not counted."""
+_TOLD_EVERY: Final = 5.0
+"""Seconds after which it is told again what the end waits for."""
+_FILES: Final = 65_536
+"""Open files that we ask for where the system sets no limit of its own."""
 
 
 async def serve(
     config: Config,
     *,
     started: Callable[[str, Gateway], None] | None = None,
+    waiting: Callable[[Gateway], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone)."""
+    """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone).
+
+    `waiting` is called while the end waits for running responses, at once and then every few seconds.
+    """
     check_open(config.server)
+    tls = tls_context(config.server)
     # First of all: where another one listens already, nothing is begun that would have to be undone.
-    listener = _listen(config.server.host, config.server.port)
+    listening = listen(config.server)
     async with AsyncExitStack() as stack:
-        stack.callback(listener.close)
+        stack.callback(listening.close)
+        raise_file_limit()
         gateway = await stack.enter_async_context(running_gateway(config))
-        server = _Server(_uvicorn_config(gateway, config))
+        server = _Server(_uvicorn_config(gateway, config), tls)
         hurry = asyncio.Event()
         if stop is None:
             stop = asyncio.Event()
-            _on_signals(stop, hurry)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        waiting = asyncio.create_task(stop.wait())
+            on_signals(stop, hurry, lambda: _hang_up(config.server, tls))
+        running = asyncio.create_task(server.serve(sockets=listening.sockets))
+        stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
-            started(_address(listener), gateway)
+            started(listening.address, gateway)
         recovering = asyncio.create_task(gateway.orphans.keep_looking(), name="recover what others left")
-        await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)
+            telling = asyncio.create_task(_keep_telling(gateway, waiting), name="tell what is waited for")
             await _drain(gateway, config.server.grace, hurry)
+            telling.cancel()
             server.force_exit = hurry.is_set()
             server.should_exit = True
             await running
-        waiting.cancel()
+        stopping.cancel()
         recovering.cancel()
         with suppress(asyncio.CancelledError):
-            await waiting
+            await stopping
+
+
+async def _keep_telling(gateway: Gateway, waiting: Callable[[Gateway], None] | None) -> None:
+    while waiting is not None and len(gateway.runs):
+        waiting(gateway)
+        await asyncio.sleep(_TOLD_EVERY)
+
+
+def _hang_up(server: Server, tls: ssl.SSLContext | None) -> None:
+    if tls is None:
+        tell(log, "info", "server.hangup", effect="none: there is no certificate to read again")
+        return
+    try:
+        load_certificate(tls, server)
+    except ConfigError as error:
+        tell(log, "error", "server.hangup", effect="the old certificate stays", reason=error.message)
+    else:
+        tell(log, "info", "server.hangup", effect="the certificate was read again")
+
+
+def raise_file_limit() -> None:
+    """Every stream takes two files, its client's and its provider's: use as many as we are allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hard if hard != resource.RLIM_INFINITY else max(soft, _FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def check_open(server: Server) -> None:
     """Whoever reaches a gateway without keys spends the operator's money: that must be wanted."""
-    if is_loopback(server.host) or server.api_keys or server.admin_key or server.open:
+    if is_local(server) or server.api_keys or server.admin_key or server.open:
         return
     raise ConfigError(
         f"`{server.host}` can be reached by other machines, and no key is asked for: everybody there could spend your "
         'provider\'s money. Set `server.api_keys = ["${ISTHMUS_KEY}"]`, or `server.open = true` if that is meant',
         param="server.api_keys",
     )
+
+
+def is_local(server: Server) -> bool:
+    """Whether only this machine can ask: over the loopback, or over a file that has its own permissions."""
+    return bool(server.unix_socket) or is_loopback(server.host)
 
 
 async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
@@ -97,11 +147,13 @@ async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
 class _Server(uvicorn.Server):
     """Signals are ours: uvicorn's own handler would cut what is running."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None) -> None:
         super().__init__(config)
+        self._tls = tls
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.ssl = self._tls  # read by us, so that a file that cannot be read is told in words
         await super().startup(sockets=sockets)
         self.ready.set()
 
@@ -111,63 +163,32 @@ class _Server(uvicorn.Server):
 
 
 def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
+    server = config.server
     options = ServerOptions(
-        max_body=config.server.max_body,
-        max_concurrent=config.server.max_concurrent,
-        pulse=Pulse(config.server.heartbeat, config.server.ping),
-        local_only=is_loopback(config.server.host),
-        allow_origins=frozenset(config.server.allow_origins),
-        keys=Keys(config.server.api_keys, config.server.admin_key),
+        bodies=BodyLimits(server.max_body, server.body_timeout, server.min_body_rate, server.max_bodies),
+        max_concurrent=server.max_concurrent,
+        pulse=Pulse(server.heartbeat, server.ping),
+        local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
+        allow_origins=frozenset(server.allow_origins),
+        keys=Keys(server.api_keys, server.admin_key),
+        prefix=clean_prefix(server.path_prefix),
+        ready_interval=server.ready_interval,
+        missing_keys=missing_keys(config, gateway.directory.served),
     )
+    limits = ConnectionLimits(server.max_head, server.head_timeout, server.max_connections)
     return uvicorn.Config(
         create_app(gateway, options),
-        http="httptools",
+        http=Connection.within(limits),
         ws="none",
         loop="none",
         lifespan="off",
         log_config=None,
         log_level="error",  # it warns of every WebSocket upgrade, which we answer ourselves
         access_log=False,
-        proxy_headers=False,  # nothing here believes what a client says about its address
+        proxy_headers=bool(server.trusted_proxies),  # else nothing here believes what a client says about its address
+        forwarded_allow_ips=server.trusted_proxies,
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=2,  # everything has ended by now; a client may not have read it
     )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        # Accepted sockets inherit it. Without it the kernel takes megabytes for a client that does not read, and
-        # the upstream is slowed down only when those are full.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with `--port`", param="server.port"
-        ) from error
-    listener.listen(2048)
-    listener.setblocking(False)
-    return listener
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _on_signals(stop: asyncio.Event, hurry: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-
-    def asked() -> None:
-        if stop.is_set():
-            hurry.set()
-        stop.set()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, asked)

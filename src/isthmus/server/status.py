@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
 from isthmus.server.http import send_json
+from isthmus.server.readiness import OK, Readiness
 
 
 class StatusApi:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, readiness: Readiness) -> None:
         self._gateway = gateway
+        self._readiness = readiness
 
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The process answers: that is all this says."""
         await send_json(send, 200, {"status": "ok", "version": __version__})
 
     async def ready(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Whether new requests are welcome, and what stands in their way."""
-        problems: JsonObject = {}
-        if self._gateway.draining:
-            problems["gateway"] = "shutting down"
-        try:
-            stats = await self._gateway.store.stats()
-            stored: int | None = stats.responses
-        except Exception as error:  # whatever is wrong with it, the store is not ready
-            stored = None
-            problems["store"] = str(error)
-        providers: JsonObject = {}
-        for name, served in self._gateway.directory.served.items():
-            providers[name] = await served.backend.ready() or "ok"
-        body: JsonObject = {
-            "status": "ready" if not problems else "not ready",
-            "providers": providers,
+        """Whether new requests are welcome, and what stands in their way, part by part."""
+        if self._gateway.draining:  # known at once: nobody has to be asked, and the parts may be closing
+            body: JsonObject = {"status": "not ready", "gateway": "shutting down", "running": len(self._gateway.runs)}
+            await send_json(send, 503, body)
+            return
+        found = await self._readiness.ask()
+        body = {
+            "status": found.status,
+            "gateway": OK,
+            "store": found.store,
+            "providers": dict(found.providers),
             "running": len(self._gateway.runs),
-            "stored": stored,
+            "checked_seconds_ago": round(asyncio.get_running_loop().time() - found.at, 1),
         }
-        if problems:
-            body["problems"] = problems
-        await send_json(send, 503 if problems else 200, body)
+        await send_json(send, 503 if found.status == "not ready" else 200, body)
 
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
         directory = self._gateway.directory

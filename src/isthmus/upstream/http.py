@@ -61,7 +61,7 @@ class HttpBackend:
             raise
 
     async def ready(self) -> str | None:
-        return None
+        return await self.wire.reach()
 
     async def aclose(self) -> None:
         await self.wire.aclose()

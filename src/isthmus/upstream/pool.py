@@ -67,10 +67,11 @@ class PooledBackend:
 
     async def ready(self) -> str | None:
         now = self._now()
-        sick = [member for member in self._members if member.until > now]
-        if len(sick) < len(self._members):
-            return None
-        return f"all {len(sick)} places failed lately: {sick[0].reason}"
+        well = [member for member in self._members if member.until <= now]
+        if not well:
+            return f"all {len(self._members)} places failed lately: {self._members[0].reason}"
+        words = await asyncio.gather(*(member.backend.ready() for member in well))
+        return None if None in words else f"no place can be used: {words[0]}"
 
     async def aclose(self) -> None:
         for member in self._members:

@@ -27,6 +27,7 @@ from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_s
 from isthmus.upstream.connections import Connector, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
+from isthmus.upstream.reach import reach
 from isthmus.upstream.retry_after import parse_retry_after
 from isthmus.upstream.trouble import explain
 
@@ -124,6 +125,12 @@ class Wire:
             places.release()
             raise
         return Incoming(self, response, places)
+
+    async def reach(self) -> str | None:
+        """What keeps us from connecting, in words; `None`: nothing. Nothing is sent."""
+        if self._proxy_fault is not None:
+            return f"cannot be reached: {self._proxy_fault}"
+        return await reach(self._proxy or self.endpoint.url, self.endpoint.patience.connect)
 
     async def aclose(self) -> None:
         session, self._session = self._session, None

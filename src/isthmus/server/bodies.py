@@ -1,0 +1,129 @@
+"""Request bodies: read whole before a request takes a place, within a size, a time, a pace, and a sum.
+
+A body has `patience` seconds, and more as it comes, at the pace of the slowest client that is waited for: neither
+silence nor a trickle goes on for ever. All bodies that are still coming share one sum; when it is spent, the one that
+has been under way the longest is given up, so that half-sent bodies never keep out a whole one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import Receive, Scope
+
+from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.server.encoding import Decoder, find_decoder
+from isthmus.server.errors import overloaded
+from isthmus.server.http import ClientLeft, header
+
+BODY: Final = "isthmus.body"
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    size: int = 50_000_000
+    """Bytes of one body, as it came and decoded."""
+    patience: float = 60.0
+    rate: int = 10_000
+    """Bytes a second of the slowest client that is waited for."""
+    total: int = 500_000_000
+    """Bytes of all bodies that are still coming."""
+
+
+def body_of(scope: Scope) -> bytes:
+    """What was read before the handler was called."""
+    body: bytes = scope[BODY]
+    return body
+
+
+class _Coming:
+    """A body under way."""
+
+    __slots__ = ("clock", "crowded_out", "pieces", "received", "size")
+
+    def __init__(self, clock: asyncio.Timeout) -> None:
+        self.clock = clock
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.received = 0
+        """Its bytes before they were decoded."""
+        self.crowded_out = False
+
+
+class Bodies:
+    def __init__(self, limits: BodyLimits = BodyLimits()) -> None:  # noqa: B008  # frozen
+        self._limits = limits
+        self._coming: dict[_Coming, int] = {}
+        """How much is here of each that is not whole, the oldest first."""
+        self._held = 0
+
+    async def read(self, scope: Scope, receive: Receive) -> bytes:
+        """The whole body, decoded."""
+        decoder = find_decoder(header(scope, b"content-encoding"))
+        declared = header(scope, b"content-length")
+        if declared.isdigit() and int(declared) > self._limits.size:
+            raise too_large(self._limits.size)
+        body = _Coming(asyncio.timeout(self._limits.patience))
+        try:
+            async with body.clock:
+                await self._take(body, receive, decoder)
+        except TimeoutError as error:
+            raise self._given_up(body) from error
+        finally:
+            self._held -= self._coming.pop(body, 0)
+        return body.pieces[0] if len(body.pieces) == 1 else b"".join(body.pieces)
+
+    async def _take(self, body: _Coming, receive: Receive, decoder: Decoder | None) -> None:
+        limit = self._limits.size
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece = message.get("body", b"")
+            body.received += len(piece)
+            parts: Iterable[bytes] = (piece,) if decoder is None else decoder.feed(piece)
+            for part in parts:
+                body.size += len(part)
+                if max(body.size, body.received) > limit:
+                    raise too_large(limit)
+                body.pieces.append(part)
+                if decoder is not None:
+                    await asyncio.sleep(0)  # a small piece may become a large one: others have their turn
+            if not message.get("more_body"):
+                if decoder is not None:
+                    decoder.end()
+                return
+            self._hold(body)
+            deadline = body.clock.when()
+            assert deadline is not None
+            if not body.crowded_out:
+                body.clock.reschedule(deadline + len(piece) / self._limits.rate)
+
+    def _hold(self, body: _Coming) -> None:
+        """Count what is here of a body; where it is too much for all of them, the oldest go."""
+        self._held += body.size - self._coming.get(body, 0)
+        self._coming[body] = body.size
+        while self._held > self._limits.total:
+            oldest = next(iter(self._coming))
+            self._held -= self._coming.pop(oldest)
+            oldest.crowded_out = True
+            oldest.clock.reschedule(asyncio.get_running_loop().time())
+
+    def _given_up(self, body: _Coming) -> IsthmusError:
+        if body.crowded_out:
+            return overloaded("too many request bodies are under way (`server.max_bodies`)")
+        return RequestRefused(
+            f"the request body stopped after {body.received} bytes; send it whole, at {self._limits.rate} bytes a "
+            "second or faster",
+            code="request_timeout",
+        )
+
+
+def too_large(limit: int) -> RequestRefused:
+    return RequestRefused(
+        f"the request body is larger than {limit} bytes; send less, or raise `server.max_body`",
+        code="payload_too_large",
+    )

@@ -1,0 +1,167 @@
+"""One client's connection: uvicorn's, with bounds on everything that is not a body.
+
+A head has a size and a time, and so has what comes behind it: chunk framing and trailers are small beside their body,
+and the rest of a body that was answered early is not read for ever. When all connections are in use, one from which
+we still wait for a whole request makes room for the next: whoever has asked is never pushed out by whoever has not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.log import tell
+from isthmus.server.errors import error_body, error_headers, overloaded
+
+log = logging.getLogger("isthmus.server")
+
+REFUSED: Final = "isthmus.refused"
+"""Where in a scope an error lies that was found before there was anybody to answer."""
+_FRAMING: Final = 8
+"""Bytes of chunk framing that one byte of a body may need: the smallest chunks take five."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    head: int = 65_536
+    """Bytes of a request's line and headers together."""
+    head_patience: float = 30.0
+    """Seconds until a head must be whole; also for the rest of a body whose request was answered already."""
+    connections: int = 10_000
+
+
+class Connection(HttpToolsProtocol):
+    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
+    _overhead = 0
+    """Bytes of the request under way that are not its body."""
+    _clock: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def within(cls, limits: ConnectionLimits) -> type[Connection]:
+        return type(cls.__name__, (cls,), {"limits": limits})
+
+    @property
+    def owes(self) -> bool:
+        """Whether we wait for the client, not the client for us."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body
+
+    # ── the transport's side ───────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._await_head()
+        if len(self.connections) > self.limits.connections:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return  # refused: what still comes is not read
+        self._overhead += len(data)
+        super().data_received(data)
+        if self._overhead > self.limits.head:
+            self._refuse(_too_large(self.limits.head))
+        elif self._overhead and self._clock is None and self._answered:
+            self._await_head()
+
+    def _make_room(self) -> None:
+        other: Any
+        for other in self.connections:
+            if other is not self and other.owes and not other.transport.is_closing():
+                tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.connections)
+                other.transport.close()
+                return
+        self._refuse(overloaded(f"all {self.limits.connections} connections are in use (`server.max_connections`)"))
+
+    # ── the parser's side ──────────────────────────────────────────────────────────────────────────
+
+    def on_headers_complete(self) -> None:
+        self._stop_clock()
+        if self._overhead > self.limits.head and self._head_size() > self.limits.head:
+            self.scope[REFUSED] = _too_large(self.limits.head)  # type: ignore[typeddict-unknown-key]
+        self._overhead = 0
+        super().on_headers_complete()
+        self.headers = []  # trailers are read into it: they are no headers, least of all after those were checked
+
+    def on_body(self, body: bytes) -> None:
+        self._overhead = max(self._overhead - _FRAMING * len(body), 0)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._overhead = 0
+        super().on_message_complete()
+        if self.cycle.response_complete:  # what was answered early has come to its end
+            self._stop_clock()
+            self._await_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
+            self._await_head()  # the rest is read, or the client might never see the answer, but not for ever
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(RequestRefused("this is not a request in HTTP/1.1, or a broken one", code="invalid_http"))
+
+    # ── limits ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _await_head(self) -> None:
+        self._stop_clock()
+        self._clock = self.loop.call_later(self.limits.head_patience, self._too_slow)
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _too_slow(self) -> None:
+        self._clock = None
+        if not self._overhead:  # nothing was asked: there is nobody to tell
+            self.transport.close()
+            return
+        words = f"the request's head did not come within {self.limits.head_patience:g} s"
+        self._refuse(RequestRefused(f"{words}; send it at once", code="request_timeout"))
+
+    def _refuse(self, error: IsthmusError) -> None:
+        """Answer in place of the app, unless an answer is under way, and close."""
+        if self.transport.is_closing():
+            return
+        tell(log, "info", "connection.refused", client=self.client, code=error.code, reason=error.message)
+        if self._answered:
+            self.transport.write(_raw_answer(error))
+        self.transport.close()
+
+
+def _too_large(limit: int) -> RequestRefused:
+    return RequestRefused(
+        f"the request's line and headers are larger than {limit} bytes; send less, or raise `server.max_head`",
+        code="head_too_large",
+    )
+
+
+def _raw_answer(error: IsthmusError) -> bytes:
+    body = msgspec.json.encode(error_body(error))
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **error_headers(error),
+        "connection": "close",
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return STATUS_LINE[error.meaning.status] + lines.encode("latin-1", "replace") + b"\r\n" + body

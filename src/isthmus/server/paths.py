@@ -1,0 +1,74 @@
+"""Paths as clients write them → our own; and for those that are none of ours, the address that was probably meant.
+
+Served although they are spelled otherwise, because they can mean only one thing: doubled slashes, `/v1` missing or
+twice, the prefix of a proxy there or not. A path below a foreign one (`/api/v1/responses`) is refused, and told where
+to go: whoever sends there has another server in mind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from starlette.types import Scope
+
+from isthmus.errors import RequestRefused
+from isthmus.server.http import header
+
+VERSION: Final = "/v1"
+_SLASHES: Final = re.compile(r"/{2,}")
+_ENDS: Final = re.compile(
+    r"/(?P<end>chat/completions|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
+    r"|health|ready|openapi\.json)\Z",
+    re.DOTALL,
+)
+_PLAIN: Final = ("health", "ready", "openapi.json")
+_OTHER_APIS: Final = {
+    "/v1/messages": "the Messages API",
+    "/v1/completions": "the old Completions API",
+    "/v1/embeddings": "the Embeddings API",
+    "/api/chat": "Ollama's own API",
+    "/api/generate": "Ollama's own API",
+}
+
+
+def clean_prefix(prefix: str) -> str:
+    """`isthmus/` → `/isthmus`; nothing stays nothing."""
+    stripped = prefix.strip("/")
+    return f"/{stripped}" if stripped else ""
+
+
+def clean_path(path: str, prefix: str = "") -> str:
+    """One slash at a time, none at the end, and without the prefix."""
+    if "//" in path:
+        path = _SLASHES.sub("/", path)
+    if prefix and (path == prefix or path.startswith(f"{prefix}/")):
+        path = path[len(prefix) :]
+    return path.rstrip("/") or "/"
+
+
+def spellings(path: str) -> Iterator[str]:
+    """The path, and what else it can only mean, the likeliest first."""
+    yield path
+    if not path.startswith(f"{VERSION}/"):
+        yield f"{VERSION}{path}"
+    once = path
+    while once.startswith(f"{VERSION}{VERSION}/"):
+        once = once[len(VERSION) :]
+    if once != path:
+        yield once
+
+
+def nothing_there(scope: Scope, prefix: str) -> RequestRefused:
+    """The refusal of a path that is none of ours."""
+    path, base = scope["path"], f"{scope['scheme']}://{header(scope, b'host') or '127.0.0.1'}{prefix}"
+    if found := _ENDS.search(path):
+        end = found["end"]
+        right = f"{base}/{end}" if end in _PLAIN else f"{base}{VERSION}/{end}"
+        words = f"there is nothing at `{path}`; you probably mean `{right}`: the base URL is `{base}{VERSION}`"
+    elif path in _OTHER_APIS:
+        words = f"{_OTHER_APIS[path]} is not spoken here; use `{base}{VERSION}/responses` or `/chat/completions`"
+    else:
+        words = f"there is nothing at `{path}`; the base URL is `{base}{VERSION}`, `{base}/openapi.json` lists the rest"
+    return RequestRefused(words, code="not_found")

@@ -1,0 +1,110 @@
+"""Whether requests can be served, found out at most once per interval, however often it is asked.
+
+Parts: this process (shutting down?), the store (is it writable? one small write says so, nothing is counted), and each
+provider (does it have its key, can it be reached, does its process live?). The first question waits for the first
+answer, which is bounded; all others get what was found last, and have it looked at again when it is old. Nobody asks:
+nothing is done, and no provider hears of us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from isthmus.errors import IsthmusError
+from isthmus.gateway.gateway import Gateway
+
+OK: Final = "ok"
+PATIENCE: Final = 5.0
+"""Seconds that a part has to say how it is."""
+_STALE: Final = 3
+"""Intervals after which nobody believes an old finding: the next one is waited for."""
+_DEMO: Final = "demo"
+
+Check = Callable[[], Awaitable[str | None]]
+"""What keeps a part from serving, in words; `None`: nothing."""
+Status = Literal["ready", "degraded", "not ready"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    store: str
+    providers: Mapping[str, str]
+    at: float
+    """The loop's time."""
+
+    @property
+    def status(self) -> Status:
+        """Not ready without a store, and where not one provider can be asked: then every request fails. With one of
+        several out of order there is work to do here, and the others are asked for theirs. The demo is nobody's
+        model: it counts only where it is the only one."""
+        counted = {name: word for name, word in self.providers.items() if name != _DEMO} or self.providers
+        if self.store != OK or all(word != OK for word in counted.values()):
+            return "not ready"
+        return "ready" if all(word == OK for word in counted.values()) else "degraded"
+
+
+class Readiness:
+    def __init__(self, store: Check, providers: Mapping[str, Check], *, interval: float = 10.0) -> None:
+        self._store = store
+        self._providers = dict(providers)
+        self._interval = interval
+        self._found: Found | None = None
+        self._looking: asyncio.Task[Found] | None = None
+
+    async def ask(self) -> Found:
+        """What is so, or was a moment ago."""
+        found, age = self._found, 0.0
+        if found is not None:
+            age = asyncio.get_running_loop().time() - found.at
+            if age < self._interval:
+                return found
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="look whether all is well")
+        if found is not None and age < self._interval * _STALE:
+            return found
+        return await asyncio.shield(self._looking)
+
+    async def aclose(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+
+    async def _look(self) -> Found:
+        names = list(self._providers)
+        store, *said = await asyncio.gather(_word(self._store), *(_word(check) for check in self._providers.values()))
+        found = Found(store, dict(zip(names, said, strict=True)), asyncio.get_running_loop().time())
+        self._found = found
+        return found
+
+
+async def _word(check: Check) -> str:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await check() or OK
+    except TimeoutError:
+        return f"no answer within {PATIENCE:g} s"
+    except IsthmusError as error:
+        return error.message
+    except Exception as error:  # whatever is wrong with it, it is not ready
+        return f"{type(error).__name__}: {error}"
+
+
+def readiness_of(gateway: Gateway, missing_keys: Mapping[str, str], interval: float) -> Readiness:
+    """The checks of a gateway's own parts."""
+
+    def provider(name: str) -> Check:
+        async def check() -> str | None:
+            return missing_keys.get(name) or await gateway.directory.served[name].backend.ready()
+
+        return check
+
+    async def store() -> str | None:
+        holder = f"{gateway.runs.holder}:ready"
+        await gateway.store.claim(holder, holder=holder, seconds=PATIENCE)
+        await gateway.store.release(holder, holder=holder)
+        return None
+
+    return Readiness(store, {name: provider(name) for name in gateway.directory.served}, interval=interval)

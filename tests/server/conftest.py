@@ -1,0 +1,7 @@
+"""The shared servers of the tests that ask over HTTP."""
+
+from __future__ import annotations
+
+from flow_fixtures import _house, flow, special
+
+__all__ = ["_house", "flow", "special"]
