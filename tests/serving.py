@@ -174,7 +174,7 @@ def running_gateway_process(config_toml: str, folder: Path, *, log_level: str = 
             stderr=written,
             cwd=folder,
             text=True,
-            env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "PYTHONUNBUFFERED": "1"},
+            env={"HOME": str(folder), "PYTHONUNBUFFERED": "1", **_kept("PATH", "PYTHONPATH")},
         )
     try:
         gateway = GatewayProcess(process, _address(process, log, already), log)
@@ -187,6 +187,11 @@ def running_gateway_process(config_toml: str, folder: Path, *, log_level: str = 
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(PATIENCE)
+
+
+def _kept(*names: str) -> dict[str, str]:
+    """What the process needs of our own environment: the sources that are tested are those that were named."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _address(process: subprocess.Popen[str], log: Path, already: int) -> str:

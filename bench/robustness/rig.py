@@ -41,8 +41,8 @@ class GatewayProcess:
         """`source`: the `src` of another tree, to compare with."""
         self.folder = folder
         self._environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
-        if source is not None:
-            self._environment["PYTHONPATH"] = str(source)
+        if sources := str(source or os.environ.get("PYTHONPATH", "")):
+            self._environment["PYTHONPATH"] = sources
         self.database = folder / "isthmus.db"
         self._config = folder / "isthmus.toml"
         more = f"[background]\n{background}\n" if background else ""

@@ -1,0 +1,17 @@
+"""Every route with the methods that it takes."""
+
+from __future__ import annotations
+
+ROUTES = {
+    "/v1/responses": "POST",
+    "/v1/responses/input_tokens": "POST",
+    "/v1/responses/resp_1": "DELETE, GET",
+    "/v1/responses/resp_1/cancel": "POST",
+    "/v1/responses/resp_1/input_items": "GET",
+    "/v1/chat/completions": "POST",
+    "/v1/models": "GET",
+    "/v1/models/plain/x": "GET",
+    "/health": "GET",
+    "/ready": "GET",
+    "/openapi.json": "GET",
+}
