@@ -76,6 +76,10 @@ class Client:
         elif length := int(self._headers.get("content-length", 0)):
             yield await self._reader.readexactly(length)
 
+    async def more(self) -> bool:
+        """Take what has come, whatever it is; false at the end."""
+        return bool(await self._reader.read(65536))
+
     async def frames(self) -> AsyncIterator[bytes]:
         """The data of each SSE frame; comments are left out."""
         rest = b""

@@ -27,6 +27,19 @@ def test_clients_that_do_not_read_hold_the_upstream_back_and_lose_nothing() -> N
     assert asyncio.run(backpressure.check(10, 22_000_000, answer=30)).broken == []
 
 
+def test_whoever_never_sends_a_whole_request_keeps_nobody_out() -> None:
+    from bench.robustness import edge
+
+    # Otherwise half-sent bodies take every place, and the rest gets 503; endless heads never end.
+    assert asyncio.run(edge.check(4_000_000, 20, 60, places=50, patience=4, limit=30)).broken == []
+
+
+def test_newcomers_are_accepted_beside_many_streams() -> None:
+    from bench.robustness import crowd
+
+    assert asyncio.run(crowd.check(40, 40, pace=0.5, limit=60)).broken == []
+
+
 def test_sigterm_lets_running_requests_finish_and_ends_the_rest_with_a_terminal_event() -> None:
     from bench.robustness import drain
 

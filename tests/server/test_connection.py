@@ -30,9 +30,7 @@ def test_a_head_that_is_too_large_is_a_431(size: int) -> None:
     with running_gateway_server(CONFIG.format("")) as gateway:
         line = b"X-Filler: " + b"x" * 10_000 + b"\r\n"
         answer = send_raw(gateway.url, ASKED, *[line] * (size // len(line)), b"\r\n")
-        assert answer.status in (431, 0)  # 0: the answer met bytes that nobody read, and the kernel threw it away
-        if size < 1_000_000:
-            assert (answer.status, answer.error["code"]) == (431, "head_too_large")
+        assert (answer.status, answer.error["code"]) == (431, "head_too_large")
         assert Talk(gateway.url).get("/health").status == 200
 
 
@@ -98,6 +96,9 @@ class Line(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def can_write_eof(self) -> bool:
+        return False  # as with TLS: then it is closed at once
 
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...

@@ -23,6 +23,8 @@ log = logging.getLogger("isthmus.server")
 
 REFUSED: Final = "isthmus.refused"
 """Where in a scope an error lies that was found before there was anybody to answer."""
+_LINGER: Final = 1.0
+"""Seconds for which a refused client is listened to, and nothing of it is read."""
 _FRAMING: Final = 8
 """Bytes of chunk framing that one byte of a body may need: the smallest chunks take five."""
 
@@ -41,6 +43,7 @@ class Connection(HttpToolsProtocol):
     _overhead = 0
     """Bytes of the request under way that are not its body."""
     _clock: asyncio.TimerHandle | None = None
+    _refused = False
 
     @classmethod
     def within(cls, limits: ConnectionLimits) -> type[Connection]:
@@ -65,8 +68,8 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
-            return  # refused: what still comes is not read
+        if self._refused or self.transport.is_closing():
+            return  # what still comes is not read
         self._overhead += len(data)
         super().data_received(data)
         if self._overhead > self.limits.head:
@@ -139,12 +142,22 @@ class Connection(HttpToolsProtocol):
         self._refuse(RequestRefused(f"{words}; send it at once", code="request_timeout"))
 
     def _refuse(self, error: IsthmusError) -> None:
-        """Answer in place of the app, unless an answer is under way, and close."""
-        if self.transport.is_closing():
+        """Answer in place of the app, unless an answer is under way, and close.
+
+        Whoever is still sending gets a moment to read the answer: the kernel throws it away where a connection is
+        closed with bytes that nobody has read.
+        """
+        if self._refused or self.transport.is_closing():
             return
+        self._refused = True
+        self._stop_clock()
         tell(log, "info", "connection.refused", client=self.client, code=error.code, reason=error.message)
         if self._answered:
             self.transport.write(_raw_answer(error))
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+                self._clock = self.loop.call_later(_LINGER, self.transport.close)
+                return
         self.transport.close()
 
 

@@ -15,7 +15,10 @@ _DONE: Final = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "computer_call"}
 )
 """Kinds that have a `status` when they are listed; what was sent as input has ended."""
-_PART_DEFAULTS: Final[Mapping[str, JsonObject]] = {"output_text": {"annotations": []}, "input_image": {"detail": "auto"}}
+_PART_DEFAULTS: Final[Mapping[str, JsonObject]] = {
+    "output_text": {"annotations": []},
+    "input_image": {"detail": "auto"},
+}
 
 
 def listed_item(item: JsonObject) -> JsonObject:
@@ -34,4 +37,6 @@ def listed_item(item: JsonObject) -> JsonObject:
 def _parts(content: Any) -> Any:
     if not isinstance(content, list):
         return content
-    return [{**_PART_DEFAULTS.get(part.get("type"), {}), **part} if isinstance(part, dict) else part for part in content]
+    return [
+        {**_PART_DEFAULTS.get(part.get("type"), {}), **part} if isinstance(part, dict) else part for part in content
+    ]
