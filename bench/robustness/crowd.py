@@ -42,16 +42,18 @@ async def check(streams: int = 1000, newcomers: int = 100, pace: float = 0.1, li
         server = f"max_concurrent = {streams + newcomers}"
         async with (
             Upstream(handle) as upstream,
-            running_gateway(Path(folder), upstream.base_url, server=server, core=0) as gateway,
+            running_gateway(Path(folder), upstream.base_url, server=server, core=None) as gateway,
         ):
             readers = await _open(gateway, streams)
             await until(lambda: len(flowing) >= streams or None, "the streams' begin")
             pacing = asyncio.create_task(_keep_pace(flowing, pace))
             before, began = gateway.cpu(), time.monotonic()
             await asyncio.sleep(3)
-            taken = []
+            taken, spent = [], []
             for _ in range(3):
+                at = gateway.cpu()
                 taken.append(await asyncio.gather(*(_ask(gateway) for _ in range(newcomers))))
+                spent.append(gateway.cpu() - at)
                 await asyncio.sleep(0.5)
             busy = (gateway.cpu() - before) / (time.monotonic() - began)
             pacing.cancel()
@@ -62,8 +64,9 @@ async def check(streams: int = 1000, newcomers: int = 100, pace: float = 0.1, li
             bugs = gateway.tracebacks()
     report.add("deltas a second that were sent, all streams", f"{streams / pace:,.0f}")
     report.add("the gateway's share of its core", f"{busy:.0%}")
-    for number, each in enumerate(taken, 1):
-        report.add(f"{newcomers} newcomers, time {number}", milliseconds(each))
+    for number, (each, cpu) in enumerate(zip(taken, spent, strict=True), 1):
+        told = f"{milliseconds(each)}; CPU {cpu * 1000:.0f} ms"
+        report.add(f"{newcomers} newcomers, time {number}", told)
     worst = sorted(max(each) for each in taken)[len(taken) // 2]
     told = f"{worst * 1000:.0f} ms"
     report.add(f"the last of {newcomers}, median of 3 times", told, f"{limit * 1000:g} ms", kept=worst < limit)

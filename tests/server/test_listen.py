@@ -16,7 +16,7 @@ import pytest
 
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
-from isthmus.server.listen import ACCEPTED_AT_ONCE, listen, load_certificate, tls_context
+from isthmus.server.listen import listen, load_certificate, tls_context
 from serving import running_gateway_server
 
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
@@ -44,18 +44,6 @@ def test_an_address_of_the_newer_kind_is_written_in_brackets() -> None:
         pytest.skip("this machine has no IPv6")
     listening.close()
     assert listening.address.startswith("http://[::1]:")
-
-
-def test_many_are_accepted_at_once() -> None:
-    """Each listening socket accepts one connection in a turn of the loop, so there are several of the same."""
-    listening = listen(Server(port=0))
-    try:
-        assert len(listening.sockets) == ACCEPTED_AT_ONCE
-        assert len({each.getsockname() for each in listening.sockets}) == 1
-        assert len({each.fileno() for each in listening.sockets}) == ACCEPTED_AT_ONCE
-    finally:
-        listening.close()
-    assert {each.fileno() for each in listening.sockets} == {-1}
 
 
 # ── files ──────────────────────────────────────────────────────────────────────────────────────────────

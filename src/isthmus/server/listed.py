@@ -38,5 +38,5 @@ def _parts(content: Any) -> Any:
     if not isinstance(content, list):
         return content
     return [
-        {**_PART_DEFAULTS.get(part.get("type"), {}), **part} if isinstance(part, dict) else part for part in content
+        {**_PART_DEFAULTS.get(part.get("type", ""), {}), **part} if isinstance(part, dict) else part for part in content
     ]

@@ -1,8 +1,4 @@
-"""The sockets that we listen on: one address, opened before anything else is begun.
-
-Worth knowing: the listening socket is duplicated. uvloop accepts one connection for each listening socket and turn of
-its loop; with a thousand busy streams a turn is long, and the hundredth newcomer would wait for a hundred of them.
-"""
+"""Where we listen: a port or a file, opened before anything else is begun; and the certificate that we show."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ from typing import Final
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
 
-ACCEPTED_AT_ONCE: Final = 16
 _UNSENT: Final = 64 * 1024
 """Bytes that may wait in the kernel for a client's turn; those under way to it are not counted."""
 _BACKLOG: Final = 2048
@@ -28,7 +23,7 @@ _MODE: Final = 0o660
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    sockets: list[socket.socket]
+    socket: socket.socket
     address: str
     """For people: `http://127.0.0.1:8484`, `unix:/run/isthmus.sock`."""
     path: Path | None = None
@@ -36,8 +31,7 @@ class Listening:
     """Which file it is (its inode): another gateway may have put its own in place."""
 
     def close(self) -> None:
-        for each in self.sockets:
-            each.close()
+        self.socket.close()
         if self.path is not None:
             with suppress(OSError):
                 if self.path.lstat().st_ino == self.file:
@@ -48,9 +42,9 @@ def listen(server: Server) -> Listening:
     if server.unix_socket:
         path = Path(server.unix_socket).expanduser().absolute()
         listener = _listen_on_path(path)
-        return Listening(_copies(listener), f"unix:{path}", path, path.lstat().st_ino)
+        return Listening(listener, f"unix:{path}", path, path.lstat().st_ino)
     listener = _listen_on_port(server.host, server.port)
-    return Listening(_copies(listener), _address(listener, "https" if server.tls_cert else "http"))
+    return Listening(listener, _address(listener, "https" if server.tls_cert else "http"))
 
 
 def tls_context(server: Server) -> ssl.SSLContext | None:
@@ -85,14 +79,11 @@ def _no_password() -> str:
     raise ValueError("the key has a password")  # OpenSSL would ask the terminal for it
 
 
-def _copies(listener: socket.socket) -> list[socket.socket]:
-    return [listener, *(listener.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
-
-
 def _listen_on_port(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as below: for those that are accepted
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         # Accepted sockets inherit it. Without it the kernel takes megabytes for a client that does not read, and
         # the upstream is slowed down only when those are full.

@@ -21,6 +21,7 @@ from isthmus.config.schema import Config, Server
 from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
+from isthmus.server.accept import Acceptor
 from isthmus.server.accompany import Pulse
 from isthmus.server.app import create_app
 from isthmus.server.bodies import BodyLimits
@@ -59,12 +60,12 @@ async def serve(
         stack.callback(listening.close)
         raise_file_limit()
         gateway = await stack.enter_async_context(running_gateway(config))
-        server = _Server(_uvicorn_config(gateway, config), tls)
+        server = _Server(_uvicorn_config(gateway, config), tls, config.server.head_timeout)
         hurry = asyncio.Event()
         if stop is None:
             stop = asyncio.Event()
             on_signals(stop, hurry, lambda: _hang_up(config.server, tls))
-        running = asyncio.create_task(server.serve(sockets=listening.sockets))
+        running = asyncio.create_task(server.serve(sockets=[listening.socket]))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
@@ -145,17 +146,36 @@ async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Signals are ours: uvicorn's own handler would cut what is running."""
+    """Signals are ours: uvicorn's own handler would cut what is running. So is the door: see `accept`."""
 
-    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshake: float) -> None:
         super().__init__(config)
         self._tls = tls
+        self._handshake = handshake
+        self._doors: list[Acceptor] = []
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.ssl = self._tls  # read by us, so that a file that cannot be read is told in words
-        await super().startup(sockets=sockets)
+        doors = [Acceptor(each, self._protocol, tls=self._tls, handshake=self._handshake) for each in sockets or ()]
+        try:
+            for door in doors:
+                door.open()
+        except NotImplementedError:  # Windows
+            await super().startup(sockets=sockets)
+        else:
+            self._doors = doors
+            await super().startup(sockets=[])
         self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for door in self._doors:
+            door.close()
+        await super().shutdown(sockets=sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        kind: type[Connection] = self.config.http_protocol_class  # type: ignore[assignment]
+        return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
