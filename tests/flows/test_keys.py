@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from flowing import PLAIN, Flow
-from isthmus.config import load_config
-from isthmus.errors import ConfigError
-from isthmus.server.serve import check_open
 from isthmus.testing import chat
 
 KEYED = """
@@ -75,24 +72,3 @@ def test_what_was_made_without_keys_is_there_with_them(tmp_path: Path, special: 
     before.server.stop()
     after = special(extra=KEYED)
     assert after.request("GET", f"/v1/responses/{id}", None, {"x-api-key": "sk-one"}).status == 200
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "gateway.example"])
-def test_beyond_the_loopback_it_does_not_start_without_keys(tmp_path: Path, host: str) -> None:
-    def reading(more: str) -> None:
-        file = tmp_path / "isthmus.toml"
-        file.write_text(f'[server]\nhost = "{host}"\n{more}')
-        check_open(load_config(file, environ={}).config.server)
-
-    with pytest.raises(ConfigError, match="open = true"):
-        reading("")
-    reading('admin_key = "sk-chief"')
-    reading('api_keys = ["sk-one"]')
-    reading("open = true")
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "::1"])
-def test_on_the_loopback_it_does(tmp_path: Path, host: str) -> None:
-    file = tmp_path / "isthmus.toml"
-    file.write_text(f'[server]\nhost = "{host}"\n')
-    check_open(load_config(file, environ={}).config.server)

@@ -1,0 +1,121 @@
+"""The process: what it refuses to begin, what it asks of the system, and its end in good order."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import ssl
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from isthmus.cli.serve_command import banner, waiting_words
+from isthmus.config import load_config
+from isthmus.config.schema import Server
+from isthmus.errors import ConfigError
+from isthmus.server.listen import tls_context
+from isthmus.server.serve import _hang_up, check_open, is_local, raise_file_limit
+from isthmus.testing import Gate, ScriptedUpstream, reply
+from isthmus.testing.replies import chat_reply
+from one_provider import HELLO, one_provider
+from serving import running_gateway_server
+from talking import Reply, Talk
+
+CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "gateway.example"])
+def test_beyond_the_loopback_it_does_not_start_without_keys(tmp_path: Path, host: str) -> None:
+    def reading(more: str) -> None:
+        file = tmp_path / "isthmus.toml"
+        file.write_text(f'[server]\nhost = "{host}"\n{more}')
+        check_open(load_config(file, environ={}).config.server)
+
+    with pytest.raises(ConfigError, match="open = true"):
+        reading("")
+    reading('admin_key = "sk-chief"')
+    reading('api_keys = ["sk-one"]')
+    reading("open = true")
+    reading(f'unix_socket = "{tmp_path}/x.sock"')  # its file has permissions of its own
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "::1"])
+def test_on_the_loopback_it_does(tmp_path: Path, host: str) -> None:
+    file = tmp_path / "isthmus.toml"
+    file.write_text(f'[server]\nhost = "{host}"\n')
+    check_open(load_config(file, environ={}).config.server)
+
+
+def test_a_file_is_local_whatever_the_host_says() -> None:
+    assert is_local(Server(host="0.0.0.0", unix_socket="/x"))
+    assert not is_local(Server(host="0.0.0.0"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_it_takes_as_many_files_as_it_may() -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= min(hard if hard > 0 else 65_536, 65_536)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_hangup_reads_the_certificate_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "both.pem"
+    shutil.copy(CERTIFICATE, file)
+    server = Server(tls_cert=str(file), tls_key=str(file))
+    context = tls_context(server)
+    assert isinstance(context, ssl.SSLContext)
+    with caplog.at_level(logging.INFO, "isthmus.server"):
+        _hang_up(server, context)
+        file.write_text("broken")
+        _hang_up(server, context)
+        _hang_up(Server(), None)
+    assert [record.levelname for record in caplog.records] == ["INFO", "ERROR", "INFO"]
+    assert "the old certificate stays" in caplog.records[1].getMessage()
+
+
+def test_what_runs_may_finish_after_the_stop() -> None:
+    gate, replies = Gate(), list[Reply]()
+    script = [reply(chat_reply("held"), after=gate)]
+    with ScriptedUpstream.running(script) as upstream, one_provider(upstream) as (talk, gateway):
+        asking = threading.Thread(target=lambda: replies.append(talk.post("/v1/responses", HELLO)))
+        asking.start()
+        upstream.wait_received(1)
+        stopping = threading.Thread(target=gateway.stop)
+        stopping.start()
+        gate.open()
+        stopping.join()
+        asking.join()
+    assert replies[0].json["output_text"] == "held"
+
+
+@pytest.mark.parametrize(("running", "words"), [(1, "1 response to end"), (3, "3 responses to end")])
+def test_the_words_for_it(running: int, words: str) -> None:
+    assert words in waiting_words(running, 30.0)
+    assert "Ctrl-C again" in waiting_words(running, 30.0)
+
+
+def test_the_banner_shows_how_to_ask_over_a_file() -> None:
+    shown = banner("unix:/run/x.sock", "demo/demo", ["demo"], "memory:")
+    assert "curl --unix-socket /run/x.sock http://localhost/v1/responses" in shown
+
+
+def test_a_trusted_proxy_is_believed_and_nobody_else() -> None:
+    toml = '[server]\nport = 0\n{}\n[store]\nurl = "memory:"\n[log]\nlevel = "error"\n'
+    told = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"}
+    for setting, scheme in (
+        ("", "http:"),
+        ('trusted_proxies = ["10.0.0.0/8"]', "http:"),
+        ('trusted_proxies = ["127.0.0.1"]', "https:"),
+        ('trusted_proxies = ["*"]', "https:"),
+    ):
+        with running_gateway_server(toml.format(setting)) as gateway:
+            message = Talk(gateway.url).request("GET", "/nowhere", None, told).error["message"]
+            assert gateway.url.replace("http:", scheme) in message
