@@ -16,7 +16,7 @@ import pytest
 
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
-from isthmus.server.listen import listen, load_certificate, tls_context
+from isthmus.server.listen import listen, load_certificate, public_url, tls_context
 from serving import running_gateway_server
 
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
@@ -169,3 +169,20 @@ def test_what_is_read_again_and_is_broken_changes_nothing(pair: tuple[Path, Path
     certificate.write_text("no certificate")
     with pytest.raises(ConfigError):
         load_certificate(context, settings)
+
+
+# ── what clients are told ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        (Server(), "http://127.0.0.1:8484"),
+        (Server(host="0.0.0.0"), "http://127.0.0.1:8484"),
+        (Server(host="::"), "http://[::1]:8484"),
+        (Server(host="ai.example", tls_cert="x", tls_key="x", path_prefix="a/"), "https://ai.example:8484/a"),
+        (Server(unix_socket="/run/x.sock"), "unix:/run/x.sock"),
+    ],
+)
+def test_the_settings_say_where_clients_find_it(server: Server, url: str) -> None:
+    assert public_url(server) == url

@@ -91,24 +91,37 @@ def run(
 
     program = find_binary(binary)
     store = load_config(config).config.store.url
-    settings = load_config(
-        config, overrides={"server.host": "127.0.0.1", "server.port": 0, "store.url": _own_store(store)}
-    ).config
+    settings = load_config(config, overrides={**_PRIVATE_SERVER, "store.url": _own_store(store)}).config
     chosen, catalogue = offer_models(settings, model)
     _log_to(log)
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, catalogue, context.args)))
+
+
+_PRIVATE_SERVER: Final = {
+    "server.host": "127.0.0.1",
+    "server.port": 0,
+    "server.unix_socket": "",
+    "server.tls_cert": "",
+    "server.tls_key": "",
+    "server.path_prefix": "",
+}
+"""A gateway for one go: only its own Codex speaks to it, however the one for everybody is reached."""
 
 
 def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject]:
     """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration."""
     from isthmus.cli.codex_models import ask_gateway, offer_models
     from isthmus.config import load_config
+    from isthmus.errors import ConfigError
+    from isthmus.server.listen import public_url
 
     if url:
         return ask_gateway(url, model, key)
     settings = load_config(config).config
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)
-    return f"http://{host}:{settings.server.port}", *offer_models(settings, model)
+    address = public_url(settings.server)
+    if address.startswith("unix:"):
+        raise ConfigError("Codex cannot speak to a Unix socket; give the address of a proxy before it with `--url`")
+    return address, *offer_models(settings, model)
 
 
 def _ask() -> None:

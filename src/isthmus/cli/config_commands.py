@@ -19,7 +19,7 @@ from rich.table import Table
 from isthmus.config.known import RUN_TIME
 from isthmus.config.load import Reading, read_config
 from isthmus.config.render import render_json, render_toml
-from isthmus.config.schema import ProviderConfig
+from isthmus.config.schema import ProviderConfig, Server
 from isthmus.errors import ConfigError
 from isthmus.values.problems import Problem, dotted
 from isthmus.values.redact import redact, redact_url
@@ -107,7 +107,7 @@ def _print_summary(console: Console, reading: Reading) -> None:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("file", escape(str(reading.path or "none: defaults and the environment")))
-    facts.add_row("listens on", escape(f"http://{_in_url(config.server.host)}:{config.server.port}"))
+    facts.add_row("listens on", escape(_listening(config.server)))
     facts.add_row("default model", escape(config.models.default or "none: every request must name its model"))
     keep = f"kept {config.store.keep_days:g} days" if config.store.keep_days else "kept for ever"
     facts.add_row("store", escape(f"{redact_url(config.store.url)} ({keep})"))
@@ -156,6 +156,12 @@ def _key(reading: Reading, name: str, provider: ProviderConfig) -> str:
     if isinstance(reference, str):
         return escape(str(redact("reference", reference)))
     return "in the file" if path in reading.origins and reading.origins[path].kind == "file" else "given"
+
+
+def _listening(server: Server) -> str:
+    if server.unix_socket:
+        return f"unix:{server.unix_socket}"
+    return f"{'https' if server.tls_cert else 'http'}://{_in_url(server.host)}:{server.port}"
 
 
 def _in_url(host: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
+from isthmus.server.paths import clean_prefix
 
 _UNSENT: Final = 64 * 1024
 """Bytes that may wait in the kernel for a client's turn; those under way to it are not counted."""
@@ -45,6 +46,15 @@ def listen(server: Server) -> Listening:
         return Listening(listener, f"unix:{path}", path, path.lstat().st_ino)
     listener = _listen_on_port(server.host, server.port)
     return Listening(listener, _address(listener, "https" if server.tls_cert else "http"))
+
+
+def public_url(server: Server) -> str:
+    """Where clients find it, by its settings; `unix:PATH` for a file."""
+    if server.unix_socket:
+        return f"unix:{server.unix_socket}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if server.tls_cert else 'http'}://{shown}:{server.port}{clean_prefix(server.path_prefix)}"
 
 
 def tls_context(server: Server) -> ssl.SSLContext | None:
