@@ -127,9 +127,9 @@ DECIDING = {
     "upstream/pool.py": set(),
     "client/retry.py": set(),
     "server/codex_client.py": set(),
-    "server/errors.py": {"request_timeout", "draining", "server_error"},
+    "server/errors.py": {"request_timeout", "draining", "server_error", "server_is_overloaded"},
 }
-"""Who decides on failures, and the codes that they may name: one closes the connection, two are made there."""
+"""Who decides on failures, and the codes that they may name: one closes the connection, the others are made there."""
 
 
 @pytest.mark.parametrize("room", DECIDING)

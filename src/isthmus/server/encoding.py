@@ -138,5 +138,6 @@ def find_decoder(named: str) -> Decoder | None:
             f"request bodies in `{named}` cannot be read here; send them plain, or in gzip, deflate or zstd",
             code="unsupported_encoding",
             param="Content-Encoding",
+            metadata={"accepts": "gzip, deflate, zstd"},
         )
     return make()

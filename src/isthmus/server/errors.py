@@ -24,10 +24,10 @@ def error_body(error: IsthmusError) -> JsonObject:
 def error_headers(error: IsthmusError) -> dict[str, str]:
     """When to ask again, and whether: both as OpenAI's SDKs and Codex read them."""
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if error.meaning.status == 401 else {}
-    if error.code in ("request_timeout", "head_too_large"):
+    if error.code == "request_timeout":
         headers["connection"] = "close"  # the rest may still come: it must not be read as a request
-    if error.code == "unsupported_encoding":
-        headers["accept-encoding"] = "gzip, deflate, zstd"
+    if accepted := error.metadata.get("accepts"):
+        headers["accept-encoding"] = accepted
     wait = error.meaning.wait if error.retry_after is None else max(math.ceil(error.retry_after), 1)
     if wait:
         headers["retry-after"] = str(wait)
