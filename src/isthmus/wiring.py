@@ -165,7 +165,7 @@ def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]
         facts = served[name].provider.endpoint
         facts = facts.alternative(settings.endpoint) if settings.endpoint else facts
         needed = facts.auth != "none" and facts.key_env and not facts.key_optional
-        elsewhere = settings.base_url or settings.endpoints or settings.headers  # whoever says more knows better
+        elsewhere = settings.base_url or settings.endpoints or shows_header(settings)  # whoever says more knows better
         if needed and not elsewhere and not settings.api_key and not any(settings.api_keys):
             found[name] = f"it has no key; set {facts.key_env[0]}, or `providers.{name}.api_key`"
     return found

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from flowing import Flow
-from isthmus.server.origin import host_name, is_loopback, origin_host
+from isthmus.server.origin import host_name, origin_host
 from isthmus.testing import chat
 from raw_http import send_raw
 
@@ -143,11 +143,3 @@ def test_the_name_in_a_host(host: str, name: str | None) -> None:
 )
 def test_the_host_in_an_origin(origin: str, host: str | None) -> None:
     assert origin_host(origin) == host
-
-
-@pytest.mark.parametrize(
-    ("host", "is_one"),
-    [("localhost", True), ("a.localhost", True), ("127.0.0.2", True), ("::1", True), ("", False), ("10.0.0.1", False)],
-)
-def test_what_a_loopback_is(host: str, is_one: bool) -> None:
-    assert is_loopback(host) is is_one
