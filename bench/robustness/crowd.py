@@ -27,7 +27,7 @@ _DELTA: Final = delta("a word ")
 _OPENED_AT_ONCE: Final = 50
 
 
-async def check(streams: int = 1000, newcomers: int = 100, pace: float = 0.2, limit: float = LIMIT) -> Report:
+async def check(streams: int = 1000, newcomers: int = 100, pace: float = 0.3, limit: float = LIMIT) -> Report:
     report = Report(f"Newcomers beside {streams} streams with a delta every {pace * 1000:g} ms each")
     flowing: list[Call] = []
     ended = asyncio.Event()
