@@ -161,3 +161,18 @@ def test_one_who_leaves_does_not_stop_the_look_for_the_others() -> None:
         assert (await second).status == "ready"
 
     in_own_time(test)
+
+
+def test_a_look_ends_with_the_server() -> None:
+    async def test() -> None:
+        provider = Counted()
+        provider.may_answer.clear()
+        readiness = Readiness(says(None), {"a": provider})
+        asking = asyncio.create_task(readiness.ask())
+        await turns()
+        await readiness.aclose()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await Readiness(says(None), {}).aclose()  # also where nobody ever asked
+
+    in_own_time(test)

@@ -9,7 +9,7 @@ from isthmus.errors import ConfigError
 from isthmus.server.app import App
 from isthmus.server.bodies import BodyLimits
 from isthmus.server.connection import ConnectionLimits
-from isthmus.server.serve import _uvicorn_config
+from isthmus.server.serve import _make_app, _uvicorn_config
 from settings.proving import Scene, proves
 
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
@@ -66,8 +66,9 @@ async def a_larger_head_is_refused(scene: Scene) -> None:
 async def _limits(scene: Scene) -> tuple[ConnectionLimits, BodyLimits, App]:
     config = scene.load()
     async with scene.gateway() as gateway:
-        made: Any = _uvicorn_config(gateway, config)
-        return made.http.limits, made.app._bodies._limits, made.app
+        app = _make_app(gateway, config)
+        http: Any = _uvicorn_config(app, config.server).http
+        return http.limits, app._bodies._limits, app
 
 
 @proves("server.head_timeout", "7")

@@ -14,7 +14,7 @@ from typing import Any
 from isthmus.cli.serve_command import serve as serve_command
 from isthmus.errors import ConfigError
 from isthmus.log import tell
-from isthmus.server.serve import _uvicorn_config
+from isthmus.server.serve import _make_app
 from isthmus.testing import Gate, ScriptedUpstream, chat, reply
 from isthmus.testing.replies import chat_reply
 from settings.proving import Scene, proves
@@ -64,7 +64,7 @@ async def a_longer_body_is_refused(scene: Scene) -> None:
 async def _pulses(scene: Scene) -> list[Any]:
     config = scene.load()
     async with scene.gateway() as gateway:
-        app: Any = _uvicorn_config(gateway, config).app
+        app: Any = _make_app(gateway, config)
         doors = [app._exact[path]["POST"].__self__ for path in ("/v1/responses", "/v1/chat/completions")]
         return [door._options.pulse for door in doors]
 
@@ -114,7 +114,7 @@ async def the_operator_is_known_as_one(scene: Scene) -> None:
     config = scene.load()
     async with scene.served() as server:
         assert await server.status("GET", "/v1/models", x_api_key="sk-chief") == 200
-        keys = _uvicorn_config(server.gateway, config).app._options.keys  # type: ignore[union-attr]
+        keys = _make_app(server.gateway, config)._options.keys
     asked = {"path": "/v1/models", "headers": [(b"x-api-key", b"sk-chief")]}
     assert keys.identify(asked).scopes == {"admin"}
 

@@ -79,3 +79,6 @@ class Acceptor:
         except OSError as error:  # also a handshake that failed, or took too long
             tell(log, "debug", "connection.failed", reason=error)
             connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
@@ -34,12 +34,13 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 _ID: Final = r"(?P<id>[^/]+)"
 
 
-def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> ASGIApp:  # noqa: B008  # frozen
+def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
     """The whole HTTP surface as one ASGI application."""
+    readiness = readiness_of(gateway, options.missing_keys, options.ready_interval)
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     models = ModelsApi(gateway)
-    status = StatusApi(gateway, readiness_of(gateway, options.missing_keys, options.ready_interval))
+    status = StatusApi(gateway, readiness)
     routes: dict[str, dict[str, Handler]] = {
         "/v1/responses": {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create},
@@ -54,13 +55,21 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> AS
         "/openapi.json": {"GET": OpenApi().document},
         "/": {"GET": status.welcome},
     }
-    return App(gateway, options, routes)
+    return App(gateway, options, routes, readiness.aclose)
 
 
 class App:
     """Finds the handler, reads the body, counts places, turns errors into answers."""
 
-    def __init__(self, gateway: Gateway, options: ServerOptions, routes: dict[str, dict[str, Handler]]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        options: ServerOptions,
+        routes: dict[str, dict[str, Handler]],
+        aclose: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.aclose = aclose
+        """Ends what looks at the gateway's parts; to be called before those are closed."""
         self._gateway = gateway
         self._options = options
         self._bodies = Bodies(options.bodies)

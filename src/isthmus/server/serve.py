@@ -23,7 +23,7 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.accept import Acceptor
 from isthmus.server.accompany import Pulse
-from isthmus.server.app import create_app
+from isthmus.server.app import App, create_app
 from isthmus.server.bodies import BodyLimits
 from isthmus.server.callers import Keys
 from isthmus.server.connection import Connection, ConnectionLimits
@@ -60,7 +60,9 @@ async def serve(
         stack.callback(listening.close)
         raise_file_limit()
         gateway = await stack.enter_async_context(running_gateway(config))
-        server = _Server(_uvicorn_config(gateway, config), tls, config.server.head_timeout)
+        app = _make_app(gateway, config)
+        stack.push_async_callback(app.aclose)
+        server = _Server(_uvicorn_config(app, config.server), tls, config.server.head_timeout)
         hurry = asyncio.Event()
         if stop is None:
             stop = asyncio.Event()
@@ -182,7 +184,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
+def _make_app(gateway: Gateway, config: Config) -> App:
     server = config.server
     options = ServerOptions(
         bodies=BodyLimits(server.max_body, server.body_timeout, server.min_body_rate, server.max_bodies),
@@ -195,9 +197,13 @@ def _uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         ready_interval=server.ready_interval,
         missing_keys=missing_keys(config, gateway.directory.served),
     )
+    return create_app(gateway, options)
+
+
+def _uvicorn_config(app: App, server: Server) -> uvicorn.Config:
     limits = ConnectionLimits(server.max_head, server.head_timeout, server.max_connections)
     return uvicorn.Config(
-        create_app(gateway, options),
+        app,
         http=Connection.within(limits),
         ws="none",
         loop="none",
