@@ -60,6 +60,16 @@ def test_a_trailer_is_no_header() -> None:
         assert send_raw(gateway.url, POSTED + body).status == 401
 
 
+def test_a_client_that_would_rather_speak_http_2_is_served_in_http_1() -> None:
+    """Java's own client asks so; the parser would take its body for HTTP/2 already."""
+    body = b'{"input": "Say hello, h2c"}'
+    wish = b"Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n"
+    with running_gateway_server(CONFIG.format("")) as gateway:
+        answer = send_raw(gateway.url, POSTED + wish + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert answer.status == 200
+        assert b'"status":"completed"' in answer.body
+
+
 def test_a_connection_that_has_asked_for_nothing_makes_room() -> None:
     with running_gateway_server(CONFIG.format("max_connections = 2")) as gateway:
         idle = [connect(gateway.url) for _ in range(2)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
@@ -25,6 +26,7 @@ REFUSED: Final = "isthmus.refused"
 """Where in a scope an error lies that was found before there was anybody to answer."""
 _LINGER: Final = 1.0
 """Seconds for which a refused client is listened to, and nothing of it is read."""
+_UPGRADE: Final = re.compile(rb"\r\nupgrade:(?=[ \t]*h2c)", re.IGNORECASE)
 _FRAMING: Final = 8
 """Bytes of chunk framing that one byte of a body may need: the smallest chunks take five."""
 
@@ -71,6 +73,8 @@ class Connection(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return  # what still comes is not read
         self._overhead += len(data)
+        if b"h2c" in data and self._answered:
+            data = _without_upgrade(data)
         super().data_received(data)
         if self._overhead > self.limits.head:
             self._refuse(_too_large(self.limits.head))
@@ -166,6 +170,13 @@ def _too_large(limit: int) -> RequestRefused:
         f"the request's line and headers are larger than {limit} bytes; send less, or raise `server.max_head`",
         code="head_too_large",
     )
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """The same request, without its wish to go on in HTTP/2. Java's own client asks for it in every first request, and
+    the parser takes what follows, the body, for HTTP/2 already."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nx-upgrade:", head, 1) + end + rest
 
 
 def _raw_answer(error: IsthmusError) -> bytes:
