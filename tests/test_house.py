@@ -8,8 +8,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "isthmus"
-ROOMS: Final = ("bridge", "protocol", "config", "values", "conduct", "gateway", "store", "upstream", "demo")
-FILES: Final = ("errors", "server/accompany", "server/exchange", "server/sinks")
+ROOMS: Final = ("bridge", "protocol", "config", "values", "conduct", "gateway", "store", "upstream", "demo", "server")
+FILES: Final = ("errors",)
 """Of rooms that are not mirrored as a whole."""
 DECLARATIONS: Final = {
     "conduct/attempt": "four fields; what is done with them is shown by the tests of `ways` and `run`",

@@ -41,8 +41,7 @@ def cors_headers(origin: str, options: ServerOptions) -> RawHeaders:
 def preflight_headers(scope: Scope, told: RawHeaders) -> RawHeaders | None:
     """The answer to a browser that asks whether a page may ask, given what `cors_headers` says to the page. `None`:
     this is no such question, or the page may not."""
-    asked = {name for name, _ in scope["headers"]}
-    if scope["method"] != "OPTIONS" or b"access-control-request-method" not in asked:
+    if scope["method"] != "OPTIONS" or not header(scope, b"access-control-request-method"):
         return None
     if not any(name == b"access-control-allow-origin" for name, _ in told):
         return None
