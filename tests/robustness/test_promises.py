@@ -80,4 +80,4 @@ def test_the_overhead_benchmark_measures_every_kind_of_call() -> None:
     from bench import overhead
 
     measured = asyncio.run(overhead.measure(1, calls=1))
-    assert all(kind.direct and kind.through and kind.cpu > 0 and kind.cpu_busy > 0 for kind in measured)
+    assert all(kind.direct and kind.through and min(kind.cpu) > 0 and min(kind.cpu_busy) > 0 for kind in measured)
