@@ -153,3 +153,13 @@ def test_nothing_that_a_client_sends_poses_as_another_line(flow: Flow, lines: Li
     flow.get("/v1/models/x%0A12:00:00%20I%20request.done%20status=200")
     _, line = lines.wait("request.done", status=404)
     assert "\n" in line["path"], "as it came; the formatter is what shows it"
+
+
+@pytest.mark.parametrize(("proxies", "peer"), [("[]", None), ('["127.0.0.1"]', "192.0.2.7")])
+def test_where_a_request_came_from_is_told_as_far_as_it_is_believed(
+    tmp_path: Path, lines: Lines, proxies: str, peer: str | None
+) -> None:
+    with running_flow(tmp_path, store="memory", extra=f"[server]\ntrusted_proxies = {proxies}\n") as running:
+        logging.getLogger("isthmus").setLevel(logging.DEBUG)
+        running.request("GET", "/health", None, {"x-forwarded-for": "192.0.2.7"})
+        assert lines.wait("request.done", path="/health")[1].get("peer") == peer

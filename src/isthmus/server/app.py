@@ -22,7 +22,7 @@ from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
-from isthmus.server.origin import check_origin
+from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
 from isthmus.server.responses import ResponsesApi
@@ -87,7 +87,7 @@ class App:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
-        exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"])
+        exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
         answer = _Answer(send, exchange)
         try:
             await self._handle(scope, receive, answer)
@@ -162,6 +162,11 @@ class App:
                 scope["path_params"] = found.groupdict()
                 return candidate
         return None
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return "" if not client or is_here(client[0]) else str(client[0])
 
 
 class _Answer:

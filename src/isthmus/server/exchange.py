@@ -21,13 +21,15 @@ _PROBES: Final = ("/health", "/ready")
 
 
 class Exchange:
-    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "run", "status")
+    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "peer", "run", "status")
 
-    def __init__(self, method: str, path: str) -> None:
+    def __init__(self, method: str, path: str, peer: str = "") -> None:
         self._started = time.perf_counter()
         self.id = new_request_id()
         self.method = method
         self.path = path
+        self.peer = peer
+        """The address that it came from, or that a trusted proxy names; empty on this very machine."""
         self.caller: Caller = LOCAL
         self.run: Run | None = None
         """What was made for it, if anything was."""
@@ -45,6 +47,7 @@ class Exchange:
             "id": self.id,
             "caller": self.caller.owner,
             "key": self.caller.key or None,
+            "peer": self.peer or None,
             "client": self.caller.client.name or None,
             "method": self.method,
             "path": self.path,

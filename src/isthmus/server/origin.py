@@ -23,7 +23,7 @@ _HOST: Final = re.compile(_NAMED)
 _ORIGIN: Final = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://{_NAMED}")
 
 
-_is_here: Final = lru_cache(1024)(is_loopback)
+is_here: Final = lru_cache(1024)(is_loopback)
 """The same few names in every request."""
 
 
@@ -35,13 +35,13 @@ def check_origin(scope: Scope, options: ServerOptions) -> str:
         raise _malformed("Origin", origin)
     if not options.local_only or "*" in options.allow_origins:
         return origin
-    if origin and origin not in options.allow_origins and not _is_here(page):
+    if origin and origin not in options.allow_origins and not is_here(page):
         raise RequestRefused(
             f"the web page `{origin}` may not call this gateway; name it in `server.allow_origins` if it should",
             code="foreign_origin",
             param="Origin",
         )
-    if host and not origin and not _is_here(host) and host not in _names(options.allow_origins):
+    if host and not origin and not is_here(host) and host not in _names(options.allow_origins):
         raise RequestRefused(
             f"this gateway listens on the loopback and is not called `{host}`; use 127.0.0.1 or localhost, "
             f"set `server.host`, or name `https://{host}` in `server.allow_origins`",
