@@ -11,16 +11,20 @@ import pytest
 from conduct.stage import Stage
 from isthmus.bridge.deltas import Text
 from isthmus.conduct.run import Run
+from isthmus.config.schema import Server
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.events import Event
-from isthmus.server.accompany import SILENT, Pulse, accompany
+from isthmus.server.accompany import accompany
 from isthmus.server.http import ClientLeft
 from wire.oracle import check_stream
+
+SILENT = Server(heartbeat=0, ping=0)
 
 
 class Client:
     """A sink that notes what it gets, and complains when it is spoken to from two sides at once."""
 
+    beats = True
     whole = False
 
     def __init__(self) -> None:
@@ -64,7 +68,7 @@ def client() -> Client:
     return Client()
 
 
-def begin(stage: Stage, client: Client, run: Run, pulse: Pulse = SILENT) -> asyncio.Task[None]:
+def begin(stage: Stage, client: Client, run: Run, pulse: Server = SILENT) -> asyncio.Task[None]:
     return stage.launch(accompany(run, client, pulse))
 
 
@@ -88,7 +92,7 @@ def test_everything_is_handed_over_in_order_and_then_the_end(stage: Stage, clien
 
 
 def test_what_fails_before_anything_was_told_is_raised(stage: Stage, client: Client) -> None:
-    task = begin(stage, client, stage.run_of(), Pulse())
+    task = begin(stage, client, stage.run_of(), Server())
     failure = UpstreamFailed("it is full")
     stage.asked.fail(failure)
     stage.quiet()
@@ -115,7 +119,7 @@ def test_a_client_that_cannot_be_written_to_ends_the_run(stage: Stage, client: C
 def test_who_takes_the_answer_whole_gets_the_end_alone(stage: Stage, client: Client) -> None:
     client.whole = True
     run = stage.run_of()
-    task = begin(stage, client, run, Pulse(5, 5))
+    task = begin(stage, client, run, Server(heartbeat=5, ping=5))
     stage.asked.say(Text("Hel"))
     stage.flow(30)
     stage.asked.end("lo")
@@ -137,7 +141,7 @@ def test_a_client_that_leaves_stops_the_upstream_at_once(
 ) -> None:
     client.whole = whole
     run = stage.run_of()
-    task = begin(stage, client, run, Pulse())
+    task = begin(stage, client, run, Server())
     if accepted:
         stage.asked.say(Text("so far"))
         stage.quiet()
@@ -222,24 +226,16 @@ def test_who_is_there_is_told_why_it_was_stopped(stage: Stage, client: Client, r
 
 
 @pytest.mark.parametrize(
-    ("pulse", "interval"),
-    [(Pulse(), 15.0), (Pulse(10, 20), 10), (Pulse(20, 10), 10), (Pulse(0, 7), 7), (Pulse(7, 0), 7), (SILENT, None)],
-)
-def test_the_pulse_is_the_quicker_of_both(pulse: Pulse, interval: float | None) -> None:
-    assert pulse.interval == interval
-
-
-@pytest.mark.parametrize(
     ("pulse", "said"),
     [
-        (Pulse(10, 0), ["beat"] * 3),
-        (Pulse(0, 10), ["comment"] * 3),
-        (Pulse(10, 10), ["beat"] * 3),
-        (Pulse(10, 5), ["comment"] * 6),
-        (SILENT, []),
+        (Server(heartbeat=10, ping=0), ["beat"] * 3),
+        (Server(heartbeat=0, ping=10), ["comment"] * 3),
+        (Server(heartbeat=10, ping=10), ["beat"] * 3),
+        (Server(heartbeat=10, ping=5), ["comment"] * 6),
+        (Server(heartbeat=0, ping=0), []),
     ],
 )
-def test_silence_is_filled(stage: Stage, client: Client, pulse: Pulse, said: list[str]) -> None:
+def test_silence_is_filled(stage: Stage, client: Client, pulse: Server, said: list[str]) -> None:
     begin(stage, client, stage.run_of(), pulse)
     stage.asked.accept()
     stage.quiet()
@@ -254,13 +250,13 @@ def test_silence_is_filled(stage: Stage, client: Client, pulse: Pulse, said: lis
 
 def test_nothing_is_said_before_the_upstream_has_accepted(stage: Stage, client: Client) -> None:
     """A refusal still needs the status."""
-    begin(stage, client, stage.run_of(), Pulse(5, 5))
+    begin(stage, client, stage.run_of(), Server(heartbeat=5, ping=5))
     stage.flow(60)
     assert client.said == []
 
 
 def test_every_word_begins_the_silence_anew(stage: Stage, client: Client) -> None:
-    begin(stage, client, stage.run_of(), Pulse(10, 10))
+    begin(stage, client, stage.run_of(), Server(heartbeat=10, ping=10))
     stage.asked.accept()
     for _ in range(5):
         stage.asked.say(Text("word "))
@@ -271,7 +267,7 @@ def test_every_word_begins_the_silence_anew(stage: Stage, client: Client) -> Non
 
 
 def test_a_client_that_is_slow_itself_needs_no_sign(stage: Stage, client: Client) -> None:
-    begin(stage, client, stage.run_of(), Pulse(5, 5))
+    begin(stage, client, stage.run_of(), Server(heartbeat=5, ping=5))
     stage.asked.accept()
     stage.quiet()
     client.reads.clear()
@@ -283,7 +279,7 @@ def test_a_client_that_is_slow_itself_needs_no_sign(stage: Stage, client: Client
 
 
 def test_words_wait_for_a_sign_of_life_that_is_under_way(stage: Stage, client: Client) -> None:
-    task = begin(stage, client, stage.run_of(), Pulse(5, 0))
+    task = begin(stage, client, stage.run_of(), Server(heartbeat=5, ping=0))
     stage.asked.accept()
     stage.quiet()
     client.reads.clear()
@@ -299,7 +295,7 @@ def test_words_wait_for_a_sign_of_life_that_is_under_way(stage: Stage, client: C
 
 def test_an_end_that_comes_during_a_sign_of_life_does_not_swallow_it(stage: Stage, client: Client) -> None:
     """It has a number: who counts would miss it."""
-    task = begin(stage, client, stage.run_of(), Pulse(5, 0))
+    task = begin(stage, client, stage.run_of(), Server(heartbeat=5, ping=0))
     stage.asked.accept()
     stage.quiet()
     client.reads.clear()
@@ -324,7 +320,7 @@ def test_a_client_that_breaks_while_nothing_is_written_ends_the_run_too(
 
     broken = asyncio.Event()
     setattr(client, what, fail)
-    task = begin(stage, client, stage.run_of(), Pulse(5, 0))
+    task = begin(stage, client, stage.run_of(), Server(heartbeat=5, ping=0))
     stage.asked.accept()
     stage.flow(6)
     assert not task.done()

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
-from isthmus.server.bodies import Bodies, BodyLimits
+from isthmus.server.bodies import Bodies
 from own_time import clock, run_in_own_time, turns
 from packing import packed
 from raw_http import connect
@@ -66,7 +67,8 @@ def test_a_large_body_has_more_time_than_a_small_one() -> None:
 
     async def read() -> bytes:
         clock().stop_clock()
-        return await Bodies(BodyLimits(10**6, 0.05, 10_000)).read({"headers": []}, receive)
+        limits = Server(max_body=10**6, body_timeout=0.05, min_body_rate=10_000)
+        return await Bodies(limits).read({"headers": []}, receive)
 
     assert len(run_in_own_time(read())) == 50 * len(piece)
 
@@ -78,7 +80,8 @@ def test_a_trickle_is_given_up() -> None:
 
     async def read() -> bytes:
         clock().stop_clock()
-        return await Bodies(BodyLimits(10**6, 0.05, 10_000)).read({"headers": []}, receive)
+        limits = Server(max_body=10**6, body_timeout=0.05, min_body_rate=10_000)
+        return await Bodies(limits).read({"headers": []}, receive)
 
     with pytest.raises(RequestRefused, match=r"stopped after [456] bytes") as refused:
         run_in_own_time(read())
@@ -127,7 +130,7 @@ class Sender:
 def test_when_all_together_are_too_much_the_oldest_is_given_up() -> None:
     async def test() -> None:
         clock().stop_clock()
-        bodies = Bodies(BodyLimits(total=250))
+        bodies = Bodies(Server(max_bodies=250))
         first, second, third = (Sender(bodies) for _ in range(3))
         for each in (first, second, third):
             await each.send(b"x" * 100)
@@ -150,7 +153,7 @@ def test_when_all_together_are_too_much_the_oldest_is_given_up() -> None:
 def test_a_body_that_is_too_large_alone_is_given_up() -> None:
     async def test() -> None:
         clock().stop_clock()
-        sender = Sender(Bodies(BodyLimits(total=250)))
+        sender = Sender(Bodies(Server(max_bodies=250)))
         await sender.send(b"x" * 300)
         with pytest.raises(IsthmusError, match="max_bodies"):
             await sender.reading
@@ -161,7 +164,7 @@ def test_a_body_that_is_too_large_alone_is_given_up() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
 def test_a_bomb_is_refused_before_it_has_grown(encoding: str) -> None:
     async def test() -> None:
-        sender = Sender(Bodies(BodyLimits(size=1_000_000)), content_encoding=encoding)
+        sender = Sender(Bodies(Server(max_body=1_000_000)), content_encoding=encoding)
         await sender.send(packed(encoding, b"0" * 30_000_000), last=True)
         tracemalloc.start()
         with pytest.raises(RequestRefused) as refused:
@@ -175,7 +178,7 @@ def test_a_bomb_is_refused_before_it_has_grown(encoding: str) -> None:
 
 def test_others_have_their_turn_while_a_body_is_decoded() -> None:
     async def test() -> int:
-        sender = Sender(Bodies(), content_encoding="gzip")
+        sender = Sender(Bodies(Server()), content_encoding="gzip")
         sender._pieces.put_nowait({"type": "http.request", "body": packed("gzip", b"0" * 5_000_000)})
         passed = 0
         while not sender.reading.done():

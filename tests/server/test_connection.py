@@ -10,8 +10,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError
-from isthmus.server.connection import REFUSED, Connection, ConnectionLimits
+from isthmus.server.connection import REFUSED, Connection
 from own_time import clock, run_in_own_time, turns
 from raw_http import RawAnswer, connect, parse, send_raw
 from serving import running_gateway_server
@@ -117,7 +118,7 @@ class Line(asyncio.Transport):
 class House:
     """Connections of one server, whose app says `ok` when it may."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: Server) -> None:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.refused: list[IsthmusError] = []
@@ -153,7 +154,7 @@ def told(line: Line) -> RawAnswer:
 def in_house(test: Callable[[House], Awaitable[None]], **limits: Any) -> None:
     async def run() -> None:
         clock().stop_clock()
-        await test(House(ConnectionLimits(**{"head": 500, "head_patience": 30.0, **limits})))
+        await test(House(Server(**{"max_head": 500, "head_timeout": 30.0, **limits})))
 
     run_in_own_time(run())
 
@@ -292,4 +293,4 @@ def test_whoever_waits_for_an_answer_is_not_pushed_out() -> None:
         assert (first.closed, line.closed) == (False, False)
         assert (told(fourth).status, told(fourth).error["code"]) == (503, "server_is_overloaded")
 
-    in_house(test, connections=2)
+    in_house(test, max_connections=2)

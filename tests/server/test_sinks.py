@@ -13,11 +13,12 @@ from conduct.stage import Stage
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.sse import DONE, PING
 from isthmus.conduct.run import Run
+from isthmus.config.schema import Server
 from isthmus.errors import ConfigError, UpstreamFailed
-from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.accompany import accompany
 from isthmus.server.http import ClientLeft
 from isthmus.server.responses import encode_events
-from isthmus.server.sinks import JsonSink, SseSink, has_left, send_events
+from isthmus.server.sinks import ChatSink, JsonSink, SseSink, has_left, send_events
 from wire.oracle import check_sse
 
 STREAM = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -93,7 +94,7 @@ def finished(stage: Stage, ending: str = "completed", **body: Any) -> Run:
 
 def test_a_whole_answer_is_one_json_object(stage: Stage, http: Http) -> None:
     run = stage.run_of(service_tier="flex")
-    task = stage.launch(accompany(run, JsonSink(http.receive, http.send, lambda response: response), SILENT))
+    task = stage.launch(accompany(run, JsonSink(http.receive, http.send, lambda response: response), Server()))
     stage.asked.say(Text("Hel"))
     stage.quiet()
     assert http.sent == []
@@ -133,7 +134,7 @@ def test_whoever_waits_for_the_whole_gets_nothing_in_between(stage: Stage, http:
 
 def test_a_stream_begins_with_its_first_events(stage: Stage, http: Http) -> None:
     run = stage.run_of(service_tier="flex")
-    task = stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), SILENT))
+    task = stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), Server()))
     assert http.sent == [], "a refusal before them has its own status"
     stage.asked.accept()
     stage.quiet()
@@ -151,7 +152,7 @@ def test_a_stream_begins_with_its_first_events(stage: Stage, http: Http) -> None
 def test_its_headers_are_those_of_the_attempt_that_answers(stage: Stage, http: Http) -> None:
     other = stage.attempt("two", {"stream": True})
     run = stage.run_of(others=[other], service_tier="flex")
-    stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), SILENT))
+    stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), Server()))
     stage.asked.fail(UpstreamFailed("it is full"))
     stage.quiet()
     stage.asked.accept()
@@ -182,16 +183,16 @@ def test_a_sign_of_life_is_the_event_or_a_comment_where_the_dialect_has_none(
 
 
 @pytest.mark.parametrize("ending", ["completed", "failed", "cancelled"])
-@pytest.mark.parametrize("done_after_failure", [True, False])
+@pytest.mark.parametrize("kind", [SseSink, ChatSink])
 def test_it_ends_with_done_unless_it_failed_in_a_dialect_where_that_says_success(
-    stage: Stage, http: Http, ending: str, done_after_failure: bool
+    stage: Stage, http: Http, ending: str, kind: type[SseSink]
 ) -> None:
-    sink = SseSink(http.receive, http.send, encode_events, done_after_failure=done_after_failure)
+    sink = kind(http.receive, http.send, encode_events)
     run = finished(stage, ending)
     stage.run(sink.write(run, stage.events))
     stage.run(sink.end(run))
     assert http.whole
-    assert http.bodies[-1] == (DONE if ending == "completed" or done_after_failure else b"")
+    assert http.bodies[-1] == (DONE if ending == "completed" or kind is SseSink else b"")
 
 
 def test_a_client_has_left_when_the_server_says_so(stage: Stage, http: Http) -> None:

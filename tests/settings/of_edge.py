@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
 from isthmus.server.app import App
-from isthmus.server.bodies import BodyLimits
-from isthmus.server.connection import ConnectionLimits
 from isthmus.server.serve import _make_app, _uvicorn_config
 from settings.proving import Scene, proves
 
@@ -63,7 +62,7 @@ async def a_larger_head_is_refused(scene: Scene) -> None:
         assert await server.status("GET", "/health", X="x" * 500) == 431
 
 
-async def _limits(scene: Scene) -> tuple[ConnectionLimits, BodyLimits, App]:
+async def _limits(scene: Scene) -> tuple[Server, Server, App]:
     config = scene.load()
     async with scene.gateway() as gateway:
         app = _make_app(gateway, config)
@@ -74,31 +73,31 @@ async def _limits(scene: Scene) -> tuple[ConnectionLimits, BodyLimits, App]:
 @proves("server.head_timeout", "7")
 async def heads_have_so_long(scene: Scene) -> None:
     limits, _, _ = await _limits(scene)
-    assert limits.head_patience == 7.0
+    assert limits.head_timeout == 7.0
 
 
 @proves("server.max_connections", "7")
 async def so_many_connections_are_open(scene: Scene) -> None:
     limits, _, _ = await _limits(scene)
-    assert limits.connections == 7
+    assert limits.max_connections == 7
 
 
 @proves("server.body_timeout", "7")
 async def bodies_have_so_long(scene: Scene) -> None:
     _, bodies, _ = await _limits(scene)
-    assert bodies.patience == 7.0
+    assert bodies.body_timeout == 7.0
 
 
 @proves("server.min_body_rate", "7")
 async def bodies_come_so_fast(scene: Scene) -> None:
     _, bodies, _ = await _limits(scene)
-    assert bodies.rate == 7
+    assert bodies.min_body_rate == 7
 
 
 @proves("server.max_bodies", "7")
 async def bodies_take_so_much(scene: Scene) -> None:
     _, bodies, _ = await _limits(scene)
-    assert bodies.total == 7
+    assert bodies.max_bodies == 7
 
 
 @proves("server.ready_interval", "7")

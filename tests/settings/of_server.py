@@ -66,7 +66,7 @@ async def _pulses(scene: Scene) -> list[Any]:
     async with scene.gateway() as gateway:
         app: Any = _make_app(gateway, config)
         doors = [app._exact[path]["POST"].__self__ for path in ("/v1/responses", "/v1/chat/completions")]
-        return [door._options.pulse for door in doors]
+        return [door._options.server for door in doors]
 
 
 @proves("server.heartbeat", "7")

@@ -9,32 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from isthmus.conduct.run import Run
+from isthmus.config.schema import Server
 from isthmus.protocol.events import Event
 from isthmus.server.http import ClientLeft
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """Seconds of silence after which a sign of life is sent; 0: never."""
-
-    heartbeat: float = 15.0
-    ping: float = 15.0
-
-    @property
-    def interval(self) -> float | None:
-        return min((each for each in (self.heartbeat, self.ping) if each > 0), default=None)
-
-
-SILENT: Final = Pulse(0, 0)
 
 
 class Sink(Protocol):
     """One client's end of a run. Only one of its methods but `left` is called at a time."""
 
+    beats: bool
+    """Whether it knows an event that says nothing, and can be told so; if not, only comments show that we live."""
     whole: bool
     """It takes the answer at its end only: nothing is written, and nothing shows that we live."""
 
@@ -51,7 +38,7 @@ class Sink(Protocol):
         """Done when the client is gone."""
 
 
-async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
+async def accompany(run: Run, sink: Sink, pulse: Server) -> None:
     """Read the run to its end into the sink. Raises what fails before anything was told, and `ClientLeft`."""
     company = _Company(run, sink, pulse)
     companion = asyncio.create_task(company.watch())
@@ -72,7 +59,7 @@ async def accompany(run: Run, sink: Sink, pulse: Pulse) -> None:
 
 
 class _Company:
-    def __init__(self, run: Run, sink: Sink, pulse: Pulse) -> None:
+    def __init__(self, run: Run, sink: Sink, pulse: Server) -> None:
         self._run = run
         self._sink = sink
         self._pulse = pulse
@@ -99,7 +86,7 @@ class _Company:
                 self._last = now()
 
     async def watch(self) -> None:
-        interval = None if self._sink.whole else self._pulse.interval
+        interval = self._interval()
         try:
             while not self.left:
                 try:
@@ -115,11 +102,18 @@ class _Company:
             self.left, self.farewell = True, error
         self._run.stop("left")
 
+    def _interval(self) -> float | None:
+        """Seconds of silence after which a sign of life may be due; `None`: never."""
+        beat = self._pulse.heartbeat if self._sink.beats else 0.0
+        due = [] if self._sink.whole else [each for each in (beat, self._pulse.ping) if each > 0]
+        return min(due, default=None)
+
     async def _sign_of_life(self) -> None:
         silent = asyncio.get_running_loop().time() - self._last
         if not self._open or self._busy:
             return  # not begun, or the client itself is slow
-        event = self._run.heartbeat() if 0 < self._pulse.heartbeat <= silent + 0.05 else None
+        beat = self._pulse.heartbeat if self._sink.beats else 0.0
+        event = self._run.heartbeat() if 0 < beat <= silent + 0.05 else None
         if event is not None or 0 < self._pulse.ping <= silent + 0.05:
             self._signing = asyncio.Event()
             try:

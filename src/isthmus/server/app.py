@@ -36,7 +36,7 @@ _ID: Final = r"(?P<id>[^/]+)"
 
 def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
     """The whole HTTP surface as one ASGI application."""
-    readiness = readiness_of(gateway, options.missing_keys, options.ready_interval)
+    readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     models = ModelsApi(gateway)
@@ -72,7 +72,7 @@ class App:
         """Ends what looks at the gateway's parts; to be called before those are closed."""
         self._gateway = gateway
         self._options = options
-        self._bodies = Bodies(options.bodies)
+        self._bodies = Bodies(options.server)
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
         self._active = 0
@@ -130,7 +130,7 @@ class App:
             self._check_drain()  # before a body that nobody wants is waited for
             scope[BODY] = await self._bodies.read(scope, receive)
             self._check_drain()
-            if self._active >= self._options.max_concurrent:
+            if self._active >= self._options.server.max_concurrent:
                 raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
         self._active += 1
         try:

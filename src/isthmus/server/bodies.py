@@ -1,6 +1,6 @@
 """Request bodies: read whole before a request takes a place, within a size, a time, a pace, and a sum.
 
-A body has `patience` seconds, and more as it comes, at the pace of the slowest client that is waited for: neither
+A body has `body_timeout` seconds, and more as it comes, at the pace of the slowest client that is waited for: neither
 silence nor a trickle goes on for ever. All bodies that are still coming share one sum; when it is spent, the one that
 has been under way the longest is given up, so that half-sent bodies never keep out a whole one.
 """
@@ -9,28 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import Receive, Scope
 
+from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.server.encoding import Decoder, find_decoder
 from isthmus.server.errors import overloaded
 from isthmus.server.http import ClientLeft, header
 
 BODY: Final = "isthmus.body"
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    size: int = 50_000_000
-    """Bytes of one body, as it came and decoded."""
-    patience: float = 60.0
-    rate: int = 10_000
-    """Bytes a second of the slowest client that is waited for."""
-    total: int = 500_000_000
-    """Bytes of all bodies that are still coming."""
 
 
 def body_of(scope: Scope) -> bytes:
@@ -54,7 +43,7 @@ class _Coming:
 
 
 class Bodies:
-    def __init__(self, limits: BodyLimits = BodyLimits()) -> None:  # noqa: B008  # frozen
+    def __init__(self, limits: Server) -> None:
         self._limits = limits
         self._coming: dict[_Coming, int] = {}
         """How much is here of each that is not whole, the oldest first."""
@@ -64,9 +53,9 @@ class Bodies:
         """The whole body, decoded."""
         decoder = find_decoder(header(scope, b"content-encoding"))
         declared = header(scope, b"content-length")
-        if declared.isdigit() and int(declared) > self._limits.size:
-            raise too_large(self._limits.size)
-        body = _Coming(asyncio.timeout(self._limits.patience))
+        if declared.isdigit() and int(declared) > self._limits.max_body:
+            raise too_large(self._limits.max_body)
+        body = _Coming(asyncio.timeout(self._limits.body_timeout))
         try:
             async with body.clock:
                 await self._take(body, receive, decoder)
@@ -77,7 +66,7 @@ class Bodies:
         return body.pieces[0] if len(body.pieces) == 1 else b"".join(body.pieces)
 
     async def _take(self, body: _Coming, receive: Receive, decoder: Decoder | None) -> None:
-        limit = self._limits.size
+        limit = self._limits.max_body
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -100,13 +89,13 @@ class Bodies:
             deadline = body.clock.when()
             assert deadline is not None
             if not body.crowded_out:
-                body.clock.reschedule(deadline + len(piece) / self._limits.rate)
+                body.clock.reschedule(deadline + len(piece) / self._limits.min_body_rate)
 
     def _hold(self, body: _Coming) -> None:
         """Count what is here of a body; where it is too much for all of them, the oldest go."""
         self._held += body.size - self._coming.get(body, 0)
         self._coming[body] = body.size
-        while self._held > self._limits.total:
+        while self._held > self._limits.max_bodies:
             oldest = next(iter(self._coming))
             self._held -= self._coming.pop(oldest)
             oldest.crowded_out = True
@@ -116,8 +105,8 @@ class Bodies:
         if body.crowded_out:
             return overloaded("too many request bodies are under way (`server.max_bodies`)")
         return RequestRefused(
-            f"the request body stopped after {body.received} bytes; send it whole, at {self._limits.rate} bytes a "
-            "second or faster",
+            f"the request body stopped after {body.received} bytes; send it whole, at "
+            f"{self._limits.min_body_rate} bytes a second or faster",
             code="request_timeout",
         )
 

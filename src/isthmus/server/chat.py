@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
@@ -14,13 +12,13 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
-from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
-from isthmus.server.sinks import JsonSink, SseSink
+from isthmus.server.sinks import ChatSink, JsonSink
 from isthmus.server.tell import tell_run
 
 
@@ -38,14 +36,13 @@ class ChatApi:
         exchange_of(scope).run = run
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
-        pulse = replace(self._options.pulse, heartbeat=0)  # a chat stream has no event that says nothing
         renderer = ChatRenderer(include_usage=chat.include_usage, legacy_functions=chat.legacy_functions)
 
         def encode(events: list[Event]) -> bytes:
             return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
 
         if streaming:
-            await accompany(run, SseSink(receive, send, encode, done_after_failure=False), pulse)
+            await accompany(run, ChatSink(receive, send, encode), self._options.server)
             return
 
         def whole(response: FinishedResponse) -> JsonObject:
@@ -53,7 +50,7 @@ class ChatApi:
                 raise run.failure or _failure(response)
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
-        await accompany(run, JsonSink(receive, send, whole), SILENT)
+        await accompany(run, JsonSink(receive, send, whole), self._options.server)
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

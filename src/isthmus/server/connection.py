@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
 from isthmus.server.errors import error_body, error_headers, overloaded
@@ -31,24 +31,15 @@ _FRAMING: Final = 8
 """Bytes of chunk framing that one byte of a body may need: the smallest chunks take five."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    head: int = 65_536
-    """Bytes of a request's line and headers together."""
-    head_patience: float = 30.0
-    """Seconds until a head must be whole; also for the rest of a body whose request was answered already."""
-    connections: int = 10_000
-
-
 class Connection(HttpToolsProtocol):
-    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
+    limits: ClassVar[Server] = Server()
     _overhead = 0
     """Bytes of the request under way that are not its body."""
     _clock: asyncio.TimerHandle | None = None
     _refused = False
 
     @classmethod
-    def within(cls, limits: ConnectionLimits) -> type[Connection]:
+    def within(cls, limits: Server) -> type[Connection]:
         return type(cls.__name__, (cls,), {"limits": limits})
 
     @property
@@ -62,7 +53,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         self._await_head()
-        if len(self.connections) > self.limits.connections:
+        if len(self.connections) > self.limits.max_connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -76,8 +67,8 @@ class Connection(HttpToolsProtocol):
         if b"h2c" in data and self._answered:
             data = _without_upgrade(data)
         super().data_received(data)
-        if self._overhead > self.limits.head:
-            self._refuse(_too_large(self.limits.head))
+        if self._overhead > self.limits.max_head:
+            self._refuse(_too_large(self.limits.max_head))
         elif self._overhead and self._clock is None and self._answered:
             self._await_head()
 
@@ -85,17 +76,17 @@ class Connection(HttpToolsProtocol):
         other: Any
         for other in self.connections:
             if other is not self and other.owes and not other.transport.is_closing():
-                tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.connections)
+                tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.max_connections)
                 other.transport.close()
                 return
-        self._refuse(overloaded(f"all {self.limits.connections} connections are in use (`server.max_connections`)"))
+        self._refuse(overloaded(f"all {self.limits.max_connections} connections are in use (`server.max_connections`)"))
 
     # ── the parser's side ──────────────────────────────────────────────────────────────────────────
 
     def on_headers_complete(self) -> None:
         self._stop_clock()
-        if self._overhead > self.limits.head and self._head_size() > self.limits.head:
-            self.scope[REFUSED] = _too_large(self.limits.head)  # type: ignore[typeddict-unknown-key]
+        if self._overhead > self.limits.max_head and self._head_size() > self.limits.max_head:
+            self.scope[REFUSED] = _too_large(self.limits.max_head)  # type: ignore[typeddict-unknown-key]
         self._overhead = 0
         super().on_headers_complete()
         self.headers = []  # trailers are read into it: they are no headers, least of all after those were checked
@@ -130,7 +121,7 @@ class Connection(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self._stop_clock()
-        self._clock = self.loop.call_later(self.limits.head_patience, self._too_slow)
+        self._clock = self.loop.call_later(self.limits.head_timeout, self._too_slow)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
@@ -142,7 +133,7 @@ class Connection(HttpToolsProtocol):
         if not self._overhead:  # nothing was asked: there is nobody to tell
             self.transport.close()
             return
-        words = f"the request's head did not come within {self.limits.head_patience:g} s"
+        words = f"the request's head did not come within {self.limits.head_timeout:g} s"
         self._refuse(RequestRefused(f"{words}; send it at once", code="request_timeout"))
 
     def _refuse(self, error: IsthmusError) -> None:

@@ -8,25 +8,21 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Scope
 
+from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused
-from isthmus.server.accompany import Pulse
-from isthmus.server.bodies import BodyLimits
 from isthmus.server.callers import Keys
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    bodies: BodyLimits = field(default_factory=BodyLimits)
-    max_concurrent: int = 1000
-    pulse: Pulse = field(default_factory=Pulse)
+    server: Server = field(default_factory=Server)
+    """As configured; the rest is made of it once."""
     local_only: bool = False
     """Whether we listen on the loopback: then web pages and foreign host names are kept out."""
     allow_origins: frozenset[str] = frozenset()
     keys: Keys = field(default_factory=Keys)
     prefix: str = ""
     """Where a proxy hangs us up: `/isthmus`."""
-    ready_interval: float = 10.0
-    """Seconds for which what `/ready` found out holds."""
     missing_keys: Mapping[str, str] = field(default_factory=dict)
     """Provider → why it has no key, where it needs one."""
 

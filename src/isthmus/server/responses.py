@@ -16,7 +16,7 @@ from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import Response
-from isthmus.server.accompany import SILENT, accompany
+from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
@@ -50,11 +50,11 @@ class ResponsesApi:
         elif request.body.get("stream"):
             await self._stream(run, SseSink(receive, send, encode_events))
         else:
-            await accompany(run, JsonSink(receive, send, lambda response: response), SILENT)
+            await accompany(run, JsonSink(receive, send, lambda response: response), self._options.server)
 
     async def _stream(self, run: Run, sink: SseSink) -> None:
         try:
-            await accompany(run, sink, self._options.pulse)
+            await accompany(run, sink, self._options.server)
         except UpstreamFailed as failure:
             if run.finished or run.plan.client is not CODEX:
                 raise
@@ -71,7 +71,7 @@ class ResponsesApi:
             return
         after = whole_number(asked, "starting_after", default=-1, low=0)
         followed = _as_sse(await self._gateway.follow(caller, id, after))
-        await send_events(receive, send, followed, {}, ping=self._options.pulse.ping)
+        await send_events(receive, send, followed, {}, ping=self._options.server.ping)
 
     async def delete(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
@@ -119,7 +119,7 @@ class ResponsesApi:
             await send_json(send, 200, response, headers)
             return
         followed = _as_sse(await self._gateway.follow(caller_of(scope), run.id))
-        await send_events(receive, send, followed, headers, ping=self._options.pulse.ping)
+        await send_events(receive, send, followed, headers, ping=self._options.server.ping)
 
 
 def asks_strict(scope: Scope) -> bool | None:

@@ -22,11 +22,9 @@ from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.accept import Acceptor
-from isthmus.server.accompany import Pulse
 from isthmus.server.app import App, create_app
-from isthmus.server.bodies import BodyLimits
 from isthmus.server.callers import Keys
-from isthmus.server.connection import Connection, ConnectionLimits
+from isthmus.server.connection import Connection
 from isthmus.server.listen import listen, load_certificate, tls_context
 from isthmus.server.options import ServerOptions
 from isthmus.server.paths import clean_prefix
@@ -187,24 +185,20 @@ class _Server(uvicorn.Server):
 def _make_app(gateway: Gateway, config: Config) -> App:
     server = config.server
     options = ServerOptions(
-        bodies=BodyLimits(server.max_body, server.body_timeout, server.min_body_rate, server.max_bodies),
-        max_concurrent=server.max_concurrent,
-        pulse=Pulse(server.heartbeat, server.ping),
+        server=server,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
         allow_origins=frozenset(server.allow_origins),
         keys=Keys(server.api_keys, server.admin_key),
         prefix=clean_prefix(server.path_prefix),
-        ready_interval=server.ready_interval,
         missing_keys=missing_keys(config, gateway.directory.served),
     )
     return create_app(gateway, options)
 
 
 def _uvicorn_config(app: App, server: Server) -> uvicorn.Config:
-    limits = ConnectionLimits(server.max_head, server.head_timeout, server.max_connections)
     return uvicorn.Config(
         app,
-        http=Connection.within(limits),
+        http=Connection.within(server),
         ws="none",
         loop="none",
         lifespan="off",

@@ -26,6 +26,7 @@ STREAM_HEADERS: Final = {
 
 
 class _Http:
+    beats = False
     whole = False
 
     def __init__(self, receive: Receive, send: Send) -> None:
@@ -66,12 +67,13 @@ class JsonSink(_Http):
 class SseSink(_Http):
     """A stream: the status line is sent with the first events, so that a refusal before them has its own."""
 
-    def __init__(self, receive: Receive, send: Send, encode: Encode, *, done_after_failure: bool = True) -> None:
-        """A Responses stream always ends with `[DONE]`; a chat stream that failed ends with its error."""
+    beats = True
+    done_after_failure = True
+
+    def __init__(self, receive: Receive, send: Send, encode: Encode) -> None:
         super().__init__(receive, send)
         self._encode = encode
         self._open = False
-        self._done_after_failure = done_after_failure
 
     async def write(self, run: Run, events: list[Event]) -> None:
         if not self._open:
@@ -84,7 +86,14 @@ class SseSink(_Http):
 
     async def end(self, run: Run) -> None:
         failed = run.response is None or run.response["status"] in ("failed", "cancelled")
-        await self._body(b"" if failed and not self._done_after_failure else DONE, more=False)
+        await self._body(b"" if failed and not self.done_after_failure else DONE, more=False)
+
+
+class ChatSink(SseSink):
+    """A chat stream has no event that says nothing, and one that failed ends with its error, not with `[DONE]`."""
+
+    beats = False
+    done_after_failure = False
 
 
 async def send_events(
