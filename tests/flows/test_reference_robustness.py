@@ -148,7 +148,8 @@ def test_kill_leaves_a_store_that_opens_and_says_what_was_lost(tmp_path: Path) -
             first = talk.create({"model": PLAIN, "input": "hi"})
             body = {"model": PLAIN, "input": "hi", "background": True}
             running = talk.post("/v1/responses", body).json
-            gate.reached.wait()
+            with talk.streaming(f"/v1/responses/{running['id']}?stream=true", method="GET") as events:
+                events.until("response.output_text.delta")  # what nothing was told of would be made again
             gateway.kill()
         with running_gateway_server(toml) as again:
             talk = Talk(again.url)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from flowing import PLAIN, Flow
-from isthmus.testing import Gate, ScriptedUpstream, chat, chat_chunks, stream
+from isthmus.testing import PATIENCE, Gate, ScriptedUpstream, chat, chat_chunks, stream
 
 Json = dict[str, Any]
 
@@ -97,7 +98,10 @@ def test_connections_to_the_upstream_are_limited(special: Any) -> None:
     for body in bodies:
         flow.post("/v1/responses", body)
     flow.wait_sent(2)
-    assert len(flow.server.gateway.runs) == 4
+    deadline = time.monotonic() + PATIENCE
+    while len(flow.server.gateway.runs) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
     assert len(flow.sent) == 2
     for gate in gates:
         gate.open()

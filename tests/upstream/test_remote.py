@@ -8,7 +8,8 @@ import pytest
 
 from isthmus import Bridge, Retry
 from isthmus.errors import CredentialsRefused, IsthmusError, RateLimited, RequestRefused, UpstreamFailed
-from isthmus.testing import Gate, ScriptedUpstream, Step, drop, error, reply, stream
+from isthmus.testing import PATIENCE, Gate, ScriptedUpstream, Step, drop, error, reply, stream
+from isthmus.upstream import wire
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.upstream.wire import Patience
 from raw_server import raw_server
@@ -141,7 +142,10 @@ async def test_informational_answers_of_a_gateway_without_an_end_are_given_up() 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_consecutive_answers_survive_dead_connections_without_an_attempt(reset: bool, streamed: bool) -> None:
+async def test_consecutive_answers_survive_dead_connections_without_an_attempt(
+    monkeypatch: pytest.MonkeyPatch, reset: bool, streamed: bool
+) -> None:
+    monkeypatch.setattr(wire, "_LINGER", PATIENCE)  # a connection is kept, however slow the machine
     script: list[Step] = [native("0")]
     for number in range(1, 4):
         script += [drop(reset=reset), native(str(number))]

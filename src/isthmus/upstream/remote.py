@@ -66,7 +66,7 @@ class RemoteGateway:
     async def events(self, request: JsonObject) -> AsyncGenerator[list[dict[str, Any]], None]:
         """The response's events in batches; a whole answer is told by its last event alone."""
         body = {name: value for name, value in request.items() if name != "model" or value}
-        incoming = await self._wire.send(_encode(body), url=f"{self._base}/responses")
+        incoming, told = await self._wire.send(_encode(body), url=f"{self._base}/responses"), False
         try:
             if not incoming.ok:
                 raise await self._refusal(incoming)
@@ -79,13 +79,16 @@ class RemoteGateway:
                 data = await incoming.read()
                 found = parser.feed(data) if data else parser.end()
                 events = [self._event(event) for event in found if event != _DONE]
+                told = any(event["type"] in _FINAL for event in events)
                 if events:
                     yield events
-                if not data or any(event["type"] in _FINAL for event in events):
+                if told or not data:
                     return
         except _UNREADABLE as error:
             raise self._unreadable("an answer", error) from None
         finally:
+            if told:  # also when its reader has left with the last event: the connection serves the next request too
+                await incoming.let_end()
             incoming.close()
 
     async def models(self) -> list[JsonObject]:
