@@ -3,6 +3,8 @@
     IsthmusError
     ├── RequestRefused      the caller can fix it (bad field, unsupported feature, unknown id): it says what to do next
     ├── ConfigError         the operator can fix it (config file, provider file, missing key)
+    │   ├── StoreUnavailable the store cannot be used: deleted, replaced, read-only, full, locked, no database
+    │   └── StoreDamaged     what was asked for is stored, but not as it was written
     ├── LimitReached        a run met a limit and was asked to raise; it carries the run's result
     ├── WorkNotDone         a worker process gave a piece of work up, or none was free for it
     └── UpstreamFailed      the provider must act (it refused, broke off, timed out)
@@ -109,6 +111,14 @@ class RequestRefused(IsthmusError):
 
 class ConfigError(IsthmusError):
     default_code = "invalid_config"
+
+
+class StoreUnavailable(ConfigError):
+    default_code = "store_unavailable"
+
+
+class StoreDamaged(ConfigError):
+    default_code = "store_damaged"
 
 
 class LimitReached(IsthmusError):
@@ -237,7 +247,10 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     # the operator's turn
     # All connections that we allow ourselves are in use, or all files: that says nothing about the provider's health.
     "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),
-    "store_unavailable": Meaning(503, "operator"),
+    # Looked at again every second: it may be back by then, and who waits has paid nothing.
+    "store_unavailable": Meaning(503, "operator", retry=True, wait=5),
+    # What was written is gone until somebody restores it; everything else is served.
+    "store_damaged": Meaning(503, "operator", final=True),
     "draining": Meaning(503, "operator", wait=1),
     "workers_busy": Meaning(503, "operator", wait=1),
     "work_failed": Meaning(500, "operator"),

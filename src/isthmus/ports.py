@@ -9,7 +9,7 @@ lease ends, and nothing else: the processes that share a store have no other clo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -226,12 +226,25 @@ class Store(Protocol):
     several). Leases say who is at work on what: an owner, a name, a holder (one process) and an end. One that has
     ended is as good as gone.
 
-    Raises `RequestRefused` for what a client can fix, `ConfigError` (code `store_unavailable`) when the medium
-    fails: disk full, locked by another process, damaged. Anything else is a bug.
+    Raises `RequestRefused` for what a client can fix, `StoreUnavailable` when the medium fails (deleted, replaced,
+    read-only, full, locked by another process), and `StoreDamaged` when what is asked for is not what was written.
+    Anything else is a bug. What is told as saved is where the next process looks for it, and what is handed out is what
+    was saved. A medium that comes back is used again without anybody's doing.
     """
 
+    async def check(self) -> None:
+        """Raises `StoreUnavailable` if it is known, or seen at a glance, that nothing can be saved now.
+
+        To be asked before anything costs something; it waits for nothing. That it says nothing is no promise.
+        """
+
     async def save(
-        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+        self,
+        record: StoredResponse,
+        *,
+        events: EventBatch | None = None,
+        holder: str | None = None,
+        history: Callable[[], tuple[bytes, ...]] | None = None,
     ) -> bool:
         """Write or overwrite one response, with its last stream events in the same transaction.
 
@@ -239,6 +252,9 @@ class Store(Protocol):
         meanwhile and stays deleted, or because it is no longer for `holder` to write: another one holds `run:<id>`
         now, or somebody has finished the response. A lease that ended and that nobody took does no harm.
         An id keeps its owner and its parent for life; changing either is a `ValueError`.
+
+        `history` gives the items of all turns before this one. Was the parent forgotten while its child was being made
+        (`prune`, not `delete`), the response is kept as the first turn of a chain, with them as its input.
         """
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None: ...

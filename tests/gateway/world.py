@@ -57,12 +57,19 @@ class _Inline:
         return result
 
 
+class _Nothing:
+    """No file: nothing can happen to it."""
+
+    def check(self) -> None: ...
+
+
 def inline_sqlite(now: Callable[[], float]) -> SqliteStore:
     """An SQLite store without threads and without a file."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     _empty_database().backup(connection)
     store: Any = SqliteStore.__new__(SqliteStore)
     store._max_event_bytes, store._now, store._changes = 16 * 1024 * 1024, now, Changes()
+    store._medium, store._named = _Nothing(), set()
     store.writer, store.readers = _Inline(connection, store._changes), _Inline(connection)
     store.close = connection.close
     return store  # type: ignore[no-any-return]

@@ -111,5 +111,5 @@ def test_the_headers_are_those_of_the_row(code: str) -> None:
 
 def test_whoever_may_ask_again_after_a_503_or_429_is_told_when() -> None:
     for code, meaning in FAILURES.items():
-        if meaning.status in (429, 503) and not meaning.final and code != "store_unavailable":
+        if meaning.status in (429, 503) and not meaning.final:
             assert meaning.wait, code

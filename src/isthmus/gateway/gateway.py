@@ -256,6 +256,9 @@ class Gateway:
         id: str,
         created: float | None = None,
     ) -> Run:
+        stored = request.body.get("store") is not False
+        if stored:  # first of all: what cannot be kept must not be asked, and paid, for
+            await self.store.check()
         candidates = await self._candidates(request)
         history = await load_history(self.store, request, owner=caller.owner, max_chain=self.settings.max_chain)
         request = await resolve_references(self.store, request, owner=caller.owner)
@@ -281,7 +284,7 @@ class Gateway:
                     facts: dict[str, Any] = {"provider": target.provider, "model": target.model, "reason": error}
                     tell(log, level, "fallback.refused", **facts, trace=unexpected(error))
 
-        stored, streamed = request.body.get("store") is not False, request.body.get("stream") is True
+        streamed = request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
         run = Run(
             id,
@@ -290,7 +293,7 @@ class Gateway:
             owner=caller.owner,
             checker=self._checker,
             now=self._now,
-            save=self._saver(request, id, caller.owner, began, outline) if stored else None,
+            save=self._saver(request, id, caller.owner, began, outline, history) if stored else None,
             keep=self.lessons.keep,
             track=self.runs,
             observer=self._observer,
@@ -300,8 +303,19 @@ class Gateway:
         await self._checker.admit(run.plan.contract)
         return run
 
-    def _saver(self, request: Request, id: str, owner: str, created: float, outline: Outline | None) -> Save:
+    def _saver(
+        self,
+        request: Request,
+        id: str,
+        owner: str,
+        created: float,
+        outline: Outline | None,
+        history: Sequence[JsonObject],
+    ) -> Save:
         inputs = tuple(_encode(showable_item(item)) for item in request.items)
+
+        def before() -> tuple[bytes, ...]:
+            return tuple(map(_encode, history))
 
         async def save(done: Done, plan: Plan) -> Done | None:
             record = StoredResponse(
@@ -316,7 +330,8 @@ class Gateway:
                 owner=owner,
                 memo=outline.pack() if outline is not None else b"",
             )
-            return done if await self.runs.save(record, done.events) else await self._as_it_stands(id, owner, done)
+            kept = await self.runs.save(record, done.events, before if history else None)
+            return done if kept else await self._as_it_stands(id, owner, done)
 
         return save
 

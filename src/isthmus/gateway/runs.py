@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -190,7 +190,9 @@ class Runs:
         self._tasks.pop(key, None)
         self._changed.ring()
 
-    async def save(self, record: StoredResponse, last: list[Event]) -> bool:
+    async def save(
+        self, record: StoredResponse, last: list[Event], history: Callable[[], tuple[bytes, ...]] | None = None
+    ) -> bool:
         """Write the end of a run; of one in the background with its last events, in one step.
 
         A follower at another gateway that sees the end has everything before it then. False: it was deleted, or
@@ -198,7 +200,7 @@ class Runs:
         """
         entry = self._background.get((record.owner, record.id))
         if entry is None:  # nobody else has ever heard of it
-            return await self._store.save(record)
+            return await self._store.save(record, history=history)
         batch = EventBatch(entry.kept, (*entry.events[entry.kept :], *map(_encode, last)))
         saved = await self._store.save(record, events=batch, holder=self.holder)
         if saved:

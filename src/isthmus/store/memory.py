@@ -80,9 +80,19 @@ class MemoryStore:
         self._leases = Leases(now)
         self._changes = Changes()
 
+    async def check(self) -> None:
+        """Memory that is there can be written."""
+
     async def save(
-        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+        self,
+        record: StoredResponse,
+        *,
+        events: EventBatch | None = None,
+        holder: str | None = None,
+        history: Callable[[], tuple[bytes, ...]] | None = None,
     ) -> bool:
+        if history is not None and not self._has_parent(record):
+            record = replace(record, previous_response_id=None, input=(*history(), *record.input))
         if not self._may_write(record.id, record.owner, holder) or not self._write(record, events):
             return False
         self._use(record.id)
@@ -249,6 +259,11 @@ class MemoryStore:
     async def aclose(self) -> None:
         self._entries.clear()
         self._lessons.clear()
+
+    def _has_parent(self, record: StoredResponse) -> bool:
+        """Also one that was deleted on purpose: what was built on it cannot be continued any more."""
+        entry = self._entries.get(record.previous_response_id or "")
+        return entry is not None and entry.record.owner == record.owner
 
     def _find(self, id: str, owner: str) -> _Entry | None:
         entry = self._entries.get(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.errors import RequestRefused
+from isthmus.errors import RequestRefused, StoreDamaged
 
 
 def not_found(id: str, asked: str) -> RequestRefused:
@@ -22,6 +22,16 @@ def too_long(asked: str, max_depth: int) -> RequestRefused:
         f"the chain that ends in `{asked}` has over {max_depth} turns; start a new one with the history in `input`",
         code="previous_response_chain_too_long",
         param="previous_response_id",
+    )
+
+
+def damaged(id: str, what: str, asked: str | None = None) -> StoreDamaged:
+    """`what` of the response `id` is not as it was written; `asked` is the one that the caller wanted to continue."""
+    message = f"the stored response `{id}` is damaged: {what}"
+    if asked is not None and asked != id:
+        message = f"previous response `{asked}` cannot be continued: its earlier turn `{id}` is damaged: {what}"
+    return StoreDamaged(
+        f"{message}; `isthmus store check --repair` sets it aside, a backup brings it back", metadata={"id": id}
     )
 
 

@@ -53,7 +53,7 @@ def test_an_older_file_is_brought_up_to_date_with_its_content(tmp_path: Path) ->
 
 def test_who_had_no_name_becomes_local_and_shares_what_local_had(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    before = [step for step in MIGRATIONS if step[0] < "0006"]
+    before = [step for step in MIGRATIONS if step[0] != "0006_local_owner"]
     big: dict[str, Any] = {"tools": ["t" * 3000]}
     with closing(connect_writer(path, 1.0)) as connection:
         migrate(connection, path, before)
@@ -62,6 +62,7 @@ def test_who_had_no_name_becomes_local_and_shares_what_local_had(tmp_path: Path)
                 record = turn(f"{owner}{id}", previous, input=SAID, output=SAID, owner=owner, **big)
                 save_response(connection, record)
         save_response(connection, turn("own", input=(message("only here"),), output=(), owner=""))
+        connection.execute("UPDATE responses SET turn_digest = NULL, row_digest = NULL")  # as they were at that time
         assert connection.execute("SELECT count(*) FROM pieces").fetchone() == (3 * 2 + 1,)
 
     async def ask() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from pathlib import Path
 from typing import Final
 
+from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.readers import Readers
 
 _PACE: Final = 0.05
@@ -18,9 +18,10 @@ _PACE: Final = 0.05
 
 
 class Changes:
-    def __init__(self, path: Path, *, busy_seconds: float) -> None:
+    def __init__(self, medium: Medium) -> None:
         # Its thread and its connection come with the first look.
-        self._reader = Readers(path, threads=1, busy_seconds=busy_seconds)
+        self._medium = medium
+        self._reader = Readers(medium, threads=1)
         self._one = asyncio.Lock()
         self._version = 0
         self._fresh_until = 0.0
@@ -40,7 +41,9 @@ class Changes:
         """The version now, or a moment ago: older than the truth wakes somebody for nothing, and misses nothing."""
         async with self._one:
             if (at := asyncio.get_running_loop().time()) >= self._fresh_until:
-                self._version = await self._reader.run(_data_version)
+                found = await self._reader.run(_data_version)
+                # Another file counts from its own beginning: what was seen in the last one must not be met again.
+                self._version = self._medium.opened << 48 | found
                 self._fresh_until = at + _PACE / 2
             return self._version
 

@@ -1,4 +1,4 @@
-"""Opening the file, and saying plainly why it cannot be opened.
+"""Opening the file, and saying plainly why it cannot be used.
 
 `durability` decides what `save` has made sure of when it returns:
 
@@ -12,20 +12,77 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
 
 Durability = Literal["process", "power"]
 
 _SYNCHRONOUS: Final[dict[str, str]] = {"process": "NORMAL", "power": "FULL"}
+_ADVICE: Final = {
+    sqlite3.SQLITE_PERM: "make the file and its folder writable for this user",
+    sqlite3.SQLITE_BUSY: "another process is holding it; close that process, or wait for it to finish",
+    sqlite3.SQLITE_LOCKED: "another process is holding it; close that process, or wait for it to finish",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable for this user",
+    sqlite3.SQLITE_IOERR: "check the disk: it could not be read or written",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; run `isthmus store check`, or restore a backup",
+    sqlite3.SQLITE_FULL: "free some space, or run `isthmus store prune`",
+    sqlite3.SQLITE_CANTOPEN: "make the file and its folder writable for this user",
+    sqlite3.SQLITE_PROTOCOL: "another process is holding it; close that process, or wait for it to finish",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database; restore a backup, or point `store.url` to another path",
+}
+"""SQLite's primary codes that speak of the file, not of what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the file cannot be used, and what an operator can do about it."""
+
+    reason: str
+    advice: str
+    lost: bool = False
+    """Whether what is open here is no longer what stands at the path: it can be neither written nor read."""
+    there: bool = True
+    """Whether anything stands at the path."""
+    code: int = 0
+    """SQLite's primary code, where it was SQLite that said so."""
+    message: str = ""
+    """The whole of it, where somebody has said it already."""
+
+    def error(self, path: Path) -> StoreUnavailable:
+        """A new one each time: an exception that is raised again and again collects the traces of all its raisers."""
+        return StoreUnavailable(self.message or f"the store `{path}` cannot be used ({self.reason}): {self.advice}")
 
 
 def connect_writer(path: Path, busy_seconds: float) -> sqlite3.Connection:
     """A connection to the file, created if need be; nothing in an existing file is touched yet."""
     _prepare_file(path)
-    return _connect(path, busy_seconds)
+    return connect(path, busy_seconds)
+
+
+def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    """A connection to the file that stands there."""
+    # Never made in passing: in place of a file that was deleted it would be an empty store that nobody asked for.
+    # Each connection is used by one thread at a time, but closed by another.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def connect_reader(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    connection = connect(path, busy_seconds)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def configure(connection: sqlite3.Connection, path: Path, durability: Durability, busy_seconds: float) -> None:
@@ -45,28 +102,20 @@ def configure(connection: sqlite3.Connection, path: Path, durability: Durability
         raise unavailable(error, path) from error
 
 
-def connect_reader(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    connection = _connect(path, busy_seconds)
-    connection.execute("PRAGMA query_only = ON")
-    return connection
+def concerns_file(error: sqlite3.Error) -> bool:
+    """Whether it speaks of the file; else of one question, which somebody got wrong."""
+    return _code(error) in _ADVICE
+
+
+def trouble_of(error: sqlite3.Error) -> Trouble:
+    return Trouble(str(error), _ADVICE.get(_code(error), "check the file and its disk"), code=_code(error))
 
 
 def unavailable(error: sqlite3.Error, path: Path) -> ConfigError:
-    """What an operator can do about it."""
-    reason = str(error)
-    if "locked" in reason or "busy" in reason:
-        advice = "another process is holding it; close that process, or wait for it to finish"
-    elif "not a database" in reason:
-        advice = "it is not an SQLite database; point `store.url` to another path"
-    elif "malformed" in reason or "corrupt" in reason:
-        advice = "it is damaged; restore a backup, or move it away to start afresh"
-    elif "full" in reason:
-        advice = "free some space, or run `isthmus store prune`"
-    elif "readonly" in reason or "unable to open" in reason:
-        advice = "make the file and its folder writable for this user"
-    else:
-        advice = "check the file and its disk"
-    return ConfigError(f"the store `{path}` cannot be used ({reason}): {advice}", code="store_unavailable")
+    """SQLite's error in our words: a page that is damaged concerns what is on it, anything else the whole store."""
+    if _code(error) == sqlite3.SQLITE_CORRUPT or "Could not decode to UTF-8" in str(error):
+        return StoreDamaged(f"the store `{path}` is damaged where this is stored ({error}): run `isthmus store check`")
+    return trouble_of(error).error(path)
 
 
 def _prepare_file(path: Path) -> None:
@@ -78,15 +127,14 @@ def _prepare_file(path: Path) -> None:
         # Conversations are private: the file (and with it the WAL) is for this user only.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        raise ConfigError(
-            f"the store `{path}` cannot be written ({error.strerror}): make it writable, or change `store.url`",
-            code="store_unavailable",
+        raise StoreUnavailable(
+            f"the store `{path}` cannot be written ({error.strerror}): make it writable, or change `store.url`"
         ) from error
 
 
-def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    # Each connection is used by one thread at a time, but closed by another.
-    return sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+def _code(error: sqlite3.Error) -> int:
+    # The low byte is the primary code, the others say more. Errors that Python raises itself have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:

@@ -5,7 +5,7 @@ Isthmus and is refused unchanged.
 
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
 every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
-process is at work on what, and what it was told.
+process is at work on what, and what it was told. `quarantine` keeps what was found damaged, `scratch` nothing for long.
 """
 
 from __future__ import annotations
@@ -204,6 +204,27 @@ def _memos(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE responses ADD COLUMN memo BLOB NOT NULL DEFAULT x''")
 
 
+def _digests(connection: sqlite3.Connection) -> None:
+    """Rows from before have none; their pieces always had one."""
+    connection.execute("ALTER TABLE responses ADD COLUMN turn_digest BLOB")
+    connection.execute("ALTER TABLE responses ADD COLUMN row_digest BLOB")
+    connection.execute("ALTER TABLE events ADD COLUMN digest BLOB")
+    connection.execute("CREATE INDEX responses_by_age ON responses (created_at, key)")
+    connection.execute(
+        """
+        CREATE TABLE quarantine (
+            key INTEGER PRIMARY KEY,
+            kind TEXT NOT NULL,
+            id TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            moved_at TEXT NOT NULL,
+            content BLOB NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE TABLE scratch (key INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -211,4 +232,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0004_leases", _leases),
     ("0005_memos", _memos),
     ("0006_local_owner", _local_owner),
+    ("0007_digests", _digests),
 )

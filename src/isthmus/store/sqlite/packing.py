@@ -1,13 +1,16 @@
 """JSON on disk: large pieces are compressed when that pays, small ones lie as they are.
 
 No flag is needed to tell them apart: packed data starts with the letter `x`, and no JSON does.
+
+What is read is compared with a digest of what was written: of each piece, of a turn (what a later one builds on), of a
+whole row, of a batch of events. Pieces stand in the others by their digests, so that none can be missing or exchanged.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -43,3 +46,36 @@ def hash_piece(owner: str, is_field: bool, data: bytes) -> bytes:
     digest = hashlib.blake2b(data, digest_size=20, person=b"field" if is_field else b"item")
     digest.update(b"\0" + owner.encode())
     return digest.digest()
+
+
+def read_piece(owner: str, is_field: bool, hash: bytes, data: bytes) -> bytes | None:
+    """The content of a piece; `None` if it is not what was written."""
+    try:
+        content = unpack(data)
+    except zlib.error:
+        return None
+    return content if hash_piece(owner, is_field, content) == hash else None
+
+
+def digest_turn(columns: Sequence[str | None], pieces: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Of id, owner, previous id, status, model and provider, and the items as (place, position, digest)."""
+    return _digest(list(columns), sorted(pieces))
+
+
+def digest_row(
+    turn: bytes,
+    created_at: float,
+    conversation: str | None,
+    content: tuple[bytes, bytes],
+    fields: Iterable[tuple[int, bytes]],
+) -> bytes:
+    """Of the turn and everything else: `content` is skeleton and memo, `fields` are (position, digest)."""
+    return _digest(turn, float(created_at), conversation, *content, sorted(fields))
+
+
+def digest_events(first: int, last: int, data: bytes) -> bytes:
+    return _digest(first, last, data)
+
+
+def _digest(*values: object) -> bytes:
+    return hashlib.blake2b(msgspec.msgpack.encode(values), digest_size=12).digest()

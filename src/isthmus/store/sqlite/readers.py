@@ -8,23 +8,24 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from isthmus.store.sqlite.connect import connect_reader, unavailable
+from isthmus.store.sqlite.connect import concerns_file, trouble_of, unavailable
+from isthmus.store.sqlite.medium import Lent, Medium
 
 T = TypeVar("T")
 
+_ONE_PAGE: Final = sqlite3.SQLITE_CORRUPT
+
 
 class Readers:
-    def __init__(self, path: Path, *, threads: int, busy_seconds: float) -> None:
-        self._path = path
-        self._busy_seconds = busy_seconds
+    def __init__(self, medium: Medium, *, threads: int) -> None:
+        self._medium = medium
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="isthmus-store-reader")
         self._room = asyncio.Semaphore(threads * 2)
         """The bound of the pool's queue: who finds no room waits here, on the loop."""
         self._own = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._lent: list[Lent] = []
         self._closed = False
 
     async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -37,24 +38,30 @@ class Readers:
     async def aclose(self) -> None:
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown)
-        while self._connections:
-            self._connections.pop().close()
+        while self._lent:
+            self._lent.pop().close()
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            connection = self._connection()
-            connection.execute("BEGIN")
+        lent = self._mine()
+        with lent.lock:
             try:
-                return query(connection)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise unavailable(error, self._path) from error
+                connection = self._medium.lend(lent)
+                connection.execute("BEGIN")
+                try:
+                    return query(connection)
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                trouble = trouble_of(error)
+                if concerns_file(error) and trouble.code != _ONE_PAGE:
+                    self._medium.report(trouble)  # the writer finds out whether it is so for everybody
+                raise unavailable(error, self._medium.path) from error
 
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._own.connection = connect_reader(self._path, self._busy_seconds)
-            self._connections.append(connection)
-        return connection
+    def _mine(self) -> Lent:
+        lent: Lent | None = getattr(self._own, "lent", None)
+        if lent is None:
+            lent = self._own.lent = Lent()
+            self._lent.append(lent)
+            self._medium.register(lent)
+        return lent

@@ -1,9 +1,15 @@
-"""Everything that asks the file, as queries for the readers: a chain of any length is two statements."""
+"""Everything that asks the file, as queries for the readers: a chain of any length is two statements.
+
+Nothing is handed out that is not what was written: each piece, turn, row and batch of events is compared with its
+digest. What is not is `StoreDamaged`, which names the response; where many are asked for, its id comes back instead.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import msgspec
@@ -12,40 +18,45 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats, run_lease
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join
-from isthmus.store.refusals import events_expired, not_found, too_long
-from isthmus.store.retention import Row
-from isthmus.store.sqlite.packing import unpack, unpack_list
+from isthmus.store.refusals import damaged, events_expired, not_found, too_long
+from isthmus.store.sqlite.packing import digest_events, digest_row, digest_turn, read_piece, unpack, unpack_list
 
-_COLUMNS: Final = "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo"
+_COLUMNS: Final = (
+    "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo,"
+    " turn_digest, row_digest"
+)
 
+_PLACES: Final = {INPUT: "input item", OUTPUT: "output item", FIELD: "field"}
 _UNFINISHED: Final = "deleted = 0 AND status IN ('queued', 'in_progress')"
 
 _ANCESTRY: Final = """
-    WITH RECURSIVE ancestry (depth, key, id, previous_id, status, model, provider, deleted) AS (
-        SELECT 1, key, id, previous_id, status, model, provider, deleted
+    WITH RECURSIVE ancestry (depth, key, id, previous_id, status, model, provider, deleted, digest) AS (
+        SELECT 1, key, id, previous_id, status, model, provider, deleted, turn_digest
         FROM responses WHERE id = :id AND owner = :owner
         UNION ALL
-        SELECT depth + 1, r.key, r.id, r.previous_id, r.status, r.model, r.provider, r.deleted
+        SELECT depth + 1, r.key, r.id, r.previous_id, r.status, r.model, r.provider, r.deleted, r.turn_digest
         FROM ancestry AS a JOIN responses AS r ON r.id = a.previous_id AND r.owner = :owner
         WHERE a.deleted = 0 AND a.depth <= :max_depth
     )
-    SELECT key, id, previous_id, status, model, provider, deleted FROM ancestry ORDER BY depth
+    SELECT key, id, previous_id, status, model, provider, deleted, digest FROM ancestry ORDER BY depth
 """
 """The response, then its parent, and so on: one row more than `max_depth` tells that the chain is too long."""
 
 
 def load_response(connection: sqlite3.Connection, id: str, owner: str) -> StoredResponse | None:
-    found = _select(connection, "id = ? AND owner = ? AND deleted = 0", (id, owner))
+    found, broken = _select(connection, "id = ? AND owner = ? AND deleted = 0", (id, owner))
+    for broken_id, what in broken.items():
+        raise damaged(broken_id, what)
     return found[0] if found else None
 
 
-def load_expired(connection: sqlite3.Connection, now: Callable[[], float]) -> list[StoredResponse]:
+def load_expired(connection: sqlite3.Connection, now: Callable[[], float]) -> Selected:
     held = "SELECT 1 FROM leases AS l WHERE l.owner = responses.owner AND l.name = ? || responses.id AND l.until > ?"
     return _select(connection, f"{_UNFINISHED} AND NOT EXISTS ({held}) ORDER BY key", (run_lease(""), now()))
 
 
-def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[int, list[StoredResponse]]:
-    """The next `count` responses for an export, and the key to go on from."""
+def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[int, Selected]:
+    """The next `count` responses for an export, and the key to go on from: the same one at the end."""
     where = "key > ? AND deleted = 0 ORDER BY key LIMIT ?"
     last = connection.execute(f"SELECT max(key) FROM (SELECT key FROM responses WHERE {where})", (key, count))
     return last.fetchone()[0] or key, _select(connection, where, (key, count))
@@ -62,24 +73,27 @@ def load_chain(connection: sqlite3.Connection, id: str, owner: str, max_depth: i
     if missing is not None:
         raise not_found(missing, id)
     items = _contents(connection, [row[0] for row in rows], OUTPUT)
+    for row in rows:
+        if (what := _damage_of_turn(row, owner, items[row[0]])) is not None:
+            raise damaged(row[1], what, asked=id)
     return [
-        StoredTurn(turn_id, status, model, provider, _data(items[key], INPUT), _data(items[key], OUTPUT))
-        for key, turn_id, _, status, model, provider, _ in reversed(rows)
+        StoredTurn(turn_id, status, model, provider, items[key].data(INPUT), items[key].data(OUTPUT))
+        for key, turn_id, _, status, model, provider, *_ in reversed(rows)
     ]
 
 
 def find_items(connection: sqlite3.Connection, ids: Sequence[str], owner: str) -> dict[str, bytes]:
     rows = connection.execute(
-        "SELECT item_id, data FROM pieces WHERE item_id IN (SELECT value FROM json_each(?)) AND owner = ?"
+        "SELECT item_id, hash, data FROM pieces WHERE item_id IN (SELECT value FROM json_each(?)) AND owner = ?"
         " ORDER BY key DESC",
         (_json(ids), owner),
     )
-    named = {item_id: unpack(data) for item_id, data in rows}  # descending: the first stored is written last
+    named = {item_id: (hash, data) for item_id, hash, data in rows}  # descending: the first stored is written last
     found: dict[str, bytes] = {}
     for id in ids:
-        data = named[id] if id in named else _find_unnamed(connection, id, owner)
-        if data is not None:
-            found[id] = data
+        stored = named[id] if id in named else _find_unnamed(connection, id, owner)
+        if stored is not None:
+            found[id] = _item(owner, id, *stored)
     return found
 
 
@@ -96,26 +110,31 @@ def list_input_items(
         return None
     ids = {key: turn_id for key, turn_id, *_ in reversed(rows)}
     places = connection.execute(
-        "SELECT p.response, p.place, p.position, p.piece, c.item_id"
+        "SELECT p.response, p.place, p.position, p.piece, c.item_id, c.hash"
         " FROM parts AS p JOIN pieces AS c ON c.key = p.piece"
         " WHERE p.response IN (SELECT value FROM json_each(?)) AND p.place <= ?",
         (_json(list(ids)), OUTPUT),
     ).fetchall()
+    listed = {key: _Contents() for key in ids}
+    for key, place, position, _, _, hash in places:
+        listed[key].pieces.append((place, position, hash, b""))
+    for row in rows:
+        if (what := _damage_of_turn(row, owner, listed[row[0]])) is not None:
+            raise damaged(row[1], what, asked=id)
     turn_order = {key: index for index, key in enumerate(ids)}
     places.sort(key=lambda place: (turn_order[place[0]], place[1], place[2]))
     entries = [
         (name_item(Place(ids[key], place, position), item_id), piece)
-        for key, place, position, piece, item_id in places
+        for key, place, position, piece, item_id, _ in places
         if place == INPUT or ids[key] != id
     ]
     page, has_more = cut_page(entries, limit, after, order)
-    data = dict(
-        connection.execute(
-            "SELECT key, data FROM pieces WHERE key IN (SELECT value FROM json_each(?))",
-            (_json([piece for _, piece in page]),),
-        )
+    rest = connection.execute(
+        "SELECT key, hash, data FROM pieces WHERE key IN (SELECT value FROM json_each(?))",
+        (_json([piece for _, piece in page]),),
     )
-    return make_page([(name, unpack(data[piece])) for name, piece in page], has_more)
+    found = {key: (hash, data) for key, hash, data in rest}
+    return make_page([(name, _item(owner, name, *found[piece])) for name, piece in page], has_more)
 
 
 def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int) -> list[bytes]:
@@ -129,9 +148,22 @@ def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int)
     if after < dropped:
         raise events_expired(id, after)
     batches = connection.execute(
-        "SELECT first, data FROM events WHERE response = ? AND last > ? ORDER BY first", (key, after)
+        "SELECT first, last, data, digest FROM events WHERE response = ? AND last > ? ORDER BY first", (key, after)
     )
-    return [event for first, data in batches for number, event in enumerate(unpack_list(data), first) if number > after]
+    events: list[bytes] = []
+    for first, last, data, digest in batches:
+        if (what := damage_of_events(first, last, data, digest)) is not None:
+            raise damaged(id, what)
+        events += [event for number, event in enumerate(unpack_list(data), first) if number > after]
+    return events
+
+
+def damage_of_events(first: int, last: int, data: bytes, digest: bytes | None) -> str | None:
+    try:
+        whole = digest == digest_events(first, last, data) if digest else len(unpack_list(data)) == last - first + 1
+    except (zlib.error, ValueError):
+        whole = False
+    return None if whole else f"its events {first} to {last} are not as they were written"
 
 
 def measure(connection: sqlite3.Connection) -> StoreStats:
@@ -153,36 +185,77 @@ def measure_bytes(connection: sqlite3.Connection) -> int:
     return used
 
 
-def load_retention_rows(connection: sqlite3.Connection) -> list[Row[int]]:
-    rows = connection.execute(
-        "SELECT r.key, p.key, r.created_at, r.deleted = 0 AND r.status IN ('queued', 'in_progress')"
-        " FROM responses AS r LEFT JOIN responses AS p ON p.id = r.previous_id ORDER BY r.key"
-    )
-    return [Row(key, parent, created_at, bool(unfinished)) for key, parent, created_at, unfinished in rows]
+def find_ends(
+    connection: sqlite3.Connection, after: tuple[float, int], older_than: float | None, count: int
+) -> list[tuple[float, int]]:
+    """The next finished turns that nothing builds on, the longest unused first: (created_at, key), above `after`.
+
+    SQLite passes over the others by itself, without this thread holding up any other.
+    """
+    return connection.execute(
+        "SELECT created_at, key FROM responses AS r WHERE (created_at, key) > (?, ?)"
+        " AND (?3 IS NULL OR created_at < ?3) AND NOT (deleted = 0 AND status IN ('queued', 'in_progress'))"
+        " AND NOT EXISTS (SELECT 1 FROM responses AS c WHERE c.previous_id = r.id AND c.key <> r.key)"
+        " ORDER BY created_at, key LIMIT ?4",
+        (*after, older_than, count),
+    ).fetchall()
 
 
-_AncestorRow = tuple[int, str, str | None, str, str, str, int]
-_Content = tuple[int, int, bytes]
+_AncestorRow = tuple[int, str, str | None, str, str, str, int, bytes | None]
+Selected = tuple[list[StoredResponse], dict[str, str]]
+"""Responses, and ids of damaged ones with what is wrong with them."""
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The pieces of a row, in order."""
+
+    pieces: list[tuple[int, int, bytes, bytes]] = field(default_factory=list)
+    """Place, position, hash and content."""
+    damage: str | None = None
+
+    def data(self, place: int) -> tuple[bytes, ...]:
+        return tuple(data for at, _, _, data in self.pieces if at == place)
 
 
 def _ancestors(connection: sqlite3.Connection, id: str, owner: str, max_depth: int) -> list[_AncestorRow]:
     return connection.execute(_ANCESTRY, {"id": id, "owner": owner, "max_depth": max_depth}).fetchall()
 
 
-def _select(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> list[StoredResponse]:
+def _select(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Selected:
     rows = connection.execute(f"SELECT {_COLUMNS} FROM responses WHERE {where}", values).fetchall()
     contents = _contents(connection, [row[0] for row in rows], FIELD)
-    return [_whole(row, contents[row[0]]) for row in rows]
+    found: list[StoredResponse] = []
+    broken: dict[str, str] = {}
+    for row in rows:
+        whole = _whole(row, contents[row[0]])
+        if isinstance(whole, str):
+            broken[row[1]] = whole
+        else:
+            found.append(whole)
+    return found, broken
 
 
-def _whole(row: tuple[Any, ...], contents: list[_Content]) -> StoredResponse:
-    _, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo = row
-    fields = [(position, data) for place, position, data in contents if place == FIELD]
-    response = join(unpack(skeleton), _data(contents, OUTPUT), fields)
+def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:
+    """The response, or what is wrong with it."""
+    key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo, turn, digest = row
+    what = _damage_of_turn((key, id, previous_id, status, model, provider, 0, turn), owner, contents)
+    if what is not None:
+        return what
+    hashes = [(position, hash) for place, position, hash, _ in contents.pieces if place == FIELD]
+    if digest is not None and digest_row(turn or b"", created_at, conversation, (skeleton, memo), hashes) != digest:
+        return "its row is not as it was written"
+    try:
+        fields = [(position, data) for place, position, _, data in contents.pieces if place == FIELD]
+        response = join(unpack(skeleton), contents.data(OUTPUT), fields)
+        if digest is None:
+            msgspec.json.decode(response)  # from before there were digests: at least it must be what it should be
+    except (zlib.error, ValueError, IndexError):
+        return "its row is not as it was written"
     return StoredResponse(
         id=id,
         response=response,
-        input=_data(contents, INPUT),
+        input=contents.data(INPUT),
         previous_response_id=previous_id,
         created_at=created_at,
         status=status,
@@ -194,34 +267,51 @@ def _whole(row: tuple[Any, ...], contents: list[_Content]) -> StoredResponse:
     )
 
 
-def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -> dict[int, list[_Content]]:
+def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -> dict[int, _Contents]:
     """The pieces of each row up to that place, in order."""
-    found: dict[int, list[_Content]] = {key: [] for key in keys}
-    rows: Iterator[tuple[int, int, int, bytes]] = connection.execute(
-        "SELECT p.response, p.place, p.position, c.data FROM parts AS p JOIN pieces AS c ON c.key = p.piece"
+    found: dict[int, _Contents] = {key: _Contents() for key in keys}
+    rows: Iterator[tuple[int, int, int, str, bytes, bytes]] = connection.execute(
+        "SELECT p.response, p.place, p.position, c.owner, c.hash, c.data"
+        " FROM parts AS p JOIN pieces AS c ON c.key = p.piece"
         " WHERE p.response IN (SELECT value FROM json_each(?)) AND p.place <= ?",
         (_json(keys), up_to),
     )
-    for key, place, position, data in rows:
-        found[key].append((place, position, unpack(data)))
+    for key, place, position, owner, hash, data in rows:
+        content = read_piece(owner, place == FIELD, hash, data)
+        if content is None:
+            found[key].damage = f"its {_PLACES[place]} {position} is not as it was written"
+        found[key].pieces.append((place, position, hash, content or b""))
     for contents in found.values():
-        contents.sort(key=lambda content: content[:2])
+        contents.pieces.sort(key=lambda piece: piece[:2])
     return found
 
 
-def _data(contents: Iterable[_Content], place: int) -> tuple[bytes, ...]:
-    return tuple(data for at, _, data in contents if at == place)
+def _damage_of_turn(row: _AncestorRow, owner: str, contents: _Contents) -> str | None:
+    _, id, previous_id, status, model, provider, _, digest = row
+    if contents.damage is not None or digest is None:
+        return contents.damage
+    items = ((place, position, hash) for place, position, hash, _ in contents.pieces if place != FIELD)
+    whole = digest_turn((id, owner, previous_id, status, model, provider), items) == digest
+    return None if whole else "it is not the turn that was written"
 
 
-def _find_unnamed(connection: sqlite3.Connection, id: str, owner: str) -> bytes | None:
+def _item(owner: str, name: str, hash: bytes, data: bytes) -> bytes:
+    content = read_piece(owner, False, hash, data)
+    if content is None:
+        raise damaged(name, "the item is not as it was written")
+    return content
+
+
+def _find_unnamed(connection: sqlite3.Connection, id: str, owner: str) -> tuple[bytes, bytes] | None:
     if (place := find_place(id)) is None:
         return None
     found = connection.execute(
-        "SELECT c.data FROM responses AS r JOIN parts AS p ON p.response = r.key JOIN pieces AS c ON c.key = p.piece"
+        "SELECT c.hash, c.data FROM responses AS r JOIN parts AS p ON p.response = r.key"
+        " JOIN pieces AS c ON c.key = p.piece"
         " WHERE r.id = ? AND r.owner = ? AND p.place = ? AND p.position = ? AND c.item_id IS NULL",
         (place.response_id, owner, place.place, place.position),
     ).fetchone()
-    return unpack(found[0]) if found else None
+    return found or None
 
 
 def _json(values: Sequence[object]) -> str:

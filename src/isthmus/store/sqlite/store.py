@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import sqlite3
 import time
+from bisect import insort
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from isthmus.bridge.types.plan import Lesson
+from isthmus.errors import StoreDamaged
+from isthmus.log import tell
 from isthmus.ports import (
     DEFAULT_MAX_DEPTH,
     LOCAL,
@@ -23,11 +28,12 @@ from isthmus.ports import (
     StoreStats,
 )
 from isthmus.store.pieces import export_line, with_status
-from isthmus.store.retention import Branch, plan_branches
+from isthmus.store.refusals import damaged
 from isthmus.store.sqlite import leases, reads, writes
 from isthmus.store.sqlite.changes import Changes
-from isthmus.store.sqlite.connect import Durability, configure, connect_writer
-from isthmus.store.sqlite.migrations import check_file, migrate
+from isthmus.store.sqlite.connect import Durability
+from isthmus.store.sqlite.medium import Medium
+from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Operation, Writer
 
@@ -36,6 +42,11 @@ _EXPORT_PAGE: Final = 64
 _PRUNE_STEP: Final = 200
 _VACUUM_STEP: Final = 256
 """Pages given back to the file system in one go: other writes come in between."""
+_MOST_NAMED: Final = 1000
+"""Damaged responses that the log names, each once."""
+
+log = logging.getLogger("isthmus.store")
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -48,41 +59,46 @@ class SqliteStore:
         queue_size: int = 1024,
         busy_seconds: float = 10.0,
         max_event_bytes: int = 16 * 1024 * 1024,
+        retry_seconds: float = 1.0,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Opens the file and brings it up to date, in the calling thread: this is for the start of a process.
 
-        `now` is the clock of the leases; it is asked inside transactions, never by callers.
+        `now` is the clock of the leases; it is asked inside transactions, never by callers. A file that cannot be used
+        any more is tried again every `retry_seconds`.
         """
-        connection = connect_writer(path, busy_seconds)
-        try:
-            check_file(connection, path)
-            configure(connection, path, durability, busy_seconds)
-            migrate(connection, path)
-        except BaseException:
-            connection.close()
-            raise
+        medium = self._medium = Medium(path, durability, busy_seconds)
+        connection = medium.open()
         self._max_event_bytes = max_event_bytes
         self._now = now
-        self.writer = Writer(connection, path, queue_size=queue_size)
-        self.readers = Readers(path, threads=readers, busy_seconds=busy_seconds)
-        self._changes = Changes(path, busy_seconds=busy_seconds)
+        self._named: set[str] = set()
+        self.writer = Writer(connection, medium, probe=probe, queue_size=queue_size, retry_seconds=retry_seconds)
+        self.readers = Readers(medium, threads=readers)
+        self._changes = Changes(medium)
+
+    async def check(self) -> None:
+        self._medium.check()
 
     async def save(
-        self, record: StoredResponse, *, events: EventBatch | None = None, holder: str | None = None
+        self,
+        record: StoredResponse,
+        *,
+        events: EventBatch | None = None,
+        holder: str | None = None,
+        history: Callable[[], tuple[bytes, ...]] | None = None,
     ) -> bool:
-        save = partial(_save, record=record, events=events, max_bytes=self._max_event_bytes)
+        save = partial(_save, record=record, events=events, max_bytes=self._max_event_bytes, history=history)
         return await self.writer.run(self._as_holder(save, record.id, record.owner, holder))
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
-        return await self.readers.run(partial(reads.load_response, id=_text(id), owner=owner))
+        return await self._read(id, partial(reads.load_response, id=_text(id), owner=owner))
 
     async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
         return await self.writer.run(partial(writes.delete_response, id=_text(id), owner=owner))
 
     async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         depth = min(max_depth, _LARGEST_NUMBER)
-        return await self.readers.run(partial(reads.load_chain, id=_text(id), owner=owner, max_depth=depth))
+        return await self._read(id, partial(reads.load_chain, id=_text(id), owner=owner, max_depth=depth))
 
     async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
         return await self.readers.run(partial(reads.find_items, ids=[_text(id) for id in ids], owner=owner))
@@ -97,7 +113,7 @@ class SqliteStore:
         order: Literal["asc", "desc"] = "desc",
     ) -> ItemPage | None:
         query = partial(reads.list_input_items, id=_text(id), owner=owner, limit=limit, after=after, order=order)
-        return await self.readers.run(query)
+        return await self._read(id, query)
 
     async def update_status(
         self,
@@ -119,7 +135,7 @@ class SqliteStore:
 
     async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         bounded = max(-1, min(after, _LARGEST_NUMBER))
-        return await self.readers.run(partial(reads.load_events, id=_text(id), owner=owner, after=bounded))
+        return await self._read(id, partial(reads.load_events, id=_text(id), owner=owner, after=bounded))
 
     async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
         return await self.writer.run(
@@ -137,7 +153,7 @@ class SqliteStore:
         return await self.writer.run(tell)
 
     async def expired(self) -> list[StoredResponse]:
-        return await self.readers.run(partial(reads.load_expired, now=self._now))
+        return self._sound(await self.readers.run(partial(reads.load_expired, now=self._now)))
 
     async def watch(self, seconds: float, *, since: int | None = None) -> int:
         return await self._changes.watch(seconds, since)
@@ -154,17 +170,21 @@ class SqliteStore:
         return await self.readers.run(reads.measure)
 
     async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
-        before = await self.readers.run(reads.measure_bytes)
-        # Planned on a reader, removed in steps: saves go on in between, and what they build on is left alone.
-        branches = plan_branches(await self.readers.run(reads.load_retention_rows))
-        removed, at = 0, 0
-        while at < len(branches):
-            done, count = await self.writer.run(
-                partial(_prune_step, branches=branches, start=at, older_than=older_than, max_bytes=max_bytes)
-            )
-            removed, at = removed + count, at + done
-            if not done:
+        before, removed = await self.readers.run(reads.measure_bytes), 0
+        # Looked for by a reader, a few at a time, and removed in steps: saves go on in between, and what they build on
+        # is left alone. Nothing is ever counted or planned as a whole, however many rows there are.
+        at, step = (-math.inf, 0), _Step()
+        while not step.enough:
+            bound = older_than if max_bytes is None else None
+            ends = await self.readers.run(partial(reads.find_ends, after=at, older_than=bound, count=_PRUNE_STEP))
+            if not ends:
                 break
+            at, step = ends[-1], _Step(tuple(ends))
+            while step.left and not step.enough:
+                step = await self.writer.run(
+                    partial(_prune_step, step=step, older_than=older_than, max_bytes=max_bytes)
+                )
+                removed += step.removed
         await self.writer.run(partial(leases.sweep, now=self._now))
         while await self.writer.run(_give_back_pages):
             pass
@@ -172,17 +192,36 @@ class SqliteStore:
 
     async def export(self) -> AsyncIterator[bytes]:
         """In pages, each a moment of its own: a long export does not hold the file back from tidying its WAL."""
-        key, page = await self.readers.run(partial(reads.load_after, key=0, count=_EXPORT_PAGE))
-        while page:
-            for record in page:
+        last, key = -1, 0
+        while key != last:
+            last = key
+            key, page = await self.readers.run(partial(reads.load_after, key=last, count=_EXPORT_PAGE))
+            for record in self._sound(page):
                 yield export_line(record)
-            key, page = await self.readers.run(partial(reads.load_after, key=key, count=_EXPORT_PAGE))
 
     async def aclose(self) -> None:
         await self._changes.aclose()
         await self.readers.aclose()
         # Last, because the last connection to close folds the WAL into the file.
         await self.writer.aclose()
+
+    async def _read(self, id: str, query: Callable[[sqlite3.Connection], T]) -> T:
+        """What is asked about one response; damage that only SQLite has met names it, too."""
+        try:
+            return await self.readers.run(query)
+        except StoreDamaged as error:
+            if "id" in error.metadata:
+                raise
+            raise damaged(id, error.message) from error
+
+    def _sound(self, selected: reads.Selected) -> list[StoredResponse]:
+        """Those that are as they were written; the log names the others, each once."""
+        found, broken = selected
+        for id, what in broken.items():
+            if id not in self._named and len(self._named) < _MOST_NAMED:
+                self._named.add(id)
+                tell(log, "error", "store.damaged", id=id, reason=what)
+        return found
 
     def _as_holder(self, change: Operation[bool], id: str, owner: str, holder: str | None) -> Operation[bool]:
         """The change, unless the response is no longer for this holder to write."""
@@ -192,8 +231,14 @@ class SqliteStore:
         return lambda connection: may_write(connection) and change(connection)
 
 
-def _save(connection: sqlite3.Connection, record: StoredResponse, events: EventBatch | None, max_bytes: int) -> bool:
-    key = writes.save_response(connection, record)
+def _save(
+    connection: sqlite3.Connection,
+    record: StoredResponse,
+    events: EventBatch | None,
+    max_bytes: int,
+    history: writes.History | None,
+) -> bool:
+    key = writes.save_response(connection, record, history)
     if key is not None and events is not None:
         writes.append_events(connection, key, events, max_bytes)
     return key is not None
@@ -220,25 +265,34 @@ def _append_events(connection: sqlite3.Connection, id: str, owner: str, batch: E
     return True
 
 
-def _prune_step(
-    connection: sqlite3.Connection,
-    branches: Sequence[Branch[int]],
-    start: int,
-    older_than: float | None,
-    max_bytes: int | None,
-) -> tuple[int, int]:
-    """Some branches from `start` on: how many were dealt with (0: nothing is left to do), and rows removed."""
-    done = removed = 0
-    for branch in branches[start : start + _PRUNE_STEP]:
-        too_old = older_than is not None and branch.last_used < older_than
-        too_much = max_bytes is not None and reads.measure_bytes(connection) > max_bytes
-        if not too_old and not too_much:
-            break
-        removed += writes.remove_branch(connection, branch.keys)
-        done += 1
-        if removed >= _PRUNE_STEP:
-            break
-    return done, removed
+@dataclass(frozen=True, slots=True)
+class _Step:
+    left: tuple[writes.Stamp, ...] = ()
+    """Ends of branches, (created_at, key): the longest unused first."""
+    going_on: int | None = None
+    """The turn to go on with in the branch of the first of them."""
+    removed: int = 0
+    enough: bool = False
+
+
+def _prune_step(connection: sqlite3.Connection, step: _Step, older_than: float | None, max_bytes: int | None) -> _Step:
+    """Remove a bounded number of turns, and say what is left to do."""
+    left, going_on, removed = list(step.left), step.going_on, 0
+    while left and removed < _PRUNE_STEP:
+        newest = left[0]
+        if going_on is None:
+            too_old = older_than is not None and newest[0] < older_than
+            too_much = max_bytes is not None and reads.measure_bytes(connection) > max_bytes
+            if not too_old and not too_much:
+                return _Step(removed=removed, enough=True)
+        most = _PRUNE_STEP - removed
+        count, going_on, end = writes.remove_branch(connection, going_on or newest[1], newest, most)
+        removed += count
+        if end is not None and end < left[-1]:
+            insort(left, end)  # its turn comes; behind the last of these it will be found by itself
+        if going_on is None:
+            left.pop(0)
+    return _Step(tuple(left), going_on, removed)
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> bool:

@@ -3,6 +3,9 @@
 In: operations from the event loop. Out: their results, once their transaction is committed. Whatever is waiting
 when the thread is free shares one transaction, so a hundred concurrent saves cost a few commits. An operation that
 fails is undone alone; when the transaction itself fails, all its operations fail. One event loop for life.
+
+The thread also watches over the file: nothing counts as saved that is not in the file at the path, and what is wrong
+with that is tried again every moment, until a response of some size can be saved (`probe`).
 """
 
 from __future__ import annotations
@@ -14,15 +17,18 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from isthmus.store.sqlite.connect import unavailable
+from isthmus.errors import IsthmusError
+from isthmus.store.sqlite.connect import Trouble, concerns_file, trouble_of, unavailable
+from isthmus.store.sqlite.medium import Medium
 
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
 
 _LARGEST_GROUP: Final = 256
+_STAYS: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CORRUPT)
+"""What a new connection to the same file would not change."""
 
 
 @dataclass(slots=True)
@@ -35,18 +41,31 @@ class _Job:
 
 
 class Writer:
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, queue_size: int = 1024) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        medium: Medium,
+        *,
+        probe: Operation[None],
+        queue_size: int = 1024,
+        retry_seconds: float = 1.0,
+    ) -> None:
+        """`probe` raises what keeps a response from being saved; it is tried every `retry_seconds` while there is
+        trouble. It makes its own transactions."""
         self.commits = 0
         self.operations = 0
-        self._connection = connection
-        self._path = path
+        self._connection: sqlite3.Connection | None = connection
+        self._medium = medium
+        self._probe = probe
+        self._retry_seconds = retry_seconds
         self._room = asyncio.Semaphore(queue_size)
         """The bound of the queue: who finds no room waits here, on the loop."""
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | Literal["look"] | None] = queue.SimpleQueue()
         self._accepted = 0
         self._settled = asyncio.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="isthmus-store-writer", daemon=True)
+        medium.wake = lambda: self._queue.put("look")
         self._thread.start()
 
     async def run(self, operation: Operation[T]) -> T:
@@ -79,9 +98,12 @@ class Writer:
         open_for_more = True
         while open_for_more:
             group: list[_Job] = []
-            job = self._queue.get()
+            job = self._next()
             while job is not None:
-                group.append(job)
+                if job == "look":
+                    self._look()
+                else:
+                    group.append(job)
                 if len(group) == _LARGEST_GROUP:
                     break
                 try:
@@ -92,38 +114,102 @@ class Writer:
             if group:
                 self._commit(group)
                 self._answer(group)
-        self._connection.close()
+        self._medium.let_go(self._connection)
+
+    def _next(self) -> _Job | Literal["look"] | None:
+        while True:
+            try:
+                return self._queue.get(timeout=self._retry_seconds if self._medium.troubled else None)
+            except queue.Empty:
+                self._look()
 
     def _commit(self, group: list[_Job]) -> None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection = self._stand()
+            connection.execute("BEGIN IMMEDIATE")
             for job in group:
-                self._attempt(job)
-            self._connection.execute("COMMIT")
+                self._attempt(connection, job)
+            connection.execute("COMMIT")
+            # Not before this look is anything saved: SQLite is content with a file that nobody will find again.
+            if (trouble := self._medium.look()) is not None and trouble.lost:
+                raise self._medium.report(trouble)
             self.commits += 1
             self.operations += len(group)
         except BaseException as error:
             self._undo()
-            shown = unavailable(error, self._path) if isinstance(error, sqlite3.Error) else error
+            shown = self._explain(error)
             for job in group:
                 job.error = job.error or shown
 
-    def _attempt(self, job: _Job) -> None:
-        self._connection.execute("SAVEPOINT job")
+    def _attempt(self, connection: sqlite3.Connection, job: _Job) -> None:
+        connection.execute("SAVEPOINT job")
         try:
-            job.result = job.operation(self._connection)
+            job.result = job.operation(connection)
         except Exception as error:
-            job.error = unavailable(error, self._path) if isinstance(error, sqlite3.Error) else error
-            if not self._connection.in_transaction:
+            job.error = self._explain(error)
+            if not connection.in_transaction:
                 raise  # SQLite gave up the whole transaction (disk full, IO error)
-            self._connection.execute("ROLLBACK TO job")
-        self._connection.execute("RELEASE job")
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
 
     def _undo(self) -> None:
         # The group is reported as failed already; the next BEGIN will say if nothing works any more.
         with suppress(sqlite3.Error):
-            if self._connection.in_transaction:
+            if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+
+    def _explain(self, error: BaseException) -> BaseException:
+        if not isinstance(error, sqlite3.Error):
+            return error
+        if concerns_file(error):
+            self._medium.report(trouble_of(error))
+        return unavailable(error, self._medium.path)
+
+    # ── the file ───────────────────────────────────────────────────────────────────────────────────
+
+    def _stand(self) -> sqlite3.Connection:
+        """The connection, if what it is open on stands at the path and may be written."""
+        if self._connection is None or self._medium.look() is not None:
+            self._look()
+            if self._connection is None or self._medium.look() is not None:
+                self._medium.check()
+        assert self._connection is not None, "where nothing is open, it is known why"
+        return self._connection
+
+    def _look(self) -> None:
+        """Find out how the file is, take up what stands there now, and note what was found."""
+        trouble = self._find_trouble()
+        if trouble is None:
+            self._medium.recovered()
+        else:
+            self._medium.report(trouble)
+
+    def _find_trouble(self) -> Trouble | None:
+        seen = self._medium.look()
+        if seen is not None and not (seen.lost and seen.there):
+            return seen
+        try:
+            if seen is not None or self._connection is None:
+                self._probe(self._reopen())
+                return None
+            try:
+                self._probe(self._connection)
+            except sqlite3.Error as error:
+                self._undo()
+                if trouble_of(error).code in _STAYS:
+                    raise
+                self._probe(self._reopen())
+        except sqlite3.Error as error:
+            self._undo()
+            return trouble_of(error)
+        except IsthmusError as error:  # what stands there is nothing that we can open
+            return Trouble(error.message, "", message=error.message)
+        return None
+
+    def _reopen(self) -> sqlite3.Connection:
+        old, self._connection = self._connection, None
+        self._connection = self._medium.reopen(old)
+        return self._connection
 
     def _answer(self, group: list[_Job]) -> None:
         # One wake-up of the loop for the whole group. RuntimeError: the loop is closed, nobody is waiting any more.

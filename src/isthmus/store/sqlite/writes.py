@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, StoredResponse
 from isthmus.store.pieces import FIELD, Piece, split
-from isthmus.store.sqlite.packing import hash_piece, pack, pack_list
+from isthmus.store.sqlite.packing import (
+    digest_events,
+    digest_row,
+    digest_turn,
+    hash_piece,
+    pack,
+    pack_list,
+    read_piece,
+)
+
+History = Callable[[], tuple[bytes, ...]]
 
 
-def save_response(connection: sqlite3.Connection, record: StoredResponse) -> int | None:
+def save_response(connection: sqlite3.Connection, record: StoredResponse, history: History | None = None) -> int | None:
     """The row's key; `None` if the response was deleted and stays so."""
+    if history is not None and not _has_parent(connection, record):
+        record = replace(record, previous_response_id=None, input=(*history(), *record.input))
     skeleton, pieces = split(record)
+    hashed = [(hash_piece(record.owner, piece.place == FIELD, piece.data), piece) for piece in pieces]
+    columns = _columns(record, skeleton, hashed)
     found = connection.execute(
         "SELECT key, owner, previous_id, deleted FROM responses WHERE id = ?", (record.id,)
     ).fetchone()
     held: list[int] = []
     if found is None:
-        key = _insert(connection, record, skeleton)
+        key = _insert(connection, record, columns)
     else:
         key, owner, previous_id, deleted = found
         if (owner, previous_id) != (record.owner, record.previous_response_id):
             raise ValueError(f"response {record.id} already exists with another owner or parent")
         if deleted:
             return None
-        _overwrite(connection, key, record, skeleton)
+        _overwrite(connection, key, columns)
         held = _detach(connection, key)
-    parts = [(key, piece.place, piece.position, _keep(connection, record.owner, piece)) for piece in pieces]
+    parts = [
+        (key, piece.place, piece.position, _keep(connection, record.owner, digest, piece)) for digest, piece in hashed
+    ]
     connection.executemany("INSERT INTO parts (response, place, position, piece) VALUES (?, ?, ?, ?)", parts)
     _drop_unused(connection, held)
     return key
@@ -41,25 +58,50 @@ def delete_response(connection: sqlite3.Connection, id: str, owner: str) -> bool
     _drop_content(connection, key)
     connection.execute(
         "UPDATE responses SET deleted = 1, skeleton = x'', memo = x'', model = '', provider = '',"
-        " conversation = NULL WHERE key = ?",
+        " conversation = NULL, turn_digest = NULL, row_digest = NULL WHERE key = ?",
         (key,),
     )
     return True
 
 
-def remove_branch(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
-    """Remove rows, newest first, as long as nothing builds on them: a turn may have been added meanwhile."""
+Stamp = tuple[float, int]
+"""When a turn was made, and its key: of equal times the later row is newer."""
+
+
+def remove_branch(
+    connection: sqlite3.Connection, key: int, newest: Stamp, most: int
+) -> tuple[int, int | None, Stamp | None]:
+    """Remove a turn that nothing builds on, then the one that it was built on, and so on: as far as they are finished,
+    nothing else needs them, and none is newer than `newest`.
+
+    How many were removed; where to go on, after `most` of them; and which newer one is now an end itself.
+    """
     removed = 0
-    for key in keys:
-        needed = connection.execute(
-            "SELECT 1 FROM responses WHERE previous_id = (SELECT id FROM responses WHERE key = ?1) AND key <> ?1",
+    while removed < most:
+        row = connection.execute(
+            "SELECT r.created_at, r.deleted = 0 AND r.status IN ('queued', 'in_progress'), parent.key,"
+            " EXISTS (SELECT 1 FROM responses AS c WHERE c.previous_id = r.id AND c.key <> r.key)"
+            " FROM responses AS r LEFT JOIN responses AS parent ON parent.id = r.previous_id WHERE r.key = ?",
             (key,),
         ).fetchone()
-        if needed:
-            break
-        _drop_content(connection, key)
-        removed += connection.execute("DELETE FROM responses WHERE key = ?", (key,)).rowcount
-    return removed
+        if row is None:
+            return removed, None, None
+        created_at, unfinished, parent, needed = row
+        if unfinished or needed:
+            return removed, None, None
+        if (created_at, key) > newest:
+            return removed, None, (created_at, key)
+        remove_row(connection, key)
+        removed += 1
+        if parent is None or parent == key:
+            return removed, None, None
+        key = parent
+    return removed, key, None
+
+
+def remove_row(connection: sqlite3.Connection, key: int) -> None:
+    _drop_content(connection, key)
+    connection.execute("DELETE FROM responses WHERE key = ?", (key,))
 
 
 def keep_lesson(connection: sqlite3.Connection, lesson: Lesson, since: float, most: int) -> None:
@@ -84,9 +126,10 @@ def append_events(connection: sqlite3.Connection, key: int, batch: EventBatch, m
     _, dropped, total = stream or (0, -1, 0)
     size = sum(map(len, batch.events))
     following = batch.first + len(batch.events)
+    data = pack_list(batch.events)
     connection.execute(
-        "INSERT INTO events (response, first, last, bytes, data) VALUES (?, ?, ?, ?, ?)",
-        (key, batch.first, following - 1, size, pack_list(batch.events)),
+        "INSERT INTO events (response, first, last, bytes, data, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        (key, batch.first, following - 1, size, data, digest_events(batch.first, following - 1, data)),
     )
     total += size
     if total > max_bytes:
@@ -102,36 +145,54 @@ def find_key(connection: sqlite3.Connection, id: str, owner: str) -> int | None:
     return found[0] if found else None
 
 
-def _insert(connection: sqlite3.Connection, record: StoredResponse, skeleton: bytes) -> int:
+def _has_parent(connection: sqlite3.Connection, record: StoredResponse) -> bool:
+    """Also one that was deleted on purpose: what was built on it cannot be continued any more."""
+    parent = (record.previous_response_id, record.owner)
+    return connection.execute("SELECT 1 FROM responses WHERE id = ? AND owner = ?", parent).fetchone() is not None
+
+
+def _insert(connection: sqlite3.Connection, record: StoredResponse, columns: tuple[object, ...]) -> int:
     cursor = connection.execute(
         "INSERT INTO responses"
-        " (status, model, provider, conversation, created_at, skeleton, memo, id, owner, previous_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*_columns(record, skeleton), record.id, record.owner, record.previous_response_id),
+        " (status, model, provider, conversation, created_at, skeleton, memo, turn_digest, row_digest,"
+        " id, owner, previous_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*columns, record.id, record.owner, record.previous_response_id),
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid
 
 
-def _overwrite(connection: sqlite3.Connection, key: int, record: StoredResponse, skeleton: bytes) -> None:
+def _overwrite(connection: sqlite3.Connection, key: int, columns: tuple[object, ...]) -> None:
     connection.execute(
         "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, created_at = ?, skeleton = ?,"
-        " memo = ? WHERE key = ?",
-        (*_columns(record, skeleton), key),
+        " memo = ?, turn_digest = ?, row_digest = ? WHERE key = ?",
+        (*columns, key),
     )
 
 
-def _columns(record: StoredResponse, skeleton: bytes) -> tuple[object, ...]:
+def _columns(record: StoredResponse, skeleton: bytes, hashed: list[tuple[bytes, Piece]]) -> tuple[object, ...]:
+    named = (record.id, record.owner, record.previous_response_id)
+    told = (record.status, record.model, record.provider)
     content = (pack(skeleton), record.memo)
-    return record.status, record.model, record.provider, record.conversation, record.created_at, *content
+    items = [(piece.place, piece.position, digest) for digest, piece in hashed if piece.place != FIELD]
+    fields = [(piece.position, digest) for digest, piece in hashed if piece.place == FIELD]
+    turn = digest_turn((*named, *told), items)
+    row = digest_row(turn, record.created_at, record.conversation, content, fields)
+    return *told, record.conversation, record.created_at, *content, turn, row
 
 
-def _keep(connection: sqlite3.Connection, owner: str, piece: Piece) -> int:
-    """The key of this content, written now if it is new."""
-    digest = hash_piece(owner, piece.place == FIELD, piece.data)
-    found = connection.execute("SELECT key FROM pieces WHERE hash = ?", (digest,)).fetchone()
+def _keep(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
+    """The key of this content, written now if it is new, or if what was written is not there as it was."""
+    found: tuple[int, bytes] | None = connection.execute(
+        "SELECT key, data FROM pieces WHERE hash = ?", (digest,)
+    ).fetchone()
     if found is not None:
-        key: int = found[0]
+        key, data = found
+        if read_piece(owner, piece.place == FIELD, digest, data) is None:
+            connection.execute(
+                "UPDATE pieces SET owner = ?, item_id = ?, data = ? WHERE key = ?",
+                (owner, piece.item_id, pack(piece.data), key),
+            )
         return key
     cursor = connection.execute(
         "INSERT INTO pieces (hash, owner, item_id, data) VALUES (?, ?, ?, ?)",
