@@ -1,4 +1,5 @@
-"""`isthmus store stats | prune | export`: look after the stored responses, also while the gateway runs."""
+"""`isthmus store stats | prune | export | check | backup`: look after the stored responses, also while the gateway
+runs."""
 
 from __future__ import annotations
 
@@ -8,18 +9,23 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
 from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
 
+if TYPE_CHECKING:  # loaded only where it is used
+    from isthmus.store.sqlite.examine import Examined
+
 store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
 StoreOption = Annotated[str | None, typer.Option("--store", help="`sqlite:PATH`, in place of the config's store.")]
 _T = TypeVar("_T")
+DAMAGE_LEFT: Final = 3
+"""Exit code of a check that found damage and left it: 1 is any error, 2 a wrong option."""
 
 
 @store_app.command()
@@ -90,6 +96,53 @@ def export(
     typer.echo(f"exported {count} responses", err=True)
 
 
+@store_app.command()
+def check(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move what is damaged into the table `quarantine` of the same file.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compare every stored response with what was written.
+
+    Exit code 0: all of it is sound, or what was not has been set aside. 3: damage is left. 1: it cannot be examined.
+    """
+    import msgspec
+
+    from isthmus.store.open import examine_store
+
+    examined = examine_store(_settings(config, store).url, repair=repair)
+    if as_json:
+        typer.echo(msgspec.json.encode({"sound": examined.sound, **msgspec.to_builtins(examined)}).decode())
+    else:
+        for each in examined.damage:
+            done = " (set aside)" if each.set_aside else ""
+            typer.echo(f"{each.kind:<10}{each.id or '-'}: {each.reason}{done}")
+        typer.echo(f"examined {examined.responses:,} responses: {_verdict(examined)}")
+    if not examined.sound:
+        raise typer.Exit(DAMAGE_LEFT)
+
+
+@store_app.command()
+def backup(
+    path: Annotated[Path, typer.Argument(help="Where the copy goes; its key goes beside it, as `PATH.key`.")],
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a copy that is there already.")] = False,
+) -> None:
+    """Copy the store as it is at this moment, with the key of its envelopes."""
+    from isthmus.store.open import back_up_store
+
+    made = back_up_store(_settings(config, store).url, path, force=force)
+    typer.echo(f"copied {made.responses:,} responses, {made.bytes:,} bytes, to {path}")
+    if made.key is None:
+        typer.echo("there was no key beside the store; what clients carry from it will not open elsewhere", err=True)
+    else:
+        typer.echo(f"copied the key to {made.key}")
+
+
 def _parse_size(text: str) -> int:
     from isthmus.errors import ConfigError
     from isthmus.values.quantities import parse_size
@@ -131,6 +184,16 @@ def _settings(config: Path | None, url: str | None) -> StoreSettings:
     if troubles:
         raise as_error(troubles)
     return reading.config.store
+
+
+def _verdict(examined: Examined) -> str:
+    if not examined.damage:
+        return "all of them are as they were written"
+    if examined.sound:
+        return "what was damaged is set aside, all others are as they were written"
+    if any(each.kind == "file" for each in examined.damage):
+        return "the file itself is damaged; restore a backup, or save what can be read with `isthmus store export`"
+    return "run `isthmus store check --repair` to set the damaged ones aside"
 
 
 def _describe(found: StoreStats) -> str:

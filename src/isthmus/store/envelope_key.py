@@ -22,9 +22,14 @@ _SHORTEST: Final = 16
 _ONLY_OWNER: Final = 0o600
 
 
+def key_path(database: Path) -> Path:
+    """Where it lies, of a store and of a copy."""
+    return database.with_name(f"{database.name}.key")
+
+
 def envelope_key(database: Path) -> bytes:
     """The key beside `database`; made, with the folder, where there is none yet."""
-    path = database.with_name(f"{database.name}.key")
+    path = key_path(database)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         key = _read(path)

@@ -11,12 +11,17 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore
+from isthmus.store.sqlite.backup import BackedUp, back_up
 from isthmus.store.sqlite.connect import Durability, connect_reader, unavailable
+from isthmus.store.sqlite.examine import Examined, examine
+from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.reads import load_lessons
 from isthmus.store.sqlite.store import SqliteStore
 
 _BRIEFLY: Final = 1.0
 """Seconds that a look from outside waits for a busy file."""
+_PATIENTLY: Final = 10.0
+"""The same for somebody who looks after it."""
 
 
 def open_store(url: str, *, durability: Durability = "process", relative_to: Path | None = None) -> Store:
@@ -51,6 +56,27 @@ def database_path(url: str) -> Path | None:
     """The file of a store that is one, whether it is there or not."""
     scheme, _, rest = url.partition(":")
     return _sqlite_path(url, rest, None) if scheme.lower() == "sqlite" else None
+
+
+def examine_store(url: str, *, repair: bool = False) -> Examined:
+    """Compare everything in the store at `url` with what was written, also while a gateway uses it."""
+    path = _there(url)
+    with closing(Medium(path, "process", _PATIENTLY).open()) as connection:
+        return examine(connection, repair=repair)
+
+
+def back_up_store(url: str, target: Path, *, force: bool = False) -> BackedUp:
+    """Copy the store at `url` as it is at one moment, also while a gateway uses it."""
+    return back_up(_there(url), target.expanduser(), force=force)
+
+
+def _there(url: str) -> Path:
+    path = database_path(url)
+    if path is None:
+        raise ConfigError(f"`{url}` lives and dies with its gateway; there is nothing on disk to look at")
+    if not path.is_file():
+        raise ConfigError(f"there is no store at `{path}`: name it with `--store sqlite:PATH`")
+    return path
 
 
 def read_lessons(url: str, provider: str, model: str, *, since: float) -> list[Lesson]:

@@ -50,6 +50,12 @@ def load_response(connection: sqlite3.Connection, id: str, owner: str) -> Stored
     return found[0] if found else None
 
 
+def find_damage(connection: sqlite3.Connection, key: int) -> str | None:
+    """What is wrong with a row or a piece of it."""
+    _, broken = _select(connection, "key = ?", (key,))
+    return next(iter(broken.values()), None)
+
+
 def load_expired(connection: sqlite3.Connection, now: Callable[[], float]) -> Selected:
     held = "SELECT 1 FROM leases AS l WHERE l.owner = responses.owner AND l.name = ? || responses.id AND l.until > ?"
     return _select(connection, f"{_UNFINISHED} AND NOT EXISTS ({held}) ORDER BY key", (run_lease(""), now()))

@@ -1,0 +1,154 @@
+"""Every stored response compared with what was written, and what is not so set aside.
+
+In: a connection that writes. Out: what is damaged, and whether it was set aside: moved into the table `quarantine` with
+everything that could still be read of it, never just deleted. Works beside a running gateway, a few rows at a time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import msgspec
+
+from isthmus.store.sqlite.reads import damage_of_events, find_damage
+from isthmus.store.sqlite.writes import remove_row
+
+_STEP: Final = 200
+_MOST_TOLD: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    kind: Literal["file", "response", "events"]
+    """`file`: its structure; what lies on the damaged pages can be neither read nor moved."""
+    id: str
+    """Of the response; empty where it is the file."""
+    reason: str
+    set_aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    responses: int
+    damage: tuple[Damage, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether everything that is left is as it was written."""
+        return all(each.set_aside for each in self.damage)
+
+
+def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined:
+    # What is no text any more is shown as it is, instead of keeping everything else from being read.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+    broken = _structure(connection)
+    if broken and repair:
+        with suppress(sqlite3.Error):  # indexes can be made anew from what they index
+            connection.execute("REINDEX")
+        broken = _structure(connection)
+    count, damage = 0, [Damage("file", "", reason) for reason in broken]
+    try:
+        for keys in _keys(connection):
+            count += len(keys)
+            for key in keys:
+                damage += _examine_row(connection, key, repair)
+    except sqlite3.DatabaseError as error:
+        damage.append(Damage("file", "", f"the list of responses breaks off after {count}: {error}"))
+    return Examined(count, tuple(damage))
+
+
+def _structure(connection: sqlite3.Connection) -> list[str]:
+    try:
+        told = [line for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST_TOLD})")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if told == ["ok"] else told
+
+
+def _keys(connection: sqlite3.Connection) -> Iterator[list[int]]:
+    last = -1
+    # NOT INDEXED: the table itself says what there is, not an index, which may be damaged too.
+    page = "SELECT key FROM responses NOT INDEXED WHERE key > ? AND deleted = 0 ORDER BY key LIMIT ?"
+    while keys := [key for (key,) in connection.execute(page, (last, _STEP)).fetchall()]:
+        yield keys
+        last = keys[-1]
+
+
+def _examine_row(connection: sqlite3.Connection, key: int, repair: bool) -> list[Damage]:
+    found = _find(connection, key)
+    if not found or not repair:
+        return found
+    try:
+        with _transaction(connection):
+            found = _find(connection, key)  # again: it may have been written anew meanwhile
+            for each in found:
+                _set_aside(connection, key, each)
+    except sqlite3.DatabaseError:
+        return found  # it lies on a page that cannot be changed
+    return [replace(each, set_aside=True) for each in found]
+
+
+def _find(connection: sqlite3.Connection, key: int) -> list[Damage]:
+    id = f"row {key}"
+    try:
+        with _transaction(connection, "DEFERRED"):
+            row = connection.execute("SELECT id FROM responses WHERE key = ?", (key,)).fetchone()
+            if row is None:  # forgotten meanwhile
+                return []
+            id = row[0]
+            what = find_damage(connection, key)
+            if what is not None:
+                return [Damage("response", id, what)]
+            batches = connection.execute("SELECT first, last, data, digest FROM events WHERE response = ?", (key,))
+            told = next((what for batch in batches if (what := damage_of_events(*batch))), None)
+            return [] if told is None else [Damage("events", id, told)]
+    except sqlite3.DatabaseError as error:
+        return [Damage("response", id, str(error))]
+
+
+def _set_aside(connection: sqlite3.Connection, key: int, damage: Damage) -> None:
+    content: dict[str, Any] = {"events": _rows(connection, "SELECT * FROM events WHERE response = ?", key)}
+    if damage.kind == "response":
+        content["response"] = _rows(connection, "SELECT * FROM responses WHERE key = ?", key)
+        content["pieces"] = _rows(
+            connection,
+            "SELECT p.place, p.position, c.* FROM parts AS p LEFT JOIN pieces AS c ON c.key = p.piece"
+            " WHERE p.response = ? ORDER BY p.place, p.position",
+            key,
+        )
+    connection.execute(
+        "INSERT INTO quarantine (kind, id, reason, moved_at, content) VALUES (?, ?, ?, datetime('now'), ?)",
+        (damage.kind, damage.id, damage.reason, msgspec.json.encode(content)),
+    )
+    if damage.kind == "response":
+        remove_row(connection, key)
+    else:
+        connection.execute("DELETE FROM events WHERE response = ?", (key,))
+        connection.execute("DELETE FROM streams WHERE response = ?", (key,))
+
+
+def _rows(connection: sqlite3.Connection, query: str, key: int) -> list[dict[str, Any]] | str:
+    """As far as they can be read; bytes travel as base64."""
+    try:
+        cursor = connection.execute(query, (key,))
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+    except sqlite3.DatabaseError as error:
+        return f"cannot be read: {error}"
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    outermost = not connection.in_transaction
+    if outermost:
+        connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+    finally:
+        if outermost and connection.in_transaction:
+            connection.execute("ROLLBACK" if sys.exc_info()[0] else "COMMIT")
