@@ -10,13 +10,14 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flowing import PLAIN, Flow, running_flow
+from isthmus.errors import ConfigError
 from isthmus.testing import PATIENCE, ScriptedUpstream, chat
 from serving import running_gateway_process
 from talking import Talk
@@ -174,7 +175,7 @@ def test_a_damaged_response_is_503_for_itself_alone(tmp_path: Path) -> None:
         first, second = flow.create(ASK), flow.create(ASK)
         child = flow.create({**ASK, "previous_response_id": first["id"]})
     content = flow.database.read_bytes()
-    assert content.count(b"the first answer") == 1
+    assert b"the first answer" in content
     flow.database.write_bytes(content.replace(b"the first answer", b"the f\xffrst answer"))
     with running_flow(tmp_path) as flow:
         flow.script(chat("goes on"))
@@ -202,15 +203,15 @@ def test_bytes_flipped_anywhere_are_never_served_as_an_answer(seed: int, tmp_pat
     for _ in range(40):
         content[page + chance.randrange(100, 4096)] ^= 1 << chance.randrange(8)
     flow.database.write_bytes(content)
-    try:
-        with running_flow(tmp_path) as flow:
-            for response in told:
-                answer = flow.get(f"/v1/responses/{response['id']}")
-                assert answer.status in (200, 404, 503)
-                assert answer.status != 200 or answer.json == response
-    except Exception as error:
-        # What begins with a damaged table of contents does not begin at all.
-        assert "damaged" in str(error) or "cannot be used" in str(error), repr(error)
+    with ExitStack() as stack:
+        try:
+            flow = stack.enter_context(running_flow(tmp_path))
+        except ConfigError:
+            return  # it lies where the gateway looks at the start
+        for response in told:
+            answer = flow.get(f"/v1/responses/{response['id']}")
+            assert answer.status in (200, 404, 503)
+            assert answer.status != 200 or answer.json == response
 
 
 # ── no room ────────────────────────────────────────────────────────────────────────────────────────────
