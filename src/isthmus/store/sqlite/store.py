@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 import sqlite3
 import time
-from bisect import insort
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -34,14 +32,12 @@ from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.connect import Durability
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.probe import probe
+from isthmus.store.sqlite.prune import prune
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Operation, Writer
 
 _LARGEST_NUMBER: Final = 2**62
 _EXPORT_PAGE: Final = 64
-_PRUNE_STEP: Final = 200
-_VACUUM_STEP: Final = 256
-"""Pages given back to the file system in one go: other writes come in between."""
 _MOST_NAMED: Final = 1000
 """Damaged responses that the log names, each once."""
 
@@ -170,25 +166,7 @@ class SqliteStore:
         return await self.readers.run(reads.measure)
 
     async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
-        before, removed = await self.readers.run(reads.measure_bytes), 0
-        # Looked for by a reader, a few at a time, and removed in steps: saves go on in between, and what they build on
-        # is left alone. Nothing is ever counted or planned as a whole, however many rows there are.
-        at, step = (-math.inf, 0), _Step()
-        while not step.enough:
-            bound = older_than if max_bytes is None else None
-            ends = await self.readers.run(partial(reads.find_ends, after=at, older_than=bound, count=_PRUNE_STEP))
-            if not ends:
-                break
-            at, step = ends[-1], _Step(tuple(ends))
-            while step.left and not step.enough:
-                step = await self.writer.run(
-                    partial(_prune_step, step=step, older_than=older_than, max_bytes=max_bytes)
-                )
-                removed += step.removed
-        await self.writer.run(partial(leases.sweep, now=self._now))
-        while await self.writer.run(_give_back_pages):
-            pass
-        return Pruned(removed, max(0, before - await self.readers.run(reads.measure_bytes)))
+        return await prune(self.readers, self.writer, older_than=older_than, max_bytes=max_bytes, now=self._now)
 
     async def export(self) -> AsyncIterator[bytes]:
         """In pages, each a moment of its own: a long export does not hold the file back from tidying its WAL."""
@@ -263,44 +241,6 @@ def _append_events(connection: sqlite3.Connection, id: str, owner: str, batch: E
         return False
     writes.append_events(connection, key, batch, max_bytes)
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    left: tuple[writes.Stamp, ...] = ()
-    """Ends of branches, (created_at, key): the longest unused first."""
-    going_on: int | None = None
-    """The turn to go on with in the branch of the first of them."""
-    removed: int = 0
-    enough: bool = False
-
-
-def _prune_step(connection: sqlite3.Connection, step: _Step, older_than: float | None, max_bytes: int | None) -> _Step:
-    """Remove a bounded number of turns, and say what is left to do."""
-    left, going_on, removed = list(step.left), step.going_on, 0
-    while left and removed < _PRUNE_STEP:
-        newest = left[0]
-        if going_on is None:
-            too_old = older_than is not None and newest[0] < older_than
-            too_much = max_bytes is not None and reads.measure_bytes(connection) > max_bytes
-            if not too_old and not too_much:
-                return _Step(removed=removed, enough=True)
-        most = _PRUNE_STEP - removed
-        count, going_on, end = writes.remove_branch(connection, going_on or newest[1], newest, most)
-        removed += count
-        if end is not None and end < left[-1]:
-            insort(left, end)  # its turn comes; behind the last of these it will be found by itself
-        if going_on is None:
-            left.pop(0)
-    return _Step(tuple(left), going_on, removed)
-
-
-def _give_back_pages(connection: sqlite3.Connection) -> bool:
-    """Whether it may be worth calling again."""
-    before = connection.execute("PRAGMA freelist_count").fetchone()[0]
-    connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_STEP})").fetchall()
-    after = connection.execute("PRAGMA freelist_count").fetchone()[0]
-    return 0 < int(after) < int(before)
 
 
 def _text(id: str) -> str:
