@@ -98,6 +98,11 @@ def export_line(record: StoredResponse) -> bytes:
     return line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
+def own_id(item: bytes) -> str | None:
+    """The id that an item brought with it."""
+    found = _identified.decode(item).id
+    return found if isinstance(found, str) and found else None
+
+
 def _item(place: int, position: int, data: bytes) -> Piece:
-    found = _identified.decode(data).id
-    return Piece(place, position, data, found if isinstance(found, str) and found else None)
+    return Piece(place, position, data, own_id(data))

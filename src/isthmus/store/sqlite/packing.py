@@ -52,9 +52,9 @@ def read_piece(owner: str, is_field: bool, hash: bytes, data: bytes) -> bytes | 
     """The content of a piece; `None` if it is not what was written."""
     try:
         content = unpack(data)
-    except zlib.error:
+        return content if hash_piece(owner, is_field, content) == hash else None
+    except (zlib.error, TypeError, AttributeError):  # SQLite stores any kind of value in any column
         return None
-    return content if hash_piece(owner, is_field, content) == hash else None
 
 
 def digest_turn(columns: Sequence[str | None], pieces: Iterable[tuple[int, int, bytes]]) -> bytes:

@@ -17,7 +17,7 @@ import msgspec
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats, run_lease
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
-from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join
+from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
 from isthmus.store.refusals import damaged, events_expired, not_found, too_long
 from isthmus.store.sqlite.packing import digest_events, digest_row, digest_turn, read_piece, unpack, unpack_list
 
@@ -26,6 +26,7 @@ _COLUMNS: Final = (
     " turn_digest, row_digest"
 )
 
+_ROW_DAMAGED: Final = "its row is not as it was written"
 _PLACES: Final = {INPUT: "input item", OUTPUT: "output item", FIELD: "field"}
 _UNFINISHED: Final = "deleted = 0 AND status IN ('queued', 'in_progress')"
 
@@ -99,7 +100,7 @@ def find_items(connection: sqlite3.Connection, ids: Sequence[str], owner: str) -
     for id in ids:
         stored = named[id] if id in named else _find_unnamed(connection, id, owner)
         if stored is not None:
-            found[id] = _item(owner, id, *stored)
+            found[id] = _item(owner, id, id if id in named else None, *stored)
     return found
 
 
@@ -136,10 +137,10 @@ def list_input_items(
     ]
     page, has_more = cut_page(entries, limit, after, order)
     rest = connection.execute(
-        "SELECT key, hash, data FROM pieces WHERE key IN (SELECT value FROM json_each(?))",
+        "SELECT key, item_id, hash, data FROM pieces WHERE key IN (SELECT value FROM json_each(?))",
         (_json([piece for _, piece in page]),),
     )
-    found = {key: (hash, data) for key, hash, data in rest}
+    found = {key: (item_id, hash, data) for key, item_id, hash, data in rest}
     return make_page([(name, _item(owner, name, *found[piece])) for name, piece in page], has_more)
 
 
@@ -167,7 +168,7 @@ def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int)
 def damage_of_events(first: int, last: int, data: bytes, digest: bytes | None) -> str | None:
     try:
         whole = digest == digest_events(first, last, data) if digest else len(unpack_list(data)) == last - first + 1
-    except (zlib.error, ValueError):
+    except (zlib.error, ValueError, TypeError):
         whole = False
     return None if whole else f"its events {first} to {last} are not as they were written"
 
@@ -249,15 +250,15 @@ def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:
     if what is not None:
         return what
     hashes = [(position, hash) for place, position, hash, _ in contents.pieces if place == FIELD]
-    if digest is not None and digest_row(turn or b"", created_at, conversation, (skeleton, memo), hashes) != digest:
-        return "its row is not as it was written"
     try:
+        if digest is not None and digest_row(turn, created_at, conversation, (skeleton, memo), hashes) != digest:
+            return _ROW_DAMAGED
         fields = [(position, data) for place, position, _, data in contents.pieces if place == FIELD]
         response = join(unpack(skeleton), contents.data(OUTPUT), fields)
         if digest is None:
             msgspec.json.decode(response)  # from before there were digests: at least it must be what it should be
-    except (zlib.error, ValueError, IndexError):
-        return "its row is not as it was written"
+    except (zlib.error, ValueError, IndexError, TypeError):  # SQLite stores any kind of value in any column
+        return _ROW_DAMAGED
     return StoredResponse(
         id=id,
         response=response,
@@ -285,10 +286,11 @@ def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -
     for key, place, position, owner, hash, data in rows:
         content = read_piece(owner, place == FIELD, hash, data)
         if content is None:
-            found[key].damage = f"its {_PLACES[place]} {position} is not as it was written"
+            found[key].damage = f"its {_PLACES.get(place, 'part')} {position} is not as it was written"
         found[key].pieces.append((place, position, hash, content or b""))
     for contents in found.values():
-        contents.pieces.sort(key=lambda piece: piece[:2])
+        if contents.damage is None:
+            contents.pieces.sort(key=lambda piece: piece[:2])
     return found
 
 
@@ -301,9 +303,9 @@ def _damage_of_turn(row: _AncestorRow, owner: str, contents: _Contents) -> str |
     return None if whole else "it is not the turn that was written"
 
 
-def _item(owner: str, name: str, hash: bytes, data: bytes) -> bytes:
+def _item(owner: str, name: str, item_id: str | None, hash: bytes, data: bytes) -> bytes:
     content = read_piece(owner, False, hash, data)
-    if content is None:
+    if content is None or own_id(content) != item_id:
         raise damaged(name, "the item is not as it was written")
     return content
 
