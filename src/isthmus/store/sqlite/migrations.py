@@ -29,7 +29,7 @@ def check_file(connection: sqlite3.Connection, path: Path, migrations: Sequence[
         applied = _applied(connection, path)
     except sqlite3.Error as error:
         raise unavailable(error, path) from error
-    if unknown := sorted(applied - {name for name, _ in steps}):
+    if unknown := sorted(map(str, applied - {name for name, _ in steps})):
         raise ConfigError(
             f"the store `{path}` was written by a newer Isthmus (it has `{unknown[-1]}`): upgrade Isthmus, or point"
             " `store.url` to another path"

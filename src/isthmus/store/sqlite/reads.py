@@ -124,16 +124,17 @@ def list_input_items(
     ).fetchall()
     listed = {key: _Contents() for key in ids}
     for key, place, position, _, _, hash in places:
-        listed[key].pieces.append((place, position, hash, b""))
+        if key in listed:
+            listed[key].pieces.append((place, position, hash, b""))
     for row in rows:
         if (what := _damage_of_turn(row, owner, listed[row[0]])) is not None:
             raise damaged(row[1], what, asked=id)
     turn_order = {key: index for index, key in enumerate(ids)}
-    places.sort(key=lambda place: (turn_order[place[0]], place[1], place[2]))
+    places.sort(key=lambda place: (turn_order.get(place[0], 0), place[1], place[2]))
     entries = [
         (name_item(Place(ids[key], place, position), item_id), piece)
         for key, place, position, piece, item_id, _ in places
-        if place == INPUT or ids[key] != id
+        if key in ids and (place == INPUT or (place == OUTPUT and ids[key] != id))
     ]
     page, has_more = cut_page(entries, limit, after, order)
     rest = connection.execute(
@@ -284,6 +285,8 @@ def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -
         (_json(keys), up_to),
     )
     for key, place, position, owner, hash, data in rows:
+        if key not in found:
+            continue  # a damaged index leads astray; what is missing then does not match its digest
         content = read_piece(owner, place == FIELD, hash, data)
         if content is None:
             found[key].damage = f"its {_PLACES.get(place, 'part')} {position} is not as it was written"
@@ -299,7 +302,10 @@ def _damage_of_turn(row: _AncestorRow, owner: str, contents: _Contents) -> str |
     if contents.damage is not None or digest is None:
         return contents.damage
     items = ((place, position, hash) for place, position, hash, _ in contents.pieces if place != FIELD)
-    whole = digest_turn((id, owner, previous_id, status, model, provider), items) == digest
+    try:
+        whole = digest_turn((id, owner, previous_id, status, model, provider), items) == digest
+    except TypeError:  # values that cannot even be put in order
+        whole = False
     return None if whole else "it is not the turn that was written"
 
 
