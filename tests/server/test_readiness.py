@@ -176,3 +176,27 @@ def test_a_look_ends_with_the_server() -> None:
         await Readiness(says(None), {}).aclose()  # also where nobody ever asked
 
     in_own_time(test)
+
+
+def test_what_the_store_knows_of_itself_is_told_at_once_and_its_end_is_seen_at_once() -> None:
+    async def test() -> None:
+        store, provider, glance = Counted(), Counted(), Counted()
+        readiness = Readiness(store, {"a": provider}, glance=glance, interval=10.0)
+        assert (await readiness.ask()).status == "ready"
+        glance.word = "it was deleted"
+        found = await readiness.ask()
+        assert (found.status, found.store) == ("not ready", "it was deleted")
+        assert (store.asked, provider.asked) == (1, 1), "nobody had to be asked for that"
+        glance.word = None
+        assert (await readiness.ask()).status == "ready"
+
+        store.word = "locked"
+        clock().skip(11)
+        await readiness.ask()
+        await turns()
+        assert (await readiness.ask()).store == "locked"
+        store.word = None
+        assert (await readiness.ask()).status == "ready"
+        await readiness.aclose()
+
+    in_own_time(test)

@@ -2,15 +2,15 @@
 
 Parts: this process (shutting down?), the store (is it writable? one small write says so, nothing is counted), and each
 provider (does it have its key, can it be reached, does its process live?). The first question waits for the first
-answer, which is bounded; all others get what was found last, and have it looked at again when it is old. Nobody asks:
-nothing is done, and no provider hears of us.
+answer, which is bounded; all others get what was found last, and have it looked at again when it is old. What the store
+knows of itself costs nothing and is asked every time. Nobody asks: nothing is done, and no provider hears of us.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from isthmus.errors import IsthmusError
@@ -47,8 +47,12 @@ class Found:
 
 
 class Readiness:
-    def __init__(self, store: Check, providers: Mapping[str, Check], *, interval: float = 10.0) -> None:
+    def __init__(
+        self, store: Check, providers: Mapping[str, Check], *, glance: Check | None = None, interval: float = 10.0
+    ) -> None:
+        """`glance`: what the store can say of itself without doing anything."""
         self._store = store
+        self._glance = glance
         self._providers = dict(providers)
         self._interval = interval
         self._found: Found | None = None
@@ -57,6 +61,11 @@ class Readiness:
     async def ask(self) -> Found:
         """What is so, or was a moment ago."""
         found, age = self._found, 0.0
+        seen = OK if self._glance is None else await _word(self._glance)
+        if found is not None and seen != OK:
+            return replace(found, store=seen)
+        if found is not None and found.store != OK and self._glance is not None:
+            found = None  # it is said to be well again: see whether it is
         if found is not None:
             age = asyncio.get_running_loop().time() - found.at
             if age < self._interval:
@@ -101,10 +110,16 @@ def readiness_of(gateway: Gateway, missing_keys: Mapping[str, str], interval: fl
 
         return check
 
+    async def glance() -> str | None:
+        await gateway.store.check()
+        return None
+
     async def store() -> str | None:
+        await gateway.store.check()  # a small write may well succeed where nothing else does any more
         holder = f"{gateway.runs.holder}:ready"
         await gateway.store.claim(holder, holder=holder, seconds=PATIENCE)
         await gateway.store.release(holder, holder=holder)
         return None
 
-    return Readiness(store, {name: provider(name) for name in gateway.directory.served}, interval=interval)
+    providers = {name: provider(name) for name in gateway.directory.served}
+    return Readiness(store, providers, glance=glance, interval=interval)
