@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,53 @@ def test_a_provider_without_its_key_does_not_keep_anybody_from_the_store(url: st
     config = tmp_path / "isthmus.toml"
     config.write_text(f'[providers.deepseek]\napi_key = "${{NO_SUCH_KEY}}"\n[store]\nurl = "{url}"\n')
     assert "responses   2" in run("stats", "--config", str(config))
+
+
+def damage(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_check_says_that_all_is_sound(url: str) -> None:
+    assert "examined 2 responses: all of them are as they were written" in run("check", "--store", url)
+    assert json.loads(run("check", "--store", url, "--json")) == {"sound": True, "responses": 2, "damage": []}
+
+
+def test_check_names_what_is_damaged_and_repair_sets_it_aside(url: str, tmp_path: Path) -> None:
+    damage(tmp_path / "x.db", "UPDATE pieces SET data = x'7b7d' WHERE item_id = 'msg_resp_1'")
+    found = CliRunner().invoke(app, ["store", "check", "--store", url])
+    assert found.exit_code == 3
+    assert "response  resp_1: its output item 0 is not as it was written" in found.stdout
+    assert "--repair" in found.stdout
+    assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 2, "a look changes nothing"
+    repaired = json.loads(run("check", "--store", url, "--repair", "--json"))
+    (set_aside,) = repaired["damage"]
+    assert (repaired["sound"], set_aside["id"], set_aside["set_aside"]) == (True, "resp_1", True)
+    assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 1
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        assert connection.execute("SELECT id FROM quarantine").fetchall() == [("resp_1",)]
+
+
+def test_a_store_that_cannot_be_examined_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("my notes " * 1000)
+    for store, says in ((f"sqlite:{tmp_path}/none.db", "there is no store"), (f"sqlite:{tmp_path}/notes", "SQLite")):
+        failed = CliRunner().invoke(app, ["store", "check", "--store", store], env={"COLUMNS": "400"})
+        assert failed.exit_code == 1
+        assert says in failed.stderr
+
+
+def test_backup_tells_where_the_copy_and_its_key_are(url: str, tmp_path: Path) -> None:
+    (tmp_path / "x.db.key").write_bytes(b"k" * 32)
+    shown = run("backup", str(tmp_path / "copy.db"), "--store", url)
+    assert f"copied 2 responses, {(tmp_path / 'copy.db').stat().st_size:,} bytes" in shown
+    assert f"{tmp_path / 'copy.db.key'}" in shown.replace("\n", "")
+    again = CliRunner().invoke(app, ["store", "backup", str(tmp_path / "copy.db"), "--store", url])
+    assert again.exit_code == 1
+    assert "--force" in again.stderr
+    run("backup", str(tmp_path / "copy.db"), "--store", url, "--force")
+
+
+def test_a_copy_without_a_key_says_so(url: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["store", "backup", str(tmp_path / "copy.db"), "--store", url])
+    assert done.exit_code == 0
+    assert "there was no key beside the store" in done.stderr
