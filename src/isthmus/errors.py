@@ -248,7 +248,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     # All connections that we allow ourselves are in use, or all files: that says nothing about the provider's health.
     "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),
     # Looked at again every second: it may be back by then, and who waits has paid nothing.
-    "store_unavailable": Meaning(503, "operator", retry=True, wait=5),
+    "store_unavailable": Meaning(503, "operator", wait=5),
     # What was written is gone until somebody restores it; everything else is served.
     "store_damaged": Meaning(503, "operator", final=True),
     "draining": Meaning(503, "operator", wait=1),
