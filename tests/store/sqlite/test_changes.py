@@ -12,6 +12,7 @@ import pytest
 
 from isthmus.store.sqlite import changes as module
 from isthmus.store.sqlite.changes import Changes
+from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.store import SqliteStore
 from own_time import clock, run_in_own_time, turns
 from stored import turn
@@ -24,7 +25,7 @@ def ask(folder: Path, question: Question) -> None:
 
     async def main() -> None:
         store = SqliteStore(folder / "store.db")
-        changes = Changes(folder / "store.db", busy_seconds=5)
+        changes = Changes(store._medium)
         changes._reader = Inline(folder / "store.db")  # type: ignore[assignment]
         clock().stop_clock()
         try:
@@ -147,6 +148,6 @@ def test_it_looks_through_a_connection_of_its_own(tmp_path: Path) -> None:
 
 def test_it_can_be_closed_although_nobody_ever_waited(tmp_path: Path) -> None:
     async def main() -> None:
-        await Changes(tmp_path / "store.db", busy_seconds=5).aclose()
+        await Changes(Medium(tmp_path / "store.db", "process", 5.0)).aclose()
 
     run_in_own_time(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from every_store import Clock
 from isthmus.errors import RequestRefused
 from isthmus.ports import LOCAL, EventBatch
-from isthmus.store.retention import Row
 from isthmus.store.sqlite.leases import claim
 from isthmus.store.sqlite.reads import (
+    find_ends,
     find_items,
     list_input_items,
     load_after,
@@ -23,7 +24,6 @@ from isthmus.store.sqlite.reads import (
     load_events,
     load_expired,
     load_response,
-    load_retention_rows,
     measure,
     measure_bytes,
 )
@@ -69,21 +69,24 @@ def test_orphans_are_unfinished_and_held_by_nobody_the_oldest_first(connection: 
     delete_response(connection, "gone", "ann")
     claim(connection, "ann", "run:held", "a", 10, now)
     claim(connection, "bob", "run:r1", "a", 10, now)
-    assert [record.id for record in load_expired(connection, now)] == ["r3", "r1"]
+    assert [record.id for record in load_expired(connection, now)[0]] == ["r3", "r1"]
     now.at += 10
-    assert [record.id for record in load_expired(connection, now)] == ["r3", "r1", "held"]
+    assert [record.id for record in load_expired(connection, now)[0]] == ["r3", "r1", "held"]
+    connection.execute("UPDATE responses SET memo = x'00' WHERE id = 'r1'")
+    found, broken = load_expired(connection, now)
+    assert ([record.id for record in found], list(broken)) == (["r3", "held"], ["r1"])
 
 
 def test_an_export_goes_on_behind_the_last_key(connection: sqlite3.Connection) -> None:
     chain(connection, 5)
     delete_response(connection, "r3", LOCAL)
     seen: list[str] = []
-    key, page = load_after(connection, 0, 2)
+    key, (page, _) = load_after(connection, 0, 2)
     while page:
         seen += [record.id for record in page]
-        key, page = load_after(connection, key, 2)
+        key, (page, _) = load_after(connection, key, 2)
     assert seen == ["r1", "r2", "r4", "r5"]
-    assert load_after(connection, 5, 2) == (5, [])
+    assert load_after(connection, 5, 2) == (5, ([], {}))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,7 @@ def test_only_what_is_shown_is_read(connection: sqlite3.Connection) -> None:
     seen: list[str] = []
     connection.set_trace_callback(seen.append)
     list_input_items(connection, "r1", LOCAL, 2, None, "asc")
-    (contents,) = [text for text in seen if text.startswith("SELECT key, data")]
+    (contents,) = [text for text in seen if text.startswith("SELECT key, item_id, hash, data")]
     assert contents.count(",") <= 3, "the contents of two items, not of fifty"
 
 
@@ -198,16 +201,19 @@ def test_pages_that_were_freed_are_not_counted(connection: sqlite3.Connection) -
     assert free > 0
 
 
-def test_retention_sees_every_row_with_what_it_builds_on(connection: sqlite3.Connection) -> None:
-    one = save(connection, "r1", at=1.0)
-    two = save(connection, "r2", "r1", at=2.0, status="queued")
+def test_the_ends_of_branches_are_finished_turns_that_nothing_builds_on(connection: sqlite3.Connection) -> None:
+    save(connection, "r1", at=1.0)
+    save(connection, "r2", "r1", at=2.0, status="queued")
     three = save(connection, "r3", "never", at=3.0, status="queued")
     delete_response(connection, "r3", LOCAL)
-    assert load_retention_rows(connection) == [
-        Row(one, None, 1.0, False),
-        Row(two, one, 2.0, True),
-        Row(three, None, 3.0, False),
-    ]
+    own = save(connection, "own", "own", at=0.5)
+    last = save(connection, "last", at=3.0)
+    everything = [(0.5, own), (3.0, three), (3.0, last)]
+    first = (-math.inf, 0)
+    assert find_ends(connection, first, None, 99) == everything
+    assert find_ends(connection, first, None, 2) == everything[:2]
+    assert find_ends(connection, everything[1], None, 99) == everything[2:]
+    assert find_ends(connection, first, 3.0, 99) == everything[:1]
 
 
 def test_a_chain_of_two_hundred_turns_is_two_statements(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from every_store import Clock
 from isthmus.errors import ConfigError
 from isthmus.ports import EventBatch, Store
-from isthmus.store.sqlite import store as module
+from isthmus.store.sqlite import medium, prune, reads
 from isthmus.store.sqlite.migrations import MIGRATIONS
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
@@ -44,8 +44,8 @@ def test_it_speaks_the_whole_contract() -> None:
 def test_what_cannot_be_opened_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a newer version is refused; nobody holds on to it."""
     path, opened = tmp_path / "store.db", []
-    connect = module.connect_writer
-    monkeypatch.setattr(module, "connect_writer", lambda *given: opened.append(connect(*given)) or opened[-1])
+    connect = medium.connect_writer
+    monkeypatch.setattr(medium, "connect_writer", lambda *given: opened.append(connect(*given)) or opened[-1])
     ask(tmp_path, lambda store: store.save(turn("r1")))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO isthmus_migrations VALUES ('9999_later', '')")
@@ -161,7 +161,7 @@ def test_an_export_goes_on_while_others_write(tmp_path: Path) -> None:
 def test_pruning_in_steps_lets_others_in_and_takes_all_that_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PRUNE_STEP", 3)
+    monkeypatch.setattr(prune, "_STEP", 3)
 
     async def question(store: SqliteStore) -> None:
         for number in range(20):
@@ -176,27 +176,18 @@ def test_pruning_in_steps_lets_others_in_and_takes_all_that_is_old(
 
 
 def test_a_turn_that_is_continued_while_it_is_pruned_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = module.plan_branches
+    find_ends = reads.find_ends
 
     async def question(store: SqliteStore) -> None:
         loop = asyncio.get_running_loop()
-        late: list[asyncio.Future[bool]] = []
 
-        def plan_and_continue(rows: Any) -> Any:
-            late.append(loop.create_task(store.save(turn("late", "old", at=99.0))))
-            return plan(rows)
+        def find_and_continue(*given: Any, **named: Any) -> Any:
+            found = find_ends(*given, **named)  # on a reader's thread: the loop is free to save
+            asyncio.run_coroutine_threadsafe(store.save(turn("late", "old", at=99.0)), loop).result(60)
+            return found
 
-        monkeypatch.setattr(module, "plan_branches", plan_and_continue)
+        monkeypatch.setattr(reads, "find_ends", find_and_continue)
         await store.save(turn("old", at=1.0))
-        run = store.writer.run
-
-        async def after_the_other(operation: Any) -> Any:
-            if late and operation is not late[0] and not late[0].done():
-                store.writer.run = run  # type: ignore[method-assign]
-                await late[0]
-            return await run(operation)
-
-        store.writer.run = after_the_other  # type: ignore[method-assign]
         assert (await store.prune(older_than=50.0)).responses == 0
         assert [each.id for each in await store.chain("late")] == ["old", "late"]
 

@@ -90,14 +90,45 @@ def test_what_is_deleted_stays_deleted_and_keeps_nothing_but_its_id(connection: 
 def test_a_branch_goes_from_its_newest_turn_as_far_as_nothing_builds_on_it(connection: sqlite3.Connection) -> None:
     keys = [save(connection, f"r{n}", f"r{n - 1}" if n else None) for n in range(4)]
     save(connection, "meanwhile", "r1")
-    assert remove_branch(connection, reversed(keys)) == 2
+    newest = (0.0, keys[-1])
+    assert remove_branch(connection, keys[-1], newest, 1) == (1, keys[2], None)
+    assert remove_branch(connection, keys[2], newest, 99) == (1, None, None)
     left = [id for (id,) in connection.execute("SELECT id FROM responses ORDER BY key")]
     assert left == ["r0", "r1", "meanwhile"]
     assert count(connection)["pieces"] == 6
 
 
 def test_one_that_names_itself_as_its_parent_can_go(connection: sqlite3.Connection) -> None:
-    assert remove_branch(connection, [save(connection, "r1", "r1")]) == 1
+    key = save(connection, "r1", "r1")
+    assert remove_branch(connection, key, (0.0, key), 99) == (1, None, None)
+
+
+def test_a_branch_ends_before_what_is_newer_or_unfinished(connection: sqlite3.Connection) -> None:
+    parent, child = save(connection, "parent", at=2.0), save(connection, "child", "parent", at=1.0)
+    assert remove_branch(connection, child, (1.0, child), 99) == (1, None, (2.0, parent))
+    queued, done = save(connection, "queued", status="queued"), save(connection, "done", "queued")
+    assert remove_branch(connection, done, (0.0, done), 99) == (1, None, None)
+    assert remove_branch(connection, queued, (0.0, queued), 99) == (0, None, None)
+
+
+def test_a_parent_that_was_forgotten_is_replaced_by_the_history(connection: sqlite3.Connection) -> None:
+    said = (message("said before"),)
+    save_response(connection, turn("r2", "gone"), lambda: said)
+    assert connection.execute("SELECT previous_id FROM responses").fetchone() == (None,)
+    found = load_response(connection, "r2", "local")
+    assert found is not None
+    assert found.input == (*said, *turn("r2").input)
+    save(connection, "r1")
+    save_response(connection, turn("r3", "r1"), lambda: said)
+    kept = load_response(connection, "r3", "local")
+    assert kept == turn("r3", "r1")
+
+
+def test_a_piece_that_is_damaged_is_written_anew_with_the_next_that_holds_it(connection: sqlite3.Connection) -> None:
+    save(connection, "r1", input=(message("said by both"),))
+    connection.execute("UPDATE pieces SET data = x'00' WHERE item_id IS NULL")
+    save(connection, "r2", input=(message("said by both"),))
+    assert load_response(connection, "r1", "local") == turn("r1", input=(message("said by both"),))
 
 
 def test_what_is_removed_leaves_nothing_behind_in_any_table(connection: sqlite3.Connection) -> None:
@@ -106,7 +137,8 @@ def test_what_is_removed_leaves_nothing_behind_in_any_table(connection: sqlite3.
         append_events(connection, key, EventBatch(0, (b"{}",)), 100)
     delete_response(connection, "deleted", "local")
     assert list(count(connection).values()) == [2, 3, 3, 1, 1]
-    assert remove_branch(connection, [deleted]) == remove_branch(connection, [pruned]) == 1
+    for key in (deleted, pruned):
+        assert remove_branch(connection, key, (0.0, key), 99) == (1, None, None)
     assert set(count(connection).values()) == {0}
 
 
@@ -121,7 +153,7 @@ def test_whatever_is_written_no_piece_is_without_a_holder_and_no_part_without_a_
             case 0:
                 delete_response(connection, id, "local")
             case 1 if (key := find_key(connection, id, "local")) is not None:
-                remove_branch(connection, [key])
+                remove_branch(connection, key, (0.0, key), 99)
             case _:
                 items = [tuple(chance.choices(words, k=chance.randrange(3))) for _ in range(2)]
                 save_response(connection, turn(id, input=items[0], output=items[1]))
