@@ -59,7 +59,8 @@ class Medium:
         self.wake: Callable[[], None] = lambda: None
         """Calls the writer when something is wrong."""
         self._at = path.absolute()
-        self._wal_at = self._at.with_name(f"{self._at.name}-wal")
+        # As text: these are asked several times for each request, and a `Path` is turned into text each time.
+        self._text, self._wal_at = str(self._at), f"{self._at}-wal"
         self._durability = durability
         self._busy_seconds = busy_seconds
         self._file: _Identity = None
@@ -83,13 +84,14 @@ class Medium:
 
     def look(self) -> Trouble | None:
         """What can be seen from outside: a few system calls, on whatever thread."""
-        if (lost := self._lost()) is not None:
+        if (lost := self.lost()) is not None:
             return lost
-        return None if os.access(self._at, os.W_OK) else _READONLY
+        return None if os.access(self._text, os.W_OK) else _READONLY
 
-    def _lost(self) -> Trouble | None:
+    def lost(self) -> Trouble | None:
+        """Whether the open file is one that nobody will find again."""
         try:
-            found = os.stat(self._at)
+            found = os.stat(self._text)
         except (FileNotFoundError, NotADirectoryError):
             return _DELETED
         except OSError as error:
@@ -134,7 +136,7 @@ class Medium:
             lent.close()
         if connection is None:
             return
-        lost = self._lost()
+        lost = self.lost()
         folded = lost is not None and _fold(connection)
         with suppress(sqlite3.Error):
             connection.close()
@@ -149,11 +151,11 @@ class Medium:
 
     def lend(self, lent: Lent) -> sqlite3.Connection:
         """A reader's connection to the file that stands there; `lent.lock` is held."""
-        if (lost := self._lost()) is not None:
+        if (lost := self.lost()) is not None:
             raise self.report(lost)
         if lent.connection is None:
             lent.connection = connect_reader(self._at, self._busy_seconds)
-            if (lost := self._lost()) is not None:
+            if (lost := self.lost()) is not None:
                 lent.connection.close()
                 lent.connection = None
                 raise self.report(lost)
@@ -176,7 +178,7 @@ class Medium:
         return connection
 
 
-def _identify(path: Path) -> _Identity:
+def _identify(path: str | Path) -> _Identity:
     try:
         found = os.stat(path)
     except OSError:

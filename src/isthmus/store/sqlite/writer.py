@@ -131,8 +131,8 @@ class Writer:
                 self._attempt(connection, job)
             connection.execute("COMMIT")
             # Not before this look is anything saved: SQLite is content with a file that nobody will find again.
-            if (trouble := self._medium.look()) is not None and trouble.lost:
-                raise self._medium.report(trouble)
+            if (lost := self._medium.lost()) is not None:
+                raise self._medium.report(lost)
             self.commits += 1
             self.operations += len(group)
         except BaseException as error:
