@@ -127,8 +127,11 @@ class Writer:
         try:
             connection = self._stand()
             connection.execute("BEGIN IMMEDIATE")
-            for job in group:
-                self._attempt(connection, job)
+            if len(group) == 1:  # nobody else's work has to survive its failure
+                group[0].result = group[0].operation(connection)
+            else:
+                for job in group:
+                    self._attempt(connection, job)
             connection.execute("COMMIT")
             # Not before this look is anything saved: SQLite is content with a file that nobody will find again.
             if (lost := self._medium.lost()) is not None:

@@ -47,7 +47,8 @@ def save_response(connection: sqlite3.Connection, record: StoredResponse, histor
         (key, piece.place, piece.position, _keep(connection, record.owner, digest, piece)) for digest, piece in hashed
     ]
     connection.executemany("INSERT INTO parts (response, place, position, piece) VALUES (?, ?, ?, ?)", parts)
-    _drop_unused(connection, held)
+    if held:
+        _drop_unused(connection, held)
     return key
 
 
