@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from doubling import LINEAR, growth
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
-from isthmus.protocol import json as protocol_json
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 
@@ -109,24 +109,25 @@ def test_arguments_that_come_after_a_call_was_closed_are_reported(late: CallArgu
     assert codes(response) == said
 
 
-def test_the_last_piece_of_a_call_is_looked_at_once_however_many_calls_are_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[int] = []
-    really = protocol_json.is_json
+def test_however_many_calls_are_open_each_piece_is_looked_at_once() -> None:
+    def work(many: int) -> None:
+        deltas: list[Delta] = []
+        for slot in range(many):
+            deltas += [CallOpened(slot, None, "f"), CallArguments(slot, "[1, ")]
+        _, response = stream([*deltas, Finished("tool_calls")], plan=PLAN)
+        assert len(response["output"]) == many
 
-    def count(text: str) -> bool:
-        asked.append(len(text))
-        return really(text)
+    assert growth(work, 400) < LINEAR
 
-    monkeypatch.setattr("isthmus.bridge.assemble.call.is_json", count)
-    many = 400
-    deltas: list[Delta] = []
-    for slot in range(many):
-        deltas += [CallOpened(slot, None, "f"), CallArguments(slot, "[1, ")]
-    _, response = stream([*deltas, Finished("tool_calls")], plan=PLAN)
-    assert len(response["output"]) == many
-    assert len(asked) < 4 * many, "once when the next one opens, and a few times at the end"
+
+def test_a_call_that_others_come_between_is_not_read_again_each_time() -> None:
+    def work(many: int) -> None:
+        deltas: list[Delta] = [CallOpened(0, "a", "f"), CallArguments(0, "[")]
+        for number in range(many):
+            deltas += [CallArguments(0, "[1]," * 200 + "[1]"), CallOpened(number + 1, None, "f")]
+        stream([*deltas, Finished("tool_calls")], plan=PLAN)
+
+    assert growth(work, 1000) < LINEAR
 
 
 def test_a_long_call_is_not_put_together_again_for_each_fragment() -> None:

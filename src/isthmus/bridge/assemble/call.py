@@ -25,9 +25,9 @@ from isthmus.bridge.tools.examine import Examined, ExamineInput, examination_of
 from isthmus.bridge.tools.restore import restore_tool_call, shape_call
 from isthmus.bridge.tools.search import runs_here, search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
+from isthmus.bridge.wholeness import Pieces
 from isthmus.protocol.events import CommandPlace, ItemPlace
 from isthmus.protocol.items import CallItem, HostedItem, Status, ToolSearchOutput
-from isthmus.protocol.json import is_json
 
 _PREFIXES: Final = {
     "function_call": "fc",
@@ -56,7 +56,7 @@ class Call:
     def __init__(self, call_id: str, name: str, identity: ToolIdentity | None, output: Output) -> None:
         self.call_id, self.name, self._identity, self._output = call_id, name, identity, output
         self._event: _DeltaType = "response.function_call_arguments.delta"
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         self._streamed: list[str] = []
         self.examined: Examined | None = None
         """The verdict on a custom tool's input, once it is known."""
@@ -81,9 +81,7 @@ class Call:
 
     @property
     def text(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return self._pieces.text
 
     @property
     def begun(self) -> bool:
@@ -93,7 +91,7 @@ class Call:
     @property
     def whole(self) -> bool:
         """Whether the arguments so far are one complete JSON value (or, for free text, may be)."""
-        return is_json(self.text)
+        return self._pieces.whole
 
     @property
     def breaks_off(self) -> bool:
@@ -114,7 +112,7 @@ class Call:
         text, anew = delta.text, False
         if delta.replace:
             # Told anew: what was streamed stays true as far as the new text agrees with it.
-            before, self._pieces = self.text, [text]
+            before, self._pieces = self.text, Pieces(text)
             anew = not text.startswith(before)
             text = text if anew else text[len(before) :]
             if not (text or anew):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doubling import LINEAR, growth
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
 from isthmus.bridge.dialects.chat.call_reader import CallReader
 
@@ -188,3 +189,15 @@ def test_a_second_name_on_the_same_index_is_a_second_call_never_the_rest_of_the_
     for name in ("get_", "weather"):
         reader.read([{"index": 0, "function": {"name": name, "arguments": ""}}], out)
     assert [delta.name for delta in out if isinstance(delta, CallOpened)] == ["get_", "weather"]
+
+
+def test_fragments_with_new_ids_whose_arguments_begin_with_a_bracket_are_read_in_linear_time() -> None:
+    piece = "[" + "[1]," * 200 + "[1]"
+
+    def work(many: int) -> None:
+        reader, out = CallReader(), list[Delta]()
+        reader.read([f(0, "first", "f", piece)], out)
+        for number in range(many):
+            reader.read([f(0, f"id{number}", "", piece)], out)
+
+    assert growth(work, 1500) < LINEAR

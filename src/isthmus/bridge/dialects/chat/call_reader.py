@@ -22,7 +22,8 @@ import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
 from isthmus.bridge.dialects.reports import text_of
-from isthmus.protocol.json import JsonObject, is_json
+from isthmus.bridge.wholeness import Pieces
+from isthmus.protocol.json import JsonObject
 
 
 @dataclass(slots=True, eq=False)
@@ -31,19 +32,13 @@ class _Call:
     id: str | None
     name: str
     opened: bool = False
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
+    pieces: Pieces = field(default_factory=Pieces)
 
     def tell(self, out: list[Delta], *, whole: bool = False) -> None:
         self.opened = True
         out.append(CallOpened(self.slot, self.id, self.name))
-        if self.text:
-            out.append(CallArguments(self.slot, self.text, whole=whole))
+        if text := self.pieces.text:
+            out.append(CallArguments(self.slot, text, whole=whole))
 
 
 class CallReader:
@@ -102,7 +97,7 @@ class CallReader:
             self._by_id.setdefault(id, call)
         call.name = call.name or name
         if replace:
-            call.pieces = [arguments]
+            call.pieces = Pieces(arguments)
         elif arguments:
             call.pieces.append(arguments)
         if call.opened and arguments:
@@ -124,9 +119,9 @@ class CallReader:
             earlier = self._by_id.get(id)
             if earlier is not None and (not name or name == earlier.name):
                 known = earlier
-            elif not arguments or name or not known.name or is_json(known.text):
+            elif not arguments or name or not known.name or known.pieces.whole:
                 known = None
-        if known is not None and not id and name and known.name and (name != known.name or is_json(known.text)):
+        if known is not None and not id and name and known.name and (name != known.name or known.pieces.whole):
             known = None
         if known is None:
             known = _Call(len(self._calls), id or None, name)
@@ -136,9 +131,11 @@ class CallReader:
             if id:
                 self._by_id[id] = known
         self._last = known
-        said = known.text if id and name and known.name and arguments.strip() else ""
-        longer = len(arguments) > len(said) and arguments.startswith(said)
-        return known, bool(said) and (longer or is_json(said))
+        said = known.pieces
+        if not (id and name and known.name and said.size and arguments.strip()):
+            return known, False
+        # Put together only for a fragment that is longer: the work stays in proportion to what came.
+        return known, said.whole or (len(arguments) > said.size and arguments.startswith(said.text))
 
 
 def _index(value: Any) -> int | None:
