@@ -33,6 +33,7 @@ BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM = "bridge.request.unsupported_input_item"
 BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT = "bridge.response.invalid_output_format"
 BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
 SCHEMA_TOO_LARGE = "schema_too_large"
+REQUEST_TOO_LARGE = "request_too_large"
 
 LONGEST_WAIT: Final = 86_400.0
 """Seconds: nobody is asked to wait longer than a day, whatever a provider says."""

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import msgspec
 import pytest
 
 from gateway.house import asking
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.parse import Request
 from isthmus.errors import RequestRefused
-from isthmus.gateway.history import load_history, resolve_references
+from isthmus.gateway.aside import Aside
+from isthmus.gateway.history import load_past
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore
 from stored import message, turn
+
+
+async def load_history(store: Store, request: Request, *, owner: str, max_chain: int) -> list[Any]:
+    past = await load_past(store, request, owner=owner, max_chain=max_chain, limits=DEFAULT_LIMITS, aside=Aside())
+    return past.history
+
+
+async def resolve_references(
+    store: Store, request: Request, *, owner: str, limits: RequestLimits = DEFAULT_LIMITS
+) -> Request:
+    return (await load_past(store, request, owner=owner, max_chain=10, limits=limits, aside=Aside())).request
 
 
 async def chain_of(*statuses: str) -> MemoryStore:
@@ -125,3 +140,41 @@ async def test_a_reference_to_nothing_names_its_place(owner: str) -> None:
     with pytest.raises(RequestRefused, match=r"`input\[1\]` refers to item `msg_r1`") as refused:
         await resolved(store, {"role": "user", "content": "hi"}, refer("msg_r1"), owner=owner)
     assert (refused.value.code, refused.value.param) == ("item_not_found", "input[1].id")
+
+
+# ── limits ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_one_item_named_five_hundred_times_counts_five_hundred_times() -> None:
+    store = MemoryStore()
+    await store.save(turn("r1", input=(message("x" * 1_000_000, "big"),)))
+    request = asking(input=[refer("big")] * 500)
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            RequestRefused, match=r"more than 50,000,000 bytes, the limit `limits.max_input`"
+        ) as refused:
+            await resolve_references(store, request, owner="local")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert (refused.value.param, refused.value.metadata["limit"]) == ("input", 50_000_000)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (RequestLimits(max_items=4), "more than 4 items"),
+        (RequestLimits(max_values=20), "more than 20 values"),
+        (RequestLimits(max_input=300), "more than 300 bytes"),
+    ],
+)
+async def test_stored_turns_and_references_count_together_with_what_the_request_brings(
+    limits: RequestLimits, words: str
+) -> None:
+    store = await chain_of("completed")
+    request = asking(
+        previous_response_id="r1", input=[{"role": "user", "content": "hi"}, refer("msg_r1"), refer("msg_r1")]
+    )
+    with pytest.raises(RequestRefused, match=words):
+        await load_past(store, request, owner="local", max_chain=10, limits=limits, aside=Aside())

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain, compress, repeat
 from typing import Any, Final, cast
 
 import msgspec
 
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, check_text, is_heavy
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import ITEM_SHAPES, TOOL_SHAPES, CreateResponse
-
-MAX_DEPTH: Final = 100
-"""Deeper JSON than this is refused: later stages recurse into schemas and content."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -25,16 +22,24 @@ class Request(msgspec.Struct, frozen=True):
 
     body: CreateResponse
     items: tuple[JsonObject, ...]
+    values: int = 0
+    """How many it holds, with those that it refers to: what planning it takes."""
+    size: int = 0
+    """Bytes of its text, where it came as one."""
+
+    @property
+    def heavy(self) -> bool:
+        return is_heavy(self.size, self.values)
 
 
-def parse_request(raw: bytes | str | JsonObject) -> Request:
+def parse_request(raw: bytes | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> Request:
     """Check a Responses request; `raw` may be bytes from the wire or an object already decoded."""
-    body = raw if isinstance(raw, dict) else decode_json(raw)
+    body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         wanted = 'the request body must be a JSON object; send `{"model": …, "input": …}`'
         raise RequestRefused(wanted, code="invalid_type")
+    values, size = check_body(body, limits), 0 if isinstance(raw, dict) else len(raw)
     _check(body, CreateResponse, "")
-    _check_depth(body)
     checked = cast(CreateResponse, body)
     given = checked.get("input")
     if given is None and isinstance(body.get("messages"), list):
@@ -45,12 +50,14 @@ def parse_request(raw: bytes | str | JsonObject) -> Request:
         raise RequestRefused(both, code="mutually_exclusive_parameters", param="previous_response_id")
     _check_tools(checked.get("tools") or (), "tools")
     if isinstance(given, str):
-        return Request(checked, ({"type": "message", "role": "user", "content": given},))
-    return Request(checked, tuple([_parse_item(item, f"input[{index}]") for index, item in enumerate(given or ())]))
+        return Request(checked, ({"type": "message", "role": "user", "content": given},), values, size)
+    items = tuple([_parse_item(item, f"input[{index}]") for index, item in enumerate(given or ())])
+    return Request(checked, items, values, size)
 
 
-def decode_json(raw: bytes | str) -> Any:
+def decode_json(raw: bytes | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:
     """JSON text → values, with a 400 that says where it went wrong."""
+    check_text(raw.encode("utf-8", "replace") if isinstance(raw, str) else raw, limits)
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -138,16 +145,3 @@ def _missing(message: str, param: str) -> RequestRefused:
 
 def _no_string(param: str) -> RequestRefused:
     return RequestRefused(f"`{param}` must be a string", code="invalid_type", param=param)
-
-
-def _check_depth(body: JsonObject) -> None:
-    """Refuse absurd nesting: level by level, without recursion, and within C for the sake of large requests."""
-    objects: list[JsonObject] = [body]
-    lists: list[list[Any]] = []
-    for _ in range(MAX_DEPTH):
-        below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
-        objects = [*compress(below, map(isinstance, below, repeat(dict)))]
-        lists = [*compress(below, map(isinstance, below, repeat(list)))]
-        if not objects and not lists:
-            return
-    raise RequestRefused(f"the request body is nested more than {MAX_DEPTH} levels deep", code="invalid_json")

@@ -18,6 +18,7 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
+from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
@@ -76,7 +77,7 @@ class LocalLine:
         return self._credential
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
-        first = self._attempt(parse_request(request), self._target(request["model"]), _response_id(request))
+        first = self._attempt(parse_request(request, OWN_LIMITS), self._target(request["model"]), _response_id(request))
         await self._checker.admit(first.plan.contract)
         run = Run(_response_id(request), first, checker=self._checker, now=time.time, keep=self._remember)
         try:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.tools.credentials import showable_body, showable_item
 from isthmus.bridge.types.plan import ANY_CLIENT, CODEX
@@ -54,5 +55,5 @@ def recall(record: StoredResponse) -> Asked | None:
     if not record.memo:
         return None
     memo = _decode(zlib.decompress(record.memo))
-    request = parse_request({**memo.body, "input": [_decode_item(item) for item in record.input]})
+    request = parse_request({**memo.body, "input": [_decode_item(item) for item in record.input]}, OWN_LIMITS)
     return Asked(Caller(record.owner, client=_CLIENTS.get(memo.client, ANY_CLIENT)), request, memo.strict)

@@ -18,6 +18,7 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
@@ -27,14 +28,15 @@ from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
+from isthmus.gateway.aside import Aside
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
-from isthmus.gateway.history import load_history, resolve_references
+from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
-from isthmus.gateway.runs import DEFAULT_LIMITS, RunLimits, Runs, unexpected
+from isthmus.gateway.runs import DEFAULT_RUNS, RunLimits, Runs, unexpected
 from isthmus.log import Level, tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
@@ -56,8 +58,9 @@ class Settings:
     max_chain: int = 10_000
     envelope_key: bytes | None = None
     bounds: Bounds = DEFAULT_BOUNDS
+    limits: RequestLimits = DEFAULT_LIMITS
     keep_lessons: float = 604_800.0
-    runs: RunLimits = DEFAULT_LIMITS
+    runs: RunLimits = DEFAULT_RUNS
 
 
 class Gateway:
@@ -81,6 +84,7 @@ class Gateway:
         self._observer = observer
         self.runs = Runs(store, new_id("gw"), settings.runs)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
+        self.aside = Aside()
         self.draining = False
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
 
@@ -177,9 +181,10 @@ class Gateway:
     async def plan_only(self, caller: Caller, request: Request) -> Plan:
         """What would be sent, without sending it."""
         candidate, *_ = await self._candidates(request)
-        history = await load_history(self.store, request, owner=caller.owner, max_chain=self.settings.max_chain)
-        request = await resolve_references(self.store, request, owner=caller.owner)
-        plan = self._plan(caller, request, candidate, history, None, ())
+        history, request = await self._past(caller, request)
+        plan = await self.aside.do(
+            lambda: self._plan(caller, request, candidate, history, None, ()), heavy=request.heavy
+        )
         await self._checker.admit(plan.contract)
         return plan
 
@@ -231,6 +236,7 @@ class Gateway:
     async def aclose(self) -> None:
         """Ends its runs and closes its store; the ways to the providers belong to whoever opened them."""
         await self.runs.aclose()
+        self.aside.close()
         await self.store.aclose()
 
     # ── making a run ───────────────────────────────────────────────────────────────────────────────
@@ -260,8 +266,7 @@ class Gateway:
         if stored:  # first of all: what cannot be kept must not be asked, and paid, for
             await self.store.check()
         candidates = await self._candidates(request)
-        history = await load_history(self.store, request, owner=caller.owner, max_chain=self.settings.max_chain)
-        request = await resolve_references(self.store, request, owner=caller.owner)
+        history, request = await self._past(caller, request)
         began = self._now() if created is None else created
 
         def attempt(candidate: Candidate, dropped: frozenset[str] = frozenset()) -> Attempt:
@@ -286,14 +291,20 @@ class Gateway:
 
         streamed = request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
+
+        def prepare() -> tuple[Attempt, Save | None]:
+            saver = self._saver(request, id, caller.owner, began, outline, history) if stored else None
+            return attempt(candidates[0]), saver
+
+        first, save = await self.aside.do(prepare, heavy=request.heavy)
         run = Run(
             id,
-            attempt(candidates[0]),
+            first,
             others=others(),
             owner=caller.owner,
             checker=self._checker,
             now=self._now,
-            save=self._saver(request, id, caller.owner, began, outline, history) if stored else None,
+            save=save,
             keep=self.lessons.keep,
             track=self.runs,
             observer=self._observer,
@@ -302,6 +313,10 @@ class Gateway:
         run.recorder = outline
         await self._checker.admit(run.plan.contract)
         return run
+
+    async def _past(self, caller: Caller, request: Request) -> Past:
+        most, limits = self.settings.max_chain, self.settings.limits
+        return await load_past(self.store, request, owner=caller.owner, max_chain=most, limits=limits, aside=self.aside)
 
     def _saver(
         self,

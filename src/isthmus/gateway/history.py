@@ -1,25 +1,55 @@
 """Stored turns → the items that a new turn builds on.
 
 Order: prior input, prior output, new input. Earlier `instructions` are not replayed: they belong to
-their own turn. What is still being made cannot be continued; what ended early can.
+their own turn. What is still being made cannot be continued; what ended early can. All that a request leads to counts
+against the same limits as what it brings, before any of it is decoded: one item may be named five hundred times.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.errors import RequestRefused
+from isthmus.gateway.aside import Aside
 from isthmus.ports import UNFINISHED, Store
 from isthmus.protocol.json import JsonObject
 
 _decode: Final = msgspec.json.Decoder().decode
+_REFERENCE: Final = "item_reference"
 
 
-async def load_history(store: Store, request: Request, *, owner: str, max_chain: int) -> list[JsonObject]:
+class Past(NamedTuple):
+    history: list[JsonObject]
     """The items of all turns before this one, oldest first."""
+    request: Request
+    """With the items that its references name in their place."""
+
+
+async def load_past(
+    store: Store, request: Request, *, owner: str, max_chain: int, limits: RequestLimits, aside: Aside
+) -> Past:
+    named = await _load_named(store, request, owner)
+    turns = await _load_turns(store, request, owner, max_chain)
+    if not named and not turns:
+        return Past([], request)
+    references = [named[item["id"]] for item in request.items if item["type"] == _REFERENCE]
+    values = check_input([*turns, *references], len(request.items) - len(references), limits)
+
+    def decode() -> Past:
+        items = [_item(named[item["id"]]) if item["type"] == _REFERENCE else item for item in request.items]
+        made = msgspec.structs.replace(request, items=tuple(items), values=request.values + values)
+        return Past([_item(raw) for raw in turns], made)
+
+    size = sum(map(len, turns)) + sum(map(len, references))
+    return await aside.do(decode, heavy=is_heavy(size, values))
+
+
+async def _load_turns(store: Store, request: Request, owner: str, max_chain: int) -> list[bytes]:
     parent = request.body.get("previous_response_id")
     if parent is None:
         return []
@@ -30,28 +60,23 @@ async def load_history(store: Store, request: Request, *, owner: str, max_chain:
             code="previous_response_not_finished",
             param="previous_response_id",
         )
-    return [_item(raw) for turn in turns for raw in (*turn.input, *turn.output)]
+    return [raw for turn in turns for raw in (*turn.input, *turn.output)]
 
 
-async def resolve_references(store: Store, request: Request, *, owner: str) -> Request:
-    """Replace each `item_reference` by the item it names."""
-    wanted = [item["id"] for item in request.items if item["type"] == "item_reference"]
+async def _load_named(store: Store, request: Request, owner: str) -> Mapping[str, bytes]:
+    """What each `item_reference` names."""
+    wanted = [(index, item["id"]) for index, item in enumerate(request.items) if item["type"] == _REFERENCE]
     if not wanted:
-        return request
-    found = await store.items(wanted, owner=owner)
-    items: list[JsonObject] = []
-    for index, item in enumerate(request.items):
-        if item["type"] != "item_reference":
-            items.append(item)
-        elif item["id"] in found:
-            items.append(_item(found[item["id"]]))
-        else:
+        return {}
+    found = await store.items([*dict.fromkeys(id for _, id in wanted)], owner=owner)
+    for index, id in wanted:
+        if id not in found:
             raise RequestRefused(
-                f"`input[{index}]` refers to item `{item['id']}`, which is not stored here; send the item itself",
+                f"`input[{index}]` refers to item `{id}`, which is not stored here; send the item itself",
                 code="item_not_found",
                 param=f"input[{index}].id",
             )
-    return msgspec.structs.replace(request, items=tuple(items))
+    return found
 
 
 def _item(raw: bytes) -> JsonObject:

@@ -47,7 +47,7 @@ class RunLimits:
     """Seconds after which a run whose process is silent may be taken over."""
 
 
-DEFAULT_LIMITS: Final = RunLimits()
+DEFAULT_RUNS: Final = RunLimits()
 
 
 class _Background:

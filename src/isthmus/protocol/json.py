@@ -29,6 +29,41 @@ def is_json(text: str) -> bool:
     return (closing is None or bare.endswith(closing)) and read_json(bare) is not NOT_JSON
 
 
+def count_values(raw: bytes, most: int) -> int:
+    """No fewer than the values that a JSON text holds, without building any; counting stops soon above `most`. Every
+    value but the outermost stands behind a comma or an opening bracket; those inside strings are told apart only where
+    it matters."""
+    found = 1
+    for start in range(0, len(raw), _WINDOW):
+        found += _count_marks(raw[start : start + _WINDOW])
+        if found > most:
+            return 1 + _count_outside(raw, most)
+    return found
+
+
+_WINDOW: Final = 262_144
+"""Bytes that are counted at a time: less than a millisecond."""
+
+
+def _count_marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _count_outside(raw: bytes, most: int) -> int:
+    """Those that stand outside of strings."""
+    found = start = inside = 0
+    while start < len(raw) and found <= most:
+        end = start + _WINDOW
+        while raw[end - 1 : end] == b"\\":  # an escape is not cut
+            end += 1
+        bare = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = bare.split(b'"')
+        found += _count_marks(b"".join(pieces[inside::2]))
+        inside = (inside + len(pieces) - 1) % 2
+        start = end
+    return found
+
+
 def without_nulls(given: JsonObject) -> JsonObject:
     """The fields that say something; an object without any `null` is given back as it is."""
     if None not in given.values():

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from isthmus.bridge.doors.chat.read_messages import missing, translate_messages
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body
 from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import RequestRefused
 from isthmus.protocol.chat import CreateChatCompletion
@@ -46,10 +47,14 @@ _TRANSLATED: Final = frozenset(
 )
 
 
-def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
-    body = raw if isinstance(raw, dict) else decode_json(raw)
+def receive_chat_request(raw: bytes | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> ChatRequest:
+    body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
+    try:  # before anything is translated
+        check_body({**body, "input": body.get("messages")}, limits)
+    except RequestRefused as error:
+        raise reword(error, lambda path: _PATHS.get(path, path)) from error
     chat = _checked(body)
     if not chat["messages"]:
         raise RequestRefused("`messages` is empty; send at least one message", code="invalid_value", param="messages")
@@ -73,9 +78,11 @@ def receive_chat_request(raw: bytes | str | JsonObject) -> ChatRequest:
         return tool + rest if rest in ("", ".type") else fields + rest
 
     try:
-        request = parse_request(translated)
+        request = parse_request(translated, limits)
     except RequestRefused as error:  # the common parser speaks of `input`; the caller wrote `messages`
         raise reword(error, path) from error
+    if not isinstance(raw, dict):
+        request = msgspec.structs.replace(request, size=len(raw))
     include_usage = bool((chat.get("stream_options") or {}).get("include_usage"))
     return ChatRequest(request, include_usage, bool(chat.get("functions")), path)
 

@@ -1,0 +1,127 @@
+"""How much one request may ask us to do: counted before anything is built of it, in time linear in its bytes.
+
+In: the text of a request, its values, or the stored items that it refers to. Out: nothing, or a 400 that names the
+limit, its setting and its value. Planning costs some microseconds for each item, part and tool, so these bounds are
+what bounds the time that one request can take from all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, compress, repeat
+from typing import Any, Final
+
+import msgspec
+
+from isthmus.errors import REQUEST_TOO_LARGE, RequestRefused
+from isthmus.protocol.json import JsonObject, count_values
+
+SMALL: Final = 65_536
+"""Bytes of a text that need not be counted: the values that they may hold are read in a few milliseconds."""
+HEAVY_BYTES: Final = 1_000_000
+HEAVY_VALUES: Final = 20_000
+"""From here on a request is worked on aside (`is_heavy`): it takes more than about 20 ms."""
+
+
+class RequestLimits(msgspec.Struct, frozen=True):
+    """Each is the setting of its name under `[limits]`, where it is described."""
+
+    max_values: int = 200_000
+    max_depth: int = 100
+    max_fields: int = 200
+    max_items: int = 10_000
+    max_parts: int = 20_000
+    max_tools: int = 2_000
+    max_input: int = 50_000_000
+
+
+_ANY: Final = 1 << 62
+DEFAULT_LIMITS: Final = RequestLimits()
+OWN_LIMITS: Final = RequestLimits(_ANY, DEFAULT_LIMITS.max_depth, _ANY, _ANY, _ANY, _ANY, _ANY)
+"""For requests of the process itself, and those that were let in before: only the depth matters, for the stack."""
+
+
+def is_heavy(size: int, values: int = 0) -> bool:
+    """Whether a request of so many bytes, or values, takes longer than others should have to wait."""
+    return size > HEAVY_BYTES or values > HEAVY_VALUES
+
+
+def check_text(raw: bytes, limits: RequestLimits) -> None:
+    """Before it is decoded: thirteen million empty lists are 40 MB, and six seconds."""
+    if len(raw) > SMALL:
+        _refuse_above(count_values(raw, limits.max_values), "max_values", limits, "holds more than {} values")
+
+
+def check_body(body: JsonObject, limits: RequestLimits) -> int:
+    """Counts of whatever costs more than its bytes. The answer is the number of its values."""
+    _refuse_above(len(body), "max_fields", limits, "has more than {} fields")
+    items = _lists(body.get("input"))
+    _refuse_above(len(items), "max_items", limits, "has more than {} items", "input")
+    parts = sum([len(value) for item in items for value in item.values() if isinstance(value, list)])
+    _refuse_above(parts, "max_parts", limits, "has items with more than {} parts", "input")
+    _refuse_above(_count_tools(body, items, limits.max_tools), "max_tools", limits, "has more than {} tools", "tools")
+    return _count_values(body, limits)
+
+
+def check_input(items: Iterable[bytes], given: int, limits: RequestLimits) -> int:
+    """Stored items that a request leads to, in front of `given` of its own: they count as if it had brought them. The
+    answer is the number of their values."""
+    count, size, values = given, 0, 0
+    for item in items:
+        count += 1
+        size += len(item)
+        values += count_values(item, limits.max_values)
+        _refuse_above(count, "max_items", limits, "leads to more than {} items", "input")
+        _refuse_above(size, "max_input", limits, "leads to items of more than {} bytes", "input")
+        _refuse_above(values, "max_values", limits, "leads to items of more than {} values", "input")
+    return values
+
+
+def _lists(given: Any) -> list[JsonObject]:
+    return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+
+
+def _count_tools(body: JsonObject, items: list[JsonObject], most: int) -> int:
+    """Those of the request, of its items, and inside namespaces; stops counting above `most`."""
+    waiting = [body.get("tools"), *(item["tools"] for item in items if "tools" in item)]
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        waiting.append(choice.get("tools"))
+    count = 0
+    while waiting and count <= most:
+        tools = _lists(waiting.pop())
+        count += len(tools)
+        waiting += [tool["tools"] for tool in tools if "tools" in tool]
+    return count
+
+
+def _count_values(body: JsonObject, limits: RequestLimits) -> int:
+    """Level by level, without recursion, and within C for the sake of large requests."""
+    objects: list[JsonObject] = [body]
+    lists: list[list[Any]] = []
+    count = 1
+    for _ in range(limits.max_depth):
+        below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+        count += len(below)
+        _refuse_above(count, "max_values", limits, "holds more than {} values")
+        objects = [*compress(below, map(isinstance, below, repeat(dict)))]
+        lists = [*compress(below, map(isinstance, below, repeat(list)))]
+        if not objects and not lists:
+            return count
+    raise _refusal("max_depth", limits, "is nested more than {} levels deep", None)
+
+
+def _refuse_above(size: int, setting: str, limits: RequestLimits, what: str, param: str | None = None) -> None:
+    if size > getattr(limits, setting):
+        raise _refusal(setting, limits, what, param)
+
+
+def _refusal(setting: str, limits: RequestLimits, what: str, param: str | None) -> RequestRefused:
+    most = getattr(limits, setting)
+    subject = f"`{param}`" if param else "the request body"
+    return RequestRefused(
+        f"{subject} {what.format(f'{most:,}')}, the limit `limits.{setting}` of this gateway; send less, or raise it",
+        code=REQUEST_TOO_LARGE,
+        param=param,
+        metadata={"limit": most, "setting": f"limits.{setting}"},
+    )
