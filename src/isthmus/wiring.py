@@ -9,14 +9,15 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from isthmus import __version__
 from isthmus.bridge.bounds import Bounds
+from isthmus.bridge.limits import AnswerLimits, RequestLimits
 from isthmus.config.keys import shows_header, tell_key
-from isthmus.config.schema import Checks, Config, ProviderConfig
+from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway, Settings
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # loaded only where a provider uses it
     from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 @asynccontextmanager
@@ -70,8 +72,14 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 max_chain=config.store.max_chain,
                 envelope_key=key,
                 bounds=schema_bounds(config.checks),
+                limits=_taken(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
-                runs=RunLimits(config.background.max_running, config.background.max_queued, config.background.lease),
+                runs=RunLimits(
+                    background=config.background.max_running,
+                    queued=config.background.max_queued,
+                    lease=config.background.lease,
+                    told=config.limits.max_told,
+                ),
             ),
             now=time.time,
             new_id=new_id,
@@ -104,6 +112,11 @@ def open_workers(checks: Checks) -> WorkerPool:
 
 def schema_bounds(checks: Checks) -> Bounds:
     return Bounds(**{name: getattr(checks, name) for name in Bounds.__struct_fields__})
+
+
+def _taken(kind: type[_T], section: Limits) -> _T:
+    """The settings of these names."""
+    return kind(**{name: getattr(section, name) for name in kind.__struct_fields__})
 
 
 def _aliases(config: Config) -> Mapping[str, str]:
@@ -148,7 +161,8 @@ async def serve_provider(
     native = speaks_responses(name, provider, settings)
     endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
     secrets = [secret for endpoint in endpoints for secret in endpoint.secrets()]
-    places = [HttpBackend(endpoint, secrets) for endpoint in endpoints]
+    limits = _taken(AnswerLimits, config.limits)
+    places = [HttpBackend(endpoint, secrets, limits) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))

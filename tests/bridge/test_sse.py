@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doubling import LINEAR, growth
 from isthmus.bridge.sse import PING, SseParser, encode_data, encode_event
 from isthmus.errors import UpstreamFailed
 
@@ -91,6 +92,43 @@ def test_an_endless_event_of_many_lines_is_refused() -> None:
     with pytest.raises(UpstreamFailed, match="more than 100 bytes"):
         for _ in range(50):
             parser.feed(b"data: xxxxxxxxxx\n")
+
+
+@pytest.mark.parametrize("line", [b"data:\n", b"data\n", b"data: \n"])
+def test_an_event_of_empty_lines_that_never_ends_is_refused(line: bytes) -> None:
+    parser = SseParser(max_event=100_000)
+    with pytest.raises(UpstreamFailed, match="more than 100000 bytes"):
+        for _ in range(100):
+            parser.feed(line * 100)
+
+
+def test_a_large_event_of_too_many_values_is_refused_and_a_long_text_is_not() -> None:
+    parser = SseParser(max_values=1000)
+    assert parser.feed(b'data: ["%b"]\n\n' % (b"a,[" * 50_000)) != []
+    with pytest.raises(UpstreamFailed, match="more than 1,000 values"):
+        parser.feed(b"data: [%b1]\n\n" % (b"1," * 50_000))
+
+
+@pytest.mark.parametrize("size", [1, 100, 16_384])
+def test_one_event_is_read_in_linear_time_however_it_is_cut(size: int) -> None:
+    def work(count: int) -> None:
+        parser = SseParser()
+        parser.feed(b"data: ")
+        for _ in range(count):
+            parser.feed(b"x" * size)
+        parser.feed(b"\n\n")
+
+    assert growth(work, 500 if size > 1000 else 20_000) < LINEAR
+
+
+@pytest.mark.parametrize("line", [b"data: x\n", b"data: x\r", b": hm\n", b"\r", b"data: x\r\n"])
+def test_many_lines_are_read_in_linear_time(line: bytes) -> None:
+    def work(count: int) -> None:
+        parser = SseParser()
+        for _ in range(count):
+            parser.feed(line)
+
+    assert growth(work, 20_000) < LINEAR
 
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=30), max_size=4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from isthmus import Bridge
 from isthmus.client.retry import NO_RETRY
 from isthmus.errors import UpstreamFailed
 from isthmus.testing import ScriptedUpstream, Step, chat_chunks, drop, error, html_error, reply, stream
+from isthmus.testing.replies import chat_reply
 from isthmus.testing.script import CUT
 from one_provider import HELLO, one_provider
 
@@ -83,3 +85,55 @@ async def test_exceptions_of_the_library_name_the_provider() -> None:
                     await bridge.chat("deepseek/m", "hi")
         assert caught.value.message == "provider `deepseek`: boom"
         assert caught.value.provider == "deepseek"
+
+
+# ── an answer that is too long ─────────────────────────────────────────────────────────────────────
+
+
+def cut_off(response: dict[str, Any], setting: str) -> bool:
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    said = [each for each in response["isthmus"]["diagnostics"] if each["code"] == "bridge.response.answer_cut"]
+    return len(said) == 1 and f"`limits.{setting}`" in said[0]["message"]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_endless_thinking_ends_incomplete_and_says_why(streamed: bool) -> None:
+    chunks = chat_chunks(reasoning="x" * 600_000, pieces=100)
+    script = [stream(chunks)] if streamed else [reply(chat_reply("", reasoning="x" * 600_000))]
+    with (
+        ScriptedUpstream.running(script) as upstream,
+        one_provider(upstream, "retries = 0\n[limits]\nmax_answer = 300_000") as (talk, _),
+    ):
+        if streamed:
+            with talk.streaming("/v1/responses", STREAMED) as events:
+                told = list(events)
+            response = told[-1]["response"]
+            assert told[-1]["type"] == "response.incomplete"
+            assert 280_000 < len(response["output"][0]["content"][0]["text"]) < 350_000, "what came before is kept"
+        else:
+            response = talk.post("/v1/responses", HELLO).json
+    assert cut_off(response, "max_answer")
+
+
+def test_endless_small_chunks_end_incomplete() -> None:
+    with (
+        ScriptedUpstream.running([stream(chat_chunks("x" * 300, pieces=300))]) as upstream,
+        one_provider(upstream, "retries = 0\n[limits]\nmax_chunks = 100") as (talk, _),
+        talk.streaming("/v1/responses", STREAMED) as events,
+    ):
+        response = list(events)[-1]["response"]
+    assert cut_off(response, "max_chunks")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_answer_of_a_million_empty_lists_is_not_read(streamed: bool) -> None:
+    hostile = {**chat_reply("hi"), "odd": [[]] * 300_000}
+    script = [stream([hostile])] if streamed else [reply(hostile)]
+    with ScriptedUpstream.running(script) as upstream, one_provider(upstream, "retries = 0") as (talk, _):
+        if streamed:
+            with talk.streaming("/v1/responses", STREAMED) as events:
+                response = list(events)[-1]["response"]
+        else:
+            response = talk.post("/v1/responses", HELLO).json
+    assert response["status"] == "failed"
+    assert "more than 200,000 values" in response["error"]["message"]

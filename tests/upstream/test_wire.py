@@ -21,7 +21,7 @@ from isthmus.testing import Gate, ScriptedUpstream, Step, chat, drop, error, rep
 from isthmus.testing.replies import chat_reply
 from isthmus.testing.script import CUT, Answer
 from isthmus.upstream.probe.probe import probe
-from isthmus.upstream.wire import MAX_REPLY, Endpoint, Wire
+from isthmus.upstream.wire import Endpoint, Wire
 from one_provider import HELLO, one_provider, say
 from reaching_out import failure
 
@@ -266,13 +266,25 @@ def test_a_whole_reply_that_never_ends_is_given_up() -> None:
     with ScriptedUpstream.running([reply(b"")], strict=False) as upstream:
         upstream._script.clear()
         endless = Answer(
-            (b'{"choices": [', *[piece] * (MAX_REPLY // len(piece) + 20)),
-            headers={"content-type": "application/json"},
-            framing="chunked",
+            (b'{"choices": [', *[piece] * 60), headers={"content-type": "application/json"}, framing="chunked"
         )
         upstream.push(endless)
         with one_provider(upstream) as (talk, _):
             told = talk.post("/v1/responses", HELLO).json
-        assert told["status"] == "failed"
-        assert f"more than {MAX_REPLY} bytes" in told["error"]["message"]
+        assert (told["status"], told["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+        [said] = [each for each in told["isthmus"]["diagnostics"] if each["code"] == "bridge.response.answer_cut"]
+        assert "longer than 32,000,000 bytes, the limit `limits.max_answer`" in said["message"]
         assert len(upstream.requests) == 1
+
+
+async def test_somebody_who_asks_for_all_of_it_is_told_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isthmus.upstream.wire.MAX_REPLY", 1000)
+    with ScriptedUpstream.running([reply({"word": "x" * 2000})]) as upstream:
+        wire = Wire(Endpoint("mine", upstream.base_url, trust_env=False))
+        incoming = await wire.send(b"{}")
+        try:
+            with pytest.raises(UpstreamFailed, match="sent more than 1000 bytes"):
+                await incoming.whole()
+        finally:
+            incoming.close()
+            await wire.aclose()

@@ -35,7 +35,16 @@ class RequestLimits(msgspec.Struct, frozen=True):
     max_input: int = 50_000_000
 
 
+class AnswerLimits(msgspec.Struct, frozen=True):
+    """How much of one upstream answer is read; likewise."""
+
+    max_answer: int = 32_000_000
+    max_chunks: int = 500_000
+    max_values: int = 200_000
+
+
 _ANY: Final = 1 << 62
+DEFAULT_ANSWER: Final = AnswerLimits()
 DEFAULT_LIMITS: Final = RequestLimits()
 OWN_LIMITS: Final = RequestLimits(_ANY, DEFAULT_LIMITS.max_depth, _ANY, _ANY, _ANY, _ANY, _ANY)
 """For requests of the process itself, and those that were let in before: only the depth matters, for the stack."""

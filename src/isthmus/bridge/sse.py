@@ -14,11 +14,17 @@ import msgspec
 
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.events import Event
+from isthmus.protocol.json import count_values
 
 DONE: Final = b"data: [DONE]\n\n"
 PING: Final = b": ping\n\n"
-MAX_EVENT: Final = 32 * 1024 * 1024
-"""Bound on one event: a server that never ends a line must not fill our memory."""
+MAX_EVENT: Final = 32_000_000
+"""Bound on one event: a server that never ends a line, or an event, must not fill our memory."""
+MAX_VALUES: Final = 200_000
+_LARGE: Final = 65_536
+"""Bytes of an event whose values are counted before anybody reads it; those of a smaller one are soon read."""
+_LINE: Final = 64
+"""Bytes that a line takes besides its own: an event of empty lines is not empty."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _encode_json: Final = msgspec.json.Encoder().encode
@@ -27,22 +33,24 @@ _encode_json: Final = msgspec.json.Encoder().encode
 class SseParser:
     """Feed it bytes; it answers with the data of the events that became whole."""
 
-    __slots__ = ("_data", "_fresh", "_line", "_max", "_size", "_waiting")
+    __slots__ = ("_data", "_easy", "_fresh", "_line", "_max", "_size", "_values", "_waiting")
 
-    def __init__(self, max_event: int = MAX_EVENT) -> None:
+    def __init__(self, max_event: int = MAX_EVENT, max_values: int = MAX_VALUES) -> None:
         self._line: list[bytes] = []  # the pieces of a line that has not ended,
         self._waiting = 0  # and how long they are together
         self._data: list[bytes] = []
         self._fresh = True
         self._size = 0
         self._max = max_event
+        self._values = max_values
+        self._easy = min(max_event, _LARGE)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         if (
             chunk.startswith(b"data: ")
             and chunk.endswith(b"\n\n")
             and chunk.find(b"\n", 0, -2) < 0
-            and not (self._line or self._data or len(chunk) > self._max)
+            and not (self._line or self._data or len(chunk) > self._easy)
             and b"\r" not in chunk
         ):
             # One token, one event, one read: the way most streams come.
@@ -90,14 +98,18 @@ class SseParser:
             if not line:
                 if self._data:
                     events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
+                    if self._size > _LARGE and count_values(events[-1], self._values) > self._values:
+                        raise UpstreamFailed(f"the upstream sent an event of more than {self._values:,} values")
                 self._size, self._data = 0, []
             elif line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
                 self._data.append(value)
-                self._size += len(value)
+                self._size += len(value) + _LINE
                 self._bound(self._size)
             elif line == b"data":
                 self._data.append(b"")
+                self._size += _LINE
+                self._bound(self._size)
         return events
 
 

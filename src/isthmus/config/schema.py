@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import Dialect
+from isthmus.bridge.limits import DEFAULT_ANSWER, DEFAULT_LIMITS
 from isthmus.values.quantities import DURATION, SIZE
 from isthmus.values.redact import redact
 
@@ -270,6 +271,43 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Memory that one regular expression may take once compiled."""
 
 
+class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much one request, one answer and the whole process may take. A request over one of the first seven, with all
+    that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
+
+    max_values: Count = DEFAULT_LIMITS.max_values
+    """Most JSON values (objects, lists, texts, numbers) in one request, and in one event of an answer."""
+    max_depth: Annotated[int, Meta(ge=1, le=400)] = DEFAULT_LIMITS.max_depth
+    """How deeply objects and lists may be nested in a request."""
+    max_fields: Count = DEFAULT_LIMITS.max_fields
+    """Most fields of a request itself."""
+    max_items: Count = DEFAULT_LIMITS.max_items
+    """Most input items of one request, those of earlier turns and references included."""
+    max_parts: Count = DEFAULT_LIMITS.max_parts
+    """Most parts (texts, images, files) in the items of one request."""
+    max_tools: Count = DEFAULT_LIMITS.max_tools
+    """Most tools in one request, those inside namespaces and items included."""
+    max_input: Bytes = DEFAULT_LIMITS.max_input
+    """Bytes of all stored items that a request leads to; one that is named twice counts twice."""
+    max_answer: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_answer
+    """Largest answer of a provider; of a stream, 256 bytes of each chunk are not counted. A longer one is cut off
+    there, and the response is `incomplete`."""
+    max_chunks: Count = DEFAULT_ANSWER.max_chunks
+    """Most chunks of a streamed answer; likewise."""
+    max_told: Bytes = 16_000_000
+    """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
+    store."""
+    max_serving: Bytes = 500_000_000
+    """Bodies of all requests that are being served; one more is answered with 503 until some of them are done."""
+    max_memory: Bytes = 2_000_000_000
+    """Memory of the process, where the system tells it; above it new requests are answered with 503, and running ones
+    go on. 0: no limit."""
+    slow_loop: Timeout = 0.5
+    """A delay of everybody by so long is told in the log."""
+    stuck_loop: Timeout = 5.0
+    """After so long without a turn of the loop the log says where it is stuck, with its stack."""
+
+
 class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What servers teach about models of which nothing is known."""
 
@@ -311,6 +349,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()
+    limits: Limits = Limits()
     lessons: Lessons = Lessons()
     background: Background = Background()
     log: Log = Log()

@@ -45,35 +45,58 @@ class RunLimits:
     """Background runs that may wait for a place."""
     lease: float = 30.0
     """Seconds after which a run whose process is silent may be taken over."""
+    told: int = 16_000_000
+    """Bytes of events of one background run that are kept in memory."""
 
 
 DEFAULT_RUNS: Final = RunLimits()
 
 
 class _Background:
-    """One background run, and the events that it has told so far."""
+    """One background run, and the last events that it has told; those before them are in the store."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, most: int) -> None:
         self.run = run
-        self.events: list[bytes] = []
         self.kept = 0
-        """How many of them the store has."""
+        """How many of its events the store has."""
+        self._most = most
+        self._events: list[bytes] = []
+        self._first = self._size = 0
+        """The number of the first of these, and their bytes."""
         self.over = False
         self.place: asyncio.Future[bool] | None = None
         """What it waits for while it is queued."""
         self._changed = Bell()
 
     def add(self, events: list[Event]) -> None:
-        self.events += [_encode(event) for event in events]
+        told = [_encode(event) for event in events]
+        self._events += told
+        self._size += sum(map(len, told))
+        if self._size > self._most:
+            self._let_go()
         self.wake()
+
+    @property
+    def unkept(self) -> list[bytes]:
+        return self._events[self.kept - self._first :]
+
+    def _let_go(self) -> None:
+        """Down to half of what is allowed, so that not every event pays for it; never what the store has not got."""
+        count = 0
+        while self._size > self._most // 2 and self._first + count < self.kept and count < len(self._events):
+            self._size -= len(self._events[count])
+            count += 1
+        del self._events[:count]
+        self._first += count
 
     def wake(self) -> None:
         self._changed.ring()
 
     async def read(self, position: int) -> AsyncIterator[list[bytes]]:
-        while True:
+        """Events from this number on; ends early where they are here no more: then the store goes on."""
+        while position >= self._first:
             # Nothing is told before the store knows of it: what it knows nothing of may be made again elsewhere.
-            if self.kept and (ready := self.events[position:]):
+            if self.kept and (ready := self._events[position - self._first :]):
                 position += len(ready)
                 yield ready
             elif self.over:
@@ -166,7 +189,7 @@ class Runs:
                 "`background.max_queued`",
                 code="server_is_overloaded",
             )
-        key, entry = (run.owner, run.id), _Background(run)
+        key, entry = (run.owner, run.id), _Background(run, self._limits.told)
         self._background[key] = entry
         run.tells_refusals = True
         try:
@@ -201,7 +224,7 @@ class Runs:
         entry = self._background.get((record.owner, record.id))
         if entry is None:  # nobody else has ever heard of it
             return await self._store.save(record, history=history)
-        batch = EventBatch(entry.kept, (*entry.events[entry.kept :], *map(_encode, last)))
+        batch = EventBatch(entry.kept, (*entry.unkept, *map(_encode, last)))
         saved = await self._store.save(record, events=batch, holder=self.holder)
         if saved:
             entry.kept += len(batch.events)
@@ -272,7 +295,7 @@ class Runs:
 
     async def _keep(self, entry: _Background) -> None:
         """What the store does not take now it is offered again with the next ones: the run itself goes on."""
-        run, batch = entry.run, EventBatch(entry.kept, tuple(entry.events[entry.kept :]))
+        run, batch = entry.run, EventBatch(entry.kept, tuple(entry.unkept))
         try:
             ours = await self._store.append_events(run.id, batch, owner=run.owner, holder=self.holder)
         except IsthmusError as error:

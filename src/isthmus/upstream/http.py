@@ -12,20 +12,23 @@ from typing import Final
 
 import msgspec
 
-from isthmus.bridge.deltas import Delta
+from isthmus.bridge.deltas import Delta, Finished, Markup
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
+from isthmus.bridge.limits import DEFAULT_ANSWER, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, count_values
 from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.wire import Endpoint, Incoming, Wire
 
 _MAX_ERROR: Final = 64 * 1024
+_AROUND: Final = 256
+"""Bytes of a chunk around its words, as vendors send them: ids, names, times."""
 _SSE: Final = "text/event-stream"
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -35,9 +38,12 @@ Decoder = ChatDecoder | ResponsesDecoder
 class HttpBackend:
     """A provider that speaks Chat Completions or Responses over HTTP."""
 
-    def __init__(self, endpoint: Endpoint, more_secrets: Sequence[Secret] = ()) -> None:
+    def __init__(
+        self, endpoint: Endpoint, more_secrets: Sequence[Secret] = (), limits: AnswerLimits = DEFAULT_ANSWER
+    ) -> None:
         """`more_secrets`: those of the provider's other places and keys."""
         self.wire = Wire(endpoint, more_secrets)
+        self._limits = limits
 
     @property
     def queue(self) -> int:
@@ -70,8 +76,14 @@ class HttpBackend:
         if incoming.kind == _SSE:
             async for deltas in self._stream(incoming, decoder):
                 yield deltas
-        else:
-            yield named_deltas(decoder.reply(await incoming.whole()), self.wire.endpoint.provider)
+            return
+        data = await incoming.within(self._limits.max_answer)
+        if data is None:
+            yield self._cut("max_answer", "a part of it cannot be read")
+            return
+        if len(data) > SMALL and count_values(data, self._limits.max_values) > self._limits.max_values:
+            raise self.wire.failed(f"sent a reply of more than {self._limits.max_values:,} values")
+        yield named_deltas(decoder.reply(data), self.wire.endpoint.provider)
 
     def _check_kind(self, kind: str) -> None:
         """A page in place of an answer is a refusal: it is noticed while our client can still be given a status."""
@@ -79,8 +91,10 @@ class HttpBackend:
             raise self.wire.failed(f"answered `{kind}`, not JSON; is `base_url` right?")
 
     async def _stream(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
-        parser = SseParser()
+        limits = self._limits
+        parser = SseParser(limits.max_answer, limits.max_values)
         chunk, provider = decoder.chunk, self.wire.endpoint.provider
+        size = count = 0
         while True:
             data = await incoming.read()
             events = parser.feed(data) if data else parser.end()
@@ -89,9 +103,23 @@ class HttpBackend:
                 yield named_deltas(deltas, provider)
             if decoder.done or not data:
                 break
+            # Counted for each read, not for each delta; what comes around the words is not kept, so it is not counted.
+            size += len(data)
+            count += len(events)
+            if size - _AROUND * count > limits.max_answer or count > limits.max_chunks:
+                setting = "max_chunks" if count > limits.max_chunks else "max_answer"
+                yield named_deltas([*decoder.end(), *self._cut(setting, "the rest was not read")], provider)
+                return
         held = decoder.end()
         if held:
             yield named_deltas(held, provider)
+
+    def _cut(self, setting: str, rest: str) -> list[Delta]:
+        """As if the model had met its own limit: clients know how to go on from there."""
+        most = getattr(self._limits, setting)
+        what = "bytes" if setting == "max_answer" else "chunks"
+        words = f"the answer is longer than {most:,} {what}, the limit `limits.{setting}` of this gateway; {rest}"
+        return [Markup(words, "bridge.response.answer_cut"), Finished("length")]
 
     async def _refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
         provider = self.wire.endpoint.provider

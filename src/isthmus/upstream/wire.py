@@ -257,13 +257,20 @@ class Incoming:
 
     async def whole(self) -> bytes:
         """All of it, if that is not too much."""
+        data = await self.within(MAX_REPLY)
+        if data is None:
+            raise self._wire.failed(f"sent more than {MAX_REPLY} bytes")
+        return data
+
+    async def within(self, most: int) -> bytes | None:
+        """All of it; `None`: it is longer than that."""
         pieces: list[bytes] = []
         size = 0
         while piece := await self.read():
             pieces.append(piece)
             size += len(piece)
-            if size > MAX_REPLY:
-                raise self._wire.failed(f"sent more than {MAX_REPLY} bytes")
+            if size > most:
+                return None
         return b"".join(pieces)
 
     async def beginning(self, most: int) -> bytes:
