@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
@@ -47,6 +47,7 @@ log = logging.getLogger("isthmus.gateway")
 HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
 """Request parameters that the gateway takes care of itself."""
 
+_T = TypeVar("_T")
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -87,6 +88,10 @@ class Gateway:
         self.aside = Aside()
         self.draining = False
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
+
+    async def read(self, raw: bytes, reader: Callable[[bytes, RequestLimits], _T]) -> _T:
+        """Have a door read a request, where that delays nobody else."""
+        return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=is_heavy(len(raw)))
 
     # ── responses ──────────────────────────────────────────────────────────────────────────────────
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from starlette.types import Message, Receive, Scope, Send
@@ -26,6 +27,7 @@ from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
 from isthmus.server.responses import ResponsesApi
+from isthmus.server.room import Room
 from isthmus.server.status import StatusApi
 
 log = logging.getLogger("isthmus.server")
@@ -40,7 +42,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     models = ModelsApi(gateway)
-    status = StatusApi(gateway, readiness)
+    status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
         "/v1/responses": {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create},
@@ -73,6 +75,7 @@ class App:
         self._gateway = gateway
         self._options = options
         self._bodies = Bodies(options.server)
+        self._room = Room(options.limits, options.vitals)
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
         self._active = 0
@@ -126,17 +129,20 @@ class App:
             error = RequestRefused(message, code="method_not_allowed")
             await send_error(answer, error, {"allow": ", ".join(handler)})
             return
+        room: AbstractContextManager[None] = nullcontext()
         if scope["method"] == "POST":
             self._check_drain()  # before a body that nobody wants is waited for
             scope[BODY] = await self._bodies.read(scope, receive)
             self._check_drain()
             if self._active >= self._options.server.max_concurrent:
                 raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
-        self._active += 1
-        try:
-            await handler(scope, receive, answer)
-        finally:
-            self._active -= 1
+            room = self._room.take(len(scope[BODY]))
+        with room:
+            self._active += 1
+            try:
+                await handler(scope, receive, answer)
+            finally:
+                self._active -= 1
 
     def _check_drain(self) -> None:
         if self._gateway.draining:

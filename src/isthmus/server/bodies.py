@@ -23,8 +23,8 @@ BODY: Final = "isthmus.body"
 
 
 def body_of(scope: Scope) -> bytes:
-    """What was read before the handler was called."""
-    body: bytes = scope[BODY]
+    """What was read before the handler was called; once: it is not kept for as long as a stream lasts."""
+    body: bytes = scope.pop(BODY)
     return body
 
 

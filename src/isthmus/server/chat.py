@@ -28,7 +28,7 @@ class ChatApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        chat = receive_chat_request(body_of(scope))
+        chat = await self._gateway.read(body_of(scope), receive_chat_request)
         try:
             run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
         except RequestRefused as error:

@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Scope
 
-from isthmus.config.schema import Server
+from isthmus.config.schema import Limits, Server
 from isthmus.errors import RequestRefused
+from isthmus.observe.vitals import Vitals
 from isthmus.server.callers import Keys
 
 
@@ -25,6 +26,9 @@ class ServerOptions:
     """Where a proxy hangs us up: `/isthmus`."""
     missing_keys: Mapping[str, str] = field(default_factory=dict)
     """Provider → why it has no key, where it needs one."""
+    limits: Limits = field(default_factory=Limits)
+    vitals: Vitals | None = None
+    """Who measures the loop and the memory."""
 
 
 def query(scope: Scope) -> dict[str, str]:

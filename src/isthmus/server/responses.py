@@ -39,7 +39,7 @@ class ResponsesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = parse_request(body_of(scope))
+        request = await self._gateway.read(body_of(scope), parse_request)
         strict = asks_strict(scope)
         run = await self._gateway.create(caller_of(scope), request, strict=strict)
         exchange_of(scope).run = run
@@ -105,7 +105,7 @@ class ResponsesApi:
 
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
-        request = parse_request(body_of(scope))
+        request = await self._gateway.read(body_of(scope), parse_request)
         plan = await self._gateway.plan_only(caller_of(scope), request)
         size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
         counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}

@@ -21,6 +21,8 @@ from isthmus.config.schema import Config, Server
 from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
+from isthmus.observe.memory import tune_allocator
+from isthmus.observe.vitals import Vitals
 from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
 from isthmus.server.callers import Keys
@@ -57,8 +59,12 @@ async def serve(
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
         raise_file_limit()
+        tune_allocator()
+        vitals = Vitals(slow=config.limits.slow_loop, stuck=config.limits.stuck_loop)
+        vitals.start()
+        stack.callback(vitals.stop)
         gateway = await stack.enter_async_context(running_gateway(config))
-        app = _make_app(gateway, config)
+        app = _make_app(gateway, config, vitals)
         stack.push_async_callback(app.aclose)
         server = _Server(_uvicorn_config(app, config.server), tls, config.server.head_timeout)
         hurry = asyncio.Event()
@@ -182,7 +188,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _make_app(gateway: Gateway, config: Config) -> App:
+def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None) -> App:
     server = config.server
     options = ServerOptions(
         server=server,
@@ -191,6 +197,8 @@ def _make_app(gateway: Gateway, config: Config) -> App:
         keys=Keys(server.api_keys, server.admin_key),
         prefix=clean_prefix(server.path_prefix),
         missing_keys=missing_keys(config, gateway.directory.served),
+        limits=config.limits,
+        vitals=vitals,
     )
     return create_app(gateway, options)
 

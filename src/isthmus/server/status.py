@@ -8,15 +8,17 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
 from isthmus.gateway.gateway import Gateway
+from isthmus.observe.vitals import Vitals
 from isthmus.protocol.json import JsonObject
 from isthmus.server.http import send_json
 from isthmus.server.readiness import OK, Readiness
 
 
 class StatusApi:
-    def __init__(self, gateway: Gateway, readiness: Readiness) -> None:
+    def __init__(self, gateway: Gateway, readiness: Readiness, vitals: Vitals | None = None) -> None:
         self._gateway = gateway
         self._readiness = readiness
+        self._vitals = vitals
 
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The process answers: that is all this says."""
@@ -35,9 +37,17 @@ class StatusApi:
             "store": found.store,
             "providers": dict(found.providers),
             "running": len(self._gateway.runs),
+            **self._measured(),
             "checked_seconds_ago": round(asyncio.get_running_loop().time() - found.at, 1),
         }
         await send_json(send, 503 if found.status == "not ready" else 200, body)
+
+    def _measured(self) -> JsonObject:
+        vitals = self._vitals
+        if vitals is None:
+            return {}
+        lag: JsonObject = {"last": round(vitals.lag * 1000, 1), "worst_of_a_minute": round(vitals.worst_lag * 1000, 1)}
+        return {"loop_lag_ms": lag, "memory_bytes": vitals.memory or None}
 
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
         directory = self._gateway.directory

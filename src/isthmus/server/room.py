@@ -1,0 +1,43 @@
+"""Whether there is memory for one more request: so many bytes of bodies are served at a time, by a process of so many.
+
+A request is counted from when its body is whole until it is answered: decoded, planned and sent it takes a few times
+its bytes. What is refused gets 503 and a time to ask again; what is let in is never given up for it. Where nothing else
+is served, a request is always let in: nothing but itself could make room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from isthmus.config.schema import Limits
+from isthmus.observe.vitals import Vitals
+from isthmus.server.errors import overloaded
+
+
+class Room:
+    def __init__(self, limits: Limits, vitals: Vitals | None) -> None:
+        self._limits = limits
+        self._vitals = vitals
+        self._serving = 0
+        self.held = 0
+        """Bytes of all bodies that are served."""
+
+    @contextmanager
+    def take(self, size: int) -> Iterator[None]:
+        if self._serving:
+            self._check(size)
+        self._serving += 1
+        self.held += size
+        try:
+            yield
+        finally:
+            self._serving -= 1
+            self.held -= size
+
+    def _check(self, size: int) -> None:
+        if self.held + size > self._limits.max_serving:
+            raise overloaded(f"the bodies of all requests take {self.held:,} bytes already (`limits.max_serving`)")
+        memory = self._vitals.memory if self._vitals is not None else 0
+        if self._limits.max_memory and memory > self._limits.max_memory:
+            raise overloaded(f"the gateway takes {memory:,} bytes of memory (`limits.max_memory`)")

@@ -1,0 +1,140 @@
+"""Proofs for `[limits]`: what one request, one answer and the process may take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from isthmus.server.serve import _make_app
+from isthmus.testing import Gate, ScriptedUpstream, chat, chat_chunks, reply, stream
+from isthmus.testing.replies import chat_reply
+from settings.proving import Scene, ask, http_places, proves
+
+UPSTREAM = {"providers.main.base_url": '"@UPSTREAM@"'}
+HELLO = {"model": "main/some-model", "input": "hi"}
+MESSAGE = {"role": "user", "content": "hi"}
+
+
+async def _statuses(scene: Scene, *bodies: dict[str, Any]) -> list[int]:
+    with ScriptedUpstream.running(default=chat("ok")) as upstream:
+        async with scene.served(UPSTREAM, UPSTREAM=upstream.base_url) as server:
+            return [await server.status("POST", "/v1/responses", {**HELLO, **body}) for body in bodies]
+
+
+@proves("limits.max_values", "20")
+async def more_values_are_refused(scene: Scene) -> None:
+    assert await _statuses(scene, {"odd": [1] * 10}, {"odd": [1] * 20}) == [200, 400]
+
+
+@proves("limits.max_values", "20")
+async def they_are_counted_in_answers_too(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert [place._limits.max_values for place in http_places(gateway)] == [20]
+
+
+@proves("limits.max_depth", "4")
+async def deeper_ones_are_refused(scene: Scene) -> None:
+    assert await _statuses(scene, {"odd": [[[1]]]}, {"odd": [[[[1]]]]}) == [200, 400]
+
+
+@proves("limits.max_fields", "5")
+async def more_fields_are_refused(scene: Scene) -> None:
+    assert await _statuses(scene, {"temperature": 1}, {f"q{n}": 1 for n in range(4)}) == [200, 400]
+
+
+@proves("limits.max_items", "2")
+async def more_items_are_refused(scene: Scene) -> None:
+    assert await _statuses(scene, {"input": [MESSAGE] * 2}, {"input": [MESSAGE] * 3}) == [200, 400]
+
+
+@proves("limits.max_parts", "2")
+async def more_parts_are_refused(scene: Scene) -> None:
+    text = {"type": "input_text", "text": "x"}
+    asked = [{"input": [{"role": "user", "content": [text] * count}]} for count in (2, 3)]
+    assert await _statuses(scene, *asked) == [200, 400]
+
+
+@proves("limits.max_tools", "2")
+async def more_tools_are_refused(scene: Scene) -> None:
+    tools = [{"type": "function", "name": f"f{n}", "parameters": {"type": "object"}} for n in range(3)]
+    assert await _statuses(scene, {"tools": tools[:2]}, {"tools": tools}) == [200, 400]
+
+
+@proves("limits.max_input", "1000")
+async def longer_stories_are_refused(scene: Scene) -> None:
+    with ScriptedUpstream.running(default=chat("ok")) as upstream:
+        async with scene.served(UPSTREAM, UPSTREAM=upstream.base_url) as server:
+            async with server.session.post(server.url + "/v1/responses", json={**HELLO, "input": "x" * 900}) as answer:
+                first = (await answer.json())["id"]
+            assert await server.status("POST", "/v1/responses", {**HELLO, "previous_response_id": first}) == 400
+
+
+@proves("limits.max_answer", "10_000")
+async def a_longer_answer_is_cut(scene: Scene) -> None:
+    for step in (reply(chat_reply("x" * 20_000)), stream(chat_chunks("x" * 20_000, pieces=20))):
+        with ScriptedUpstream.running([step]) as upstream:
+            async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
+                assert (await ask(gateway))["status"] == "incomplete"
+
+
+@proves("limits.max_chunks", "10")
+async def an_answer_of_more_chunks_is_cut(scene: Scene) -> None:
+    with ScriptedUpstream.running([stream(chat_chunks("x" * 50, pieces=50))]) as upstream:
+        async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
+            assert (await ask(gateway, stream=True))["status"] == "incomplete"
+
+
+@proves("limits.max_told", "1000")
+async def so_much_of_a_background_run_is_in_memory(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert gateway.runs._limits.told == 1000
+
+
+async def _second_status(scene: Scene) -> int:
+    """How a request fares while another one is served."""
+    gate = Gate()
+    with ScriptedUpstream.running([reply(chat_reply("held"), after=gate), chat("ok")], strict=False) as upstream:
+        async with scene.served(UPSTREAM, UPSTREAM=upstream.base_url) as server:
+            first = asyncio.create_task(server.status("POST", "/v1/responses", {**HELLO, "input": "x" * 2000}))
+            await upstream.received(1)
+            try:
+                async with server.session.post(server.url + "/v1/responses", json=HELLO) as answer:
+                    assert answer.status == 200 or answer.headers["retry-after"] == "1"
+                    return answer.status
+            finally:
+                gate.open()
+                assert await first == 200, "what is served goes on"
+
+
+@proves("limits.max_serving", "1000")
+async def one_more_is_refused_while_so_much_is_served(scene: Scene) -> None:
+    assert await _second_status(scene) == 503
+
+
+@proves("limits.max_memory", "1000")
+async def one_more_is_refused_by_a_process_of_so_much(scene: Scene) -> None:
+    assert await _second_status(scene) == 503
+
+
+async def _vitals(scene: Scene) -> Any:
+    """Of the server that really runs."""
+    seen: list[Any] = []
+
+    def spy(*given: Any) -> Any:
+        seen.extend(given[2:])
+        return _make_app(*given)
+
+    scene.monkeypatch.setattr("isthmus.server.serve._make_app", spy)
+    async with scene.served() as server, server.session.get(server.url + "/ready") as answer:
+        assert (await answer.json())["loop_lag_ms"]["worst_of_a_minute"] >= 0
+    return seen[0]
+
+
+@proves("limits.slow_loop", "7")
+async def a_delay_of_so_long_is_told(scene: Scene) -> None:
+    assert (await _vitals(scene))._slow == 7.0
+
+
+@proves("limits.stuck_loop", "7")
+async def after_so_long_it_is_stuck(scene: Scene) -> None:
+    assert (await _vitals(scene))._stuck == 7.0
