@@ -1,4 +1,4 @@
-"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, providers.
+"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, limits, providers.
 
     python scripts/make_reference.py            # write them
     python scripts/make_reference.py --check    # only say which are not current
@@ -9,6 +9,7 @@ diagnostics, the provider files, and the conformance questions that the tests as
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ def make_pages() -> dict[str, str]:
         "cli.md": cli_page,
         "config.md": config_page,
         "diagnostics.md": diagnostics_page,
+        "limits.md": limits_page,
         "providers.md": providers_page,
     }
     return {name: "\n".join([NOTE, "", *maker()]).rstrip() + "\n" for name, maker in makers.items()}
@@ -109,6 +111,76 @@ def diagnostics_page() -> Iterator[str]:
     yield from ("", "| code | meaning |", "|---|---|")
     for code, meaning in CODES.items():
         yield f"| `{code}` | {_cell(meaning)} |"
+
+
+# ── limits ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def limits_page() -> Iterator[str]:
+    from isthmus.config.reference import limit_settings
+
+    yield from ("# Limits", "")
+    yield "Every bound that refuses something, or cuts it off, with the setting that moves it. What happens there, and"
+    yield "what memory is kept, is told in [limits](../concepts/limits.md)."
+    yield from ("", "## Settings", "", "| setting | default | |", "|---|---|---|")
+    for key, default, words in limit_settings():
+        yield f"| `{key}` | {default} | {_cell(words)} |"
+    yield from ("", "## Fixed", "", "| where | bound | |", "|---|---|---|")
+    for place, words in FIXED.items():
+        yield f"| `{place}` | {fixed_bound(place):,} | {_cell(words)} |"
+
+
+def fixed_bound(place: str) -> Any:
+    module, _, name = place.rpartition(".")
+    return getattr(importlib.import_module(f"isthmus.{module}"), name)
+
+
+FIXED: Mapping[str, str] = {
+    "bridge.contract.check._LONGEST_ERROR": "Characters of one error about an answer, as it is told.",
+    "bridge.contract.check._LONGEST_INT": "Digits of a whole number in an answer; a longer one is not checked.",
+    "bridge.contract.check._MOST_CANDIDATES": "Places in an answer where the JSON that was asked for is looked for.",
+    "bridge.contract.check._MOST_ERRORS": "Errors about one answer that are told.",
+    "bridge.contract.check._MOST_FENCES": "Code fences of an answer that are looked into.",
+    "bridge.contract.validators._LARGEST_KEPT": "Bytes of a schema that stays compiled; a larger one is not kept.",
+    "bridge.contract.validators._MOST_BACKTRACKS": "Steps of a pattern with look-around; all others are linear.",
+    "bridge.dialects.chat.markup._LONGEST": "Characters of a closing tag.",
+    "bridge.dialects.chat.markup._MAX_BLOCK": "Characters of a tool call in the text; a longer one is text.",
+    "bridge.dialects.codex.dynamic_tools.MAX_NAME": "Characters of a tool's name that Codex takes.",
+    "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
+    "bridge.history.fitting._LONGEST_LABEL": "Characters of a file's name in the text that stands for it.",
+    "bridge.projection._MAX_DEPTH": "Levels of references in a tool's schema that are written out.",
+    "bridge.projection._MAX_INLINED": "Objects that writing them out may add.",
+    "bridge.projection._MAX_NOTE": "Characters of a keyword that is moved into a description.",
+    "bridge.tools.catalog.MAX_NAME": "Characters of a tool's name upstream; a longer one is shortened.",
+    "bridge.tools.custom_input._MAX_HELD": "Characters of a custom tool's input that are held back to be cleaned.",
+    "bridge.tools.grammar.MAX_EARLEY": "Characters of an input that an ambiguous grammar is tried on.",
+    "bridge.tools.grammar.MAX_LALR": "Characters of an input that any other grammar is tried on.",
+    "bridge.tools.grammar._MAX_EXPANSIONS": "Rules of a grammar once it is expanded; a larger one is not checked.",
+    "bridge.tools.regular.MAX_DEFINITION": "Characters of a grammar that are read.",
+    "bridge.tools.regular._MAX_COMPILED": "Bytes of a grammar's pattern once compiled.",
+    "bridge.tools.regular._MAX_NODES": "Parts of such a pattern.",
+    "bridge.tools.regular._MAX_PATTERN": "Characters of such a pattern.",
+    "bridge.tools.restore._MOST_NAMES": "Names of tools that are told beside one that is unknown.",
+    "bridge.tools.search.MAX_SEARCHES": "Searches for deferred tools in one response.",
+    "bridge.tools.search._MAX_FOUND": "Tools that one search may find.",
+    "bridge.tools.search._MAX_LISTED": "Deferred tools and namespaces that the model is told of.",
+    "bridge.tools.search._MAX_WORDS": "Characters about each of them.",
+    "bridge.wholeness._LONGEST_SCALAR": "Characters of a number that is a call's whole arguments.",
+    "config.keys._LARGEST": "Bytes of a file with a key.",
+    "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
+    "gateway.lessons._LONGEST_NAME": "Characters of a model's name about which something is learned.",
+    "gateway.outline.MAX_EVENTS": "Events of a stored stream that can be resumed in its own numbering.",
+    "store.sqlite.writer._LARGEST_GROUP": "Changes of the database that are written together.",
+    "tools.definition.MAX_NAME": "Characters of a tool's name in the library.",
+    "tools.results.MAX_ERROR": "Characters of a tool's error that the model is told.",
+    "upstream.connections.MAX_INFORMATIONAL": "Informational answers before the answer.",
+    "upstream.http._MAX_ERROR": "Bytes of a provider's error that are read.",
+    "upstream.pool.LONGEST_REST": "Seconds for which a key or place that failed is left alone.",
+    "upstream.probe.probe._MAX": "Bytes of an answer to a probe.",
+    "upstream.remote._MAX_ERROR": "Bytes of another gateway's error that are read.",
+    "upstream.wire.MAX_REPLY": "Bytes of a whole answer of another gateway.",
+}
+"""Constants of the code that bound something, and what; `tests/docs/test_limits_page.py` knows if one is missing."""
 
 
 # ── providers ──────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
@@ -21,6 +21,35 @@ def config_reference() -> str:
     """One table per section, in the order of the schema."""
     said = _documentation()
     return "\n".join(_section(schema.Config, "", said)).strip("\n") + "\n"
+
+
+NO_BOUNDS: Final = frozenset(
+    {
+        *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
+        *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
+    }
+)
+"""Numbers that refuse nothing and cut nothing off."""
+
+
+def limit_settings(
+    cls: type[msgspec.Struct] = schema.Config, path: str = "", said: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """Every number that bounds something: its key, its default, what it means."""
+    said = said or _documentation()
+    default = cls()
+    for field in msgspec.structs.fields(cls):
+        at = f"{path}{field.name}"
+        inner = _inner_section(field.type)
+        if inner is not None:
+            yield from limit_settings(inner, f"{at}.NAME." if inner is schema.ProviderConfig else f"{at}.", said)
+        elif at not in NO_BOUNDS and _is_number(field.type):
+            yield at, _default(getattr(default, field.name)), said[f"{cls.__name__}.{field.name}"]
+
+
+def _is_number(kind: Any) -> bool:
+    kinds = (kind, *(each for given in get_args(kind) for each in (given, *get_args(given))))
+    return any(each in (int, float) for each in kinds)
 
 
 def _section(cls: type[msgspec.Struct], path: str, said: Mapping[str, str]) -> Iterator[str]:

@@ -1,0 +1,65 @@
+"""The page of limits is whole: every bound in the code that refuses or cuts is on it, with its setting."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from doc_pages import ROOT
+from docs.test_reference_pages import PAGES, load_script
+from isthmus.bridge.bounds import Bounds
+from isthmus.bridge.limits import AnswerLimits, RequestLimits
+from isthmus.config.reference import NO_BOUNDS, limit_settings
+from settings.proving import keys_of
+
+SOURCE = ROOT / "src" / "isthmus"
+BOUND = re.compile(r"(MAX|MOST|LONGEST|LARGEST|DEEPEST)(_|$)")
+ELSEWHERE = ("cli", "demo", "testing")
+"""Rooms that serve nobody else."""
+DEFAULTS = {
+    "upstream.wire.MAX_CONNECTIONS": "providers.NAME.max_connections",
+    "upstream.wire.MAX_QUEUED": "providers.NAME.max_queued",
+    "ports.DEFAULT_MAX_DEPTH": "store.max_chain",
+    "bridge.sse.MAX_EVENT": "limits.max_answer",
+    "bridge.sse.MAX_VALUES": "limits.max_values",
+}
+"""Constants that are the default of a setting."""
+NONE = {"observe.memory._ARENA_MAX", "store.sqlite.store._LARGEST_NUMBER"}
+"""A number of glibc's, and the end of SQLite's numbers."""
+SETTINGS = {key for key, _, _ in limit_settings()}
+
+
+def constants() -> set[str]:
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        if module.startswith(ELSEWHERE):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and BOUND.search(node.target.id):
+                found.add(f"{module}.{node.target.id}")
+    return found
+
+
+def test_every_constant_that_bounds_something_is_on_the_page() -> None:
+    fixed = set(load_script().FIXED)
+    assert constants() - fixed - set(DEFAULTS) - NONE == set(), "say in `scripts/make_reference.py` what they bound"
+    assert fixed <= constants()
+    assert set(DEFAULTS.values()) <= SETTINGS
+
+
+def test_every_setting_that_bounds_something_is_on_the_page() -> None:
+    named = {key for key in keys_of() if re.search(r"\bmax_|timeout|deadline|limits\.", key)}
+    assert named <= SETTINGS
+    assert {f"limits.{name}" for kind in (RequestLimits, AnswerLimits) for name in kind.__struct_fields__} <= SETTINGS
+    assert {f"checks.{name}" for name in Bounds.__struct_fields__} <= SETTINGS
+    assert set(keys_of()) >= NO_BOUNDS
+    assert all(f"| `{key}` |" in PAGES["limits.md"] for key in SETTINGS)
+
+
+def test_every_setting_that_a_refusal_names_is_on_the_page() -> None:
+    named = set()
+    for path in SOURCE.rglob("*.py"):
+        named |= set(re.findall(r"`((?:limits|checks)\.\w+)`", path.read_text(encoding="utf-8")))
+    assert {key for key in named if not key.endswith(".")} <= SETTINGS
+    assert {"limits.max_serving", "limits.max_memory"} <= named
