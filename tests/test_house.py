@@ -12,6 +12,7 @@ ROOMS: Final = ("bridge", "protocol", "config", "values", "conduct", "gateway", 
 FILES: Final = ("errors",)
 """Of rooms that are not mirrored as a whole."""
 DECLARATIONS: Final = {
+    "gateway/settings": "what each of them does is shown by the tests of the settings",
     "conduct/attempt": "four fields; what is done with them is shown by the tests of `ways` and `run`",
 }
 """Files that do nothing which a test could break."""

@@ -20,9 +20,10 @@ from isthmus.config.keys import shows_header, tell_key
 from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
-from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.gateway.runs import RunLimits
+from isthmus.gateway.settings import Settings
 from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers

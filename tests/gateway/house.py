@@ -14,8 +14,9 @@ from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.run import Run
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Directory, Served
-from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.runs import RunLimits
+from isthmus.gateway.settings import Settings
 from isthmus.ports import Fact, Store
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider

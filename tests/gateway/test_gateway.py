@@ -15,7 +15,8 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.conduct.run import Run
 from isthmus.errors import ConfigError, IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.directory import Directory, Served
-from isthmus.gateway.gateway import Gateway, Settings
+from isthmus.gateway.gateway import Gateway
+from isthmus.gateway.settings import Settings
 from isthmus.ports import Ended, StoredResponse
 from isthmus.providers import load_provider
 from isthmus.store.memory import MemoryStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,3 +231,29 @@ def test_a_client_that_leaves_closes_the_upstream_and_what_there_was_is_kept(wor
     assert reading.done()
     assert world.upstream.open == []
     assert (stored(world, run.id)["status"], stored(world, run.id)["output_text"]) == ("cancelled", "so far")
+
+
+def test_only_the_last_events_are_kept_in_memory_and_a_latecomer_reads_the_rest_in_the_store(world: World) -> None:
+    process = world.begin()
+    runs = process.gateway.runs
+    runs._limits = replace(runs._limits, told=2_000)
+    id = make(world, process)
+    early = follow(world, process, id)
+    (asked,) = world.upstream.open
+    for number in range(100):
+        asked.say(Text(f"word {number} "))
+        world.quiet()
+    (entry,) = runs._background.values()
+    assert sum(map(len, entry._events)) <= 2_000
+    late = follow(world, process, id)
+    world.flow(5)
+    assert [event["sequence_number"] for event in late] == list(range(len(late)))
+    assert len(late) > 100
+    asked.end("at last")
+    world.flow(5)
+    for events in (early, late):
+        *told, over = events
+        assert over == "over"
+        assert [event["sequence_number"] for event in told] == list(range(len(told)))
+        assert told[-1]["type"] == "response.completed"
+    assert early == late

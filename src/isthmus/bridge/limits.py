@@ -18,6 +18,8 @@ from isthmus.protocol.json import JsonObject, count_values
 
 SMALL: Final = 65_536
 """Bytes of a text that need not be counted: the values that they may hold are read in a few milliseconds."""
+HEAVY_TEXT: Final = 262_144
+"""Bytes of a text that is read aside: nobody knows yet whether it is one image or a hundred thousand lists."""
 HEAVY_BYTES: Final = 1_000_000
 HEAVY_VALUES: Final = 20_000
 """From here on a request is worked on aside (`is_heavy`): it takes more than about 20 ms."""

@@ -27,7 +27,7 @@ from isthmus.bridge.tools.survey import plan_tools, survey_tools
 from isthmus.bridge.types.plan import Host, Lesson, OutputContract, Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
-from isthmus.gateway.gateway import HONOURED
+from isthmus.gateway.attempts import HONOURED
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.responses import capabilities_for

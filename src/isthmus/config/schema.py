@@ -276,7 +276,8 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
 
     max_values: Count = DEFAULT_LIMITS.max_values
-    """Most JSON values (objects, lists, texts, numbers) in one request, and in one event of an answer."""
+    """Most JSON values (texts, numbers, objects, lists; in a large request the last two may count twice) in one
+    request, and in one event of an answer."""
     max_depth: Annotated[int, Meta(ge=1, le=400)] = DEFAULT_LIMITS.max_depth
     """How deeply objects and lists may be nested in a request."""
     max_fields: Count = DEFAULT_LIMITS.max_fields

@@ -7,28 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from isthmus.bridge.assemble.speech import Seal
-from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.envelope import seal
-from isthmus.bridge.lessons import learn, leave_out, tell_lessons
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, is_heavy
+from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request
-from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tools.credentials import showable_item
-from isthmus.bridge.turn import Done, Turn
-from isthmus.bridge.types.plan import Host, Lesson, Plan
+from isthmus.bridge.turn import Done
+from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.aside import Aside
+from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import Past, load_past
@@ -36,32 +32,18 @@ from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
-from isthmus.gateway.runs import DEFAULT_RUNS, RunLimits, Runs, unexpected
-from isthmus.log import Level, tell
+from isthmus.gateway.runs import Runs
+from isthmus.gateway.settings import Settings
+from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
 log = logging.getLogger("isthmus.gateway")
 
-HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
-"""Request parameters that the gateway takes care of itself."""
-
 _T = TypeVar("_T")
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    strict: bool = False
-    repair_budget: int = 1
-    max_chain: int = 10_000
-    envelope_key: bytes | None = None
-    bounds: Bounds = DEFAULT_BOUNDS
-    limits: RequestLimits = DEFAULT_LIMITS
-    keep_lessons: float = 604_800.0
-    runs: RunLimits = DEFAULT_RUNS
 
 
 class Gateway:
@@ -91,7 +73,7 @@ class Gateway:
 
     async def read(self, raw: bytes, reader: Callable[[bytes, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
-        return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=is_heavy(len(raw)))
+        return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=len(raw) > HEAVY_TEXT)
 
     # ── responses ──────────────────────────────────────────────────────────────────────────────────
 
@@ -187,9 +169,8 @@ class Gateway:
         """What would be sent, without sending it."""
         candidate, *_ = await self._candidates(request)
         history, request = await self._past(caller, request)
-        plan = await self.aside.do(
-            lambda: self._plan(caller, request, candidate, history, None, ()), heavy=request.heavy
-        )
+        attempts = Attempts(self.settings, caller, request, history)
+        plan = await self.aside.do(lambda: attempts.plan(candidate), heavy=request.heavy)
         await self._checker.admit(plan.contract)
         return plan
 
@@ -274,38 +255,19 @@ class Gateway:
         history, request = await self._past(caller, request)
         began = self._now() if created is None else created
 
-        def attempt(candidate: Candidate, dropped: frozenset[str] = frozenset()) -> Attempt:
-            plan = self._plan(caller, request, candidate, history, strict, noted, dropped)
-            turn = Turn(plan, response_id=id, now=int(began), seal=self._sealer())
-
-            def without(lesson: Lesson) -> Attempt:
-                taught = replace(candidate, target=learn(candidate.target, [lesson]))
-                return attempt(taught, dropped | {lesson.parameter})
-
-            return Attempt(plan, turn, candidate.served.backend, without)
-
-        def others() -> Iterator[Attempt]:
-            for other in candidates[1:]:
-                try:
-                    yield attempt(other)
-                except Exception as error:  # what cannot be planned is no way; those behind it may be
-                    target = other.target
-                    level: Level = "warning" if isinstance(error, RequestRefused) else "error"
-                    facts: dict[str, Any] = {"provider": target.provider, "model": target.model, "reason": error}
-                    tell(log, level, "fallback.refused", **facts, trace=unexpected(error))
-
+        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began)
         streamed = request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
 
         def prepare() -> tuple[Attempt, Save | None]:
             saver = self._saver(request, id, caller.owner, began, outline, history) if stored else None
-            return attempt(candidates[0]), saver
+            return attempts.make(candidates[0]), saver
 
         first, save = await self.aside.do(prepare, heavy=request.heavy)
         run = Run(
             id,
             first,
-            others=others(),
+            others=attempts.others(candidates[1:]),
             owner=caller.owner,
             checker=self._checker,
             now=self._now,
@@ -374,36 +336,6 @@ class Gateway:
     async def _taught(self, candidate: Candidate) -> Candidate:
         target = await self.lessons.taught(candidate.target)
         return candidate if target is candidate.target else replace(candidate, target=target)
-
-    def _plan(
-        self,
-        caller: Caller,
-        request: Request,
-        candidate: Candidate,
-        history: Sequence[JsonObject],
-        strict: bool | None,
-        noted: Sequence[CompatibilityDecision],
-        dropped: frozenset[str] = frozenset(),
-    ) -> Plan:
-        """`dropped`: fields that the server refused a moment ago; this asking goes without them altogether."""
-        settings, target = self.settings, candidate.target
-        if target.lessons:
-            noted = (*noted, *tell_lessons(request.body, target))
-        strictly = settings.strict if strict is None else strict
-        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
-        return plan_request(
-            request,
-            leave_out(target, dropped),
-            host,
-            history=history,
-            envelope_key=settings.envelope_key,
-            noted=noted,
-            client=caller.client,
-        )
-
-    def _sealer(self) -> Seal | None:
-        key = self.settings.envelope_key
-        return None if key is None else lambda sealed: seal(sealed, key)
 
 
 def not_found(id: str) -> RequestRefused:

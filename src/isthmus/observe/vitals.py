@@ -108,7 +108,7 @@ class Vitals:
 
     def look(self) -> None:
         now = self._clock()
-        silent = now - self._turn
+        silent = now - self._turn - TICK
         if silent < self._stuck:
             self._told_stuck = 0.0
         elif silent >= 2 * self._told_stuck:  # again only when it has become twice as long

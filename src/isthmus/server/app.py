@@ -107,6 +107,9 @@ class App:
             await send_json(answer, 500, internal_error())
         finally:
             exchange.tell()
+            # A connection that stays open keeps its last scope, and with it all that was made for it; a failure keeps
+            # the frames that it rose through, with what they held.
+            exchange.run = exchange.failure = None
 
     async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if REFUSED in scope:

@@ -24,7 +24,7 @@ from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CODES, apply_allow_list, apply_strict
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.types.plan import LIBRARY, Host
-from isthmus.gateway.gateway import HONOURED
+from isthmus.gateway.attempts import HONOURED
 from isthmus.protocol.json import deep_merge
 from isthmus.protocol.responses import CreateResponse
 

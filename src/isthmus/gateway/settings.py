@@ -1,0 +1,21 @@
+"""What a gateway is told to do, apart from whom it serves and where it keeps things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.gateway.runs import DEFAULT_RUNS, RunLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    strict: bool = False
+    repair_budget: int = 1
+    max_chain: int = 10_000
+    envelope_key: bytes | None = None
+    bounds: Bounds = DEFAULT_BOUNDS
+    limits: RequestLimits = DEFAULT_LIMITS
+    keep_lessons: float = 604_800.0
+    runs: RunLimits = DEFAULT_RUNS
