@@ -170,6 +170,8 @@ FIXED: Mapping[str, str] = {
     "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
     "gateway.lessons._LONGEST_NAME": "Characters of a model's name about which something is learned.",
     "gateway.outline.MAX_EVENTS": "Events of a stored stream that can be resumed in its own numbering.",
+    "store.sqlite.examine._MOST_TOLD": "Problems of a database that are told in words.",
+    "store.sqlite.store._MOST_NAMED": "Damaged rows of a database that are named.",
     "store.sqlite.writer._LARGEST_GROUP": "Changes of the database that are written together.",
     "tools.definition.MAX_NAME": "Characters of a tool's name in the library.",
     "tools.results.MAX_ERROR": "Characters of a tool's error that the model is told.",

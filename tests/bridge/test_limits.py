@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -68,15 +69,24 @@ def test_a_request_that_would_hold_the_loop_is_refused_by_name_before_it_is_plan
 
 
 @pytest.mark.parametrize("name", ["13M empty lists", "300k items", "30k call pairs", "100k tools"])
-def test_to_refuse_it_costs_less_than_fifty_milliseconds(name: str) -> None:
+def test_to_refuse_it_costs_less_than_to_read_it(name: str) -> None:
     raw = msgspec.json.encode({"model": "m", **ATTACKS[name][0]})
+
+    def refuse() -> None:
+        with pytest.raises(RequestRefused):
+            parse_request(raw)
+
+    assert _least(refuse) < _least(lambda: msgspec.json.decode(raw))
+
+
+def _least(work: Callable[[], object]) -> float:
+    """CPU seconds; other processes can only make it longer."""
     least = float("inf")
     for _ in range(5):
         began = time.thread_time()
-        with pytest.raises(RequestRefused):
-            parse_request(raw)
+        work()
         least = min(least, time.thread_time() - began)
-    assert least < 0.05
+    return least
 
 
 @pytest.mark.parametrize("setting", [name for name in RequestLimits.__struct_fields__ if name != "max_input"])
