@@ -16,6 +16,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.protocol.events import Event
 from isthmus.server.accompany import accompany
 from isthmus.server.http import ClientLeft
+from isthmus.server.leaving import Leaving
 from wire.oracle import check_stream
 
 SILENT = Server(heartbeat=0, ping=0)
@@ -26,6 +27,7 @@ class Client:
 
     beats = True
     whole = False
+    leaving: Leaving | None = None
 
     def __init__(self) -> None:
         self.events: list[Any] = []

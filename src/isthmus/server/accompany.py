@@ -15,6 +15,7 @@ from isthmus.conduct.run import Run
 from isthmus.config.schema import Server
 from isthmus.protocol.events import Event
 from isthmus.server.http import ClientLeft
+from isthmus.server.leaving import Leaving
 
 
 class Sink(Protocol):
@@ -24,6 +25,9 @@ class Sink(Protocol):
     """Whether it knows an event that says nothing, and can be told so; if not, only comments show that we live."""
     whole: bool
     """It takes the answer at its end only: nothing is written, and nothing shows that we live."""
+
+    leaving: Leaving | None
+    """Tells when the client goes, where the connection does; else `left` is waited for."""
 
     async def write(self, run: Run, events: list[Event]) -> None:
         """Hand a batch over; waits while the client is slow. Nothing was told before the first one."""
@@ -40,8 +44,10 @@ class Sink(Protocol):
 
 async def accompany(run: Run, sink: Sink, pulse: Server) -> None:
     """Read the run to its end into the sink. Raises what fails before anything was told, and `ClientLeft`."""
-    company = _Company(run, sink, pulse)
-    companion = asyncio.create_task(company.watch())
+    company, leaving = _Company(run, sink, pulse), sink.leaving if sink.whole else None
+    companion = asyncio.create_task(company.watch()) if leaving is None else None
+    if leaving is not None:
+        leaving.then(company.go)
     try:
         if sink.whole:
             await run.fold()
@@ -52,7 +58,10 @@ async def accompany(run: Run, sink: Sink, pulse: Server) -> None:
             raise company.farewell from None  # gone, or there but not reading
         raise
     finally:
-        companion.cancel()
+        if companion is not None:
+            companion.cancel()
+        if leaving is not None:
+            leaving.then(None)
     if company.left:
         raise company.farewell
     await sink.end(run)
@@ -99,7 +108,12 @@ class _Company:
                 except TimeoutError:
                     await self._sign_of_life()
         except Exception as error:  # as if it had risen while something was written
-            self.left, self.farewell = True, error
+            self.farewell = error
+        self.go()
+
+    def go(self) -> None:
+        """The client is gone, or as good as."""
+        self.left = True
         self._run.stop("left")
 
     def _interval(self) -> float | None:

@@ -16,6 +16,7 @@ from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
+from isthmus.server.leaving import leaving_of
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
 from isthmus.server.sinks import ChatSink, JsonSink
@@ -50,7 +51,7 @@ class ChatApi:
                 raise run.failure or _failure(response)
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
-        await accompany(run, JsonSink(receive, send, whole), self._options.server)
+        await accompany(run, JsonSink(receive, send, whole, leaving_of(scope)), self._options.server)
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

@@ -13,12 +13,14 @@ import re
 from typing import Any, ClassVar, Final, cast
 
 import msgspec
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
 from isthmus.server.errors import error_body, error_headers, overloaded
+from isthmus.server.leaving import leaving_of, watch
 
 log = logging.getLogger("isthmus.server")
 
@@ -59,6 +61,10 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
         super().connection_lost(exc)
+        if self.cycle is not None and not self.cycle.response_complete:
+            leaving = leaving_of(cast(Scope, self.cycle.scope))
+            if leaving is not None:
+                leaving.tell()
 
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
@@ -88,6 +94,7 @@ class Connection(HttpToolsProtocol):
         if self._overhead > self.limits.max_head and self._head_size() > self.limits.max_head:
             self.scope[REFUSED] = _too_large(self.limits.max_head)  # type: ignore[typeddict-unknown-key]
         self._overhead = 0
+        watch(cast(Scope, self.scope))
         super().on_headers_complete()
         self.headers = []  # trailers are read into it: they are no headers, least of all after those were checked
 

@@ -22,6 +22,7 @@ from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header, send_bytes, send_json
+from isthmus.server.leaving import leaving_of
 from isthmus.server.listed import listed_item
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
@@ -50,7 +51,9 @@ class ResponsesApi:
         elif request.body.get("stream"):
             await self._stream(run, SseSink(receive, send, encode_events))
         else:
-            await accompany(run, JsonSink(receive, send, lambda response: response), self._options.server)
+            await accompany(
+                run, JsonSink(receive, send, lambda response: response, leaving_of(scope)), self._options.server
+            )
 
     async def _stream(self, run: Run, sink: SseSink) -> None:
         try:

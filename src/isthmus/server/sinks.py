@@ -13,6 +13,7 @@ from isthmus.conduct.run import Run
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse
 from isthmus.server.http import ClientLeft, raw_headers, send_json
+from isthmus.server.leaving import Leaving
 from isthmus.server.tell import plan_header
 
 Encode = Callable[[list[Event]], bytes]
@@ -28,6 +29,7 @@ STREAM_HEADERS: Final = {
 class _Http:
     beats = False
     whole = False
+    leaving: Leaving | None = None
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -49,9 +51,16 @@ class JsonSink(_Http):
 
     whole = True
 
-    def __init__(self, receive: Receive, send: Send, render: Callable[[FinishedResponse], Any]) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        render: Callable[[FinishedResponse], Any],
+        leaving: Leaving | None = None,
+    ) -> None:
         super().__init__(receive, send)
         self._render = render
+        self.leaving = leaving
 
     async def write(self, run: Run, events: list[Event]) -> None:
         pass
