@@ -37,7 +37,7 @@ from isthmus.errors import RequestRefused
 from isthmus.tools.context import Approval
 from isthmus.tools.definition import Tool, ToolLike, as_tools
 from isthmus.tools.execute import Rules
-from isthmus.tools.mcp import McpServer, McpTarget, open_mcp
+from isthmus.tools.mcp import MAX_TOOLS, PATIENCE, McpServer, McpTarget, join_tools, open_mcp
 from isthmus.tools.messages import Message
 from isthmus.tools.results import ToolResult
 from isthmus.tools.toolset import Environment, ToolSet
@@ -64,6 +64,8 @@ class BridgeClient:
         self._rate_limit = rate_limit
         self._limiters: dict[str, Limiter] = {}
         self._servers: dict[str, McpServer] = {}
+        self._leaving: list[McpServer] = []
+        """Those that could not be used and are not gone yet: closed with the client."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,16 +77,15 @@ class BridgeClient:
 
     async def aclose(self) -> None:
         """Close every connection and every MCP server."""
-        servers, self._servers = self._servers, {}
-        for server in servers.values():
-            await server.aclose()
+        servers, self._servers, self._leaving = [*self._servers.values(), *self._leaving], {}, []
+        await asyncio.gather(*(server.aclose() for server in servers))
         self._limiters.clear()
         await self._connect.aclose()
 
     @property
     def tools(self) -> list[Tool[..., Any]]:
         """The tools of calls that name none: the client's own, and those of its MCP servers."""
-        return [*self._own_tools, *(one for server in self._servers.values() for one in server.tools)]
+        return join_tools(self._own_tools, self._servers.values())
 
     # ── the three rungs ────────────────────────────────────────────────────────────────────────────
 
@@ -121,6 +122,7 @@ class BridgeClient:
             messages=tuple(messages),
             rules=Rules(bounds.tool_timeout, bounds.cleanup_grace, bounds.max_result_chars),
             concurrency=bounds.max_concurrency,
+            max_calls=bounds.max_calls_per_reply,
             approvals=approvals or {},
         )
         return await ToolSet(self.tools if tools is None else tools).execute_all(wanted, environment)
@@ -254,17 +256,31 @@ class BridgeClient:
         route = await self._connect.find(name)
         return route.line.describe(route.model)
 
-    async def add_mcp(self, target: McpTarget, *, name: str, required: bool = True) -> McpServer | None:
+    async def add_mcp(
+        self,
+        target: McpTarget,
+        *,
+        name: str,
+        required: bool = True,
+        within: float = PATIENCE,
+        max_tools: int = MAX_TOOLS,
+    ) -> McpServer | None:
         """Connect an MCP server (`stdio(…)` or `http(…)`): its tools join `bridge.tools` as `<name>_<tool>`.
 
-        A server that cannot be reached raises `ConfigError`; with `required=False` it is logged and left out.
+        A server that cannot be reached, or does not answer `within` its seconds, raises `ConfigError`; with
+        `required=False` it is logged and left out.
         """
         if name in self._servers:
             raise RequestRefused(f"there is already an MCP server `{name}`; choose another name", param="name")
-        server = await open_mcp(target, name=name, required=required)
-        if server is not None:
-            self._servers[name] = server
-        return server
+        self._leaving = [server for server in self._leaving if not server.gone]
+        self._servers[name] = server = McpServer(target, name, max_tools=max_tools)  # its name is taken from now on
+        opened = False
+        try:
+            opened = await open_mcp(server, required=required, within=within)
+        finally:
+            if not opened and self._servers.get(name) is server:
+                self._leaving.append(self._servers.pop(name))
+        return server if opened else None
 
     # ── small things ───────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,8 @@ here: a cancelled run closes its books in one step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isthmus.client.asked import Asked
@@ -29,6 +30,8 @@ class Ledger:
         self.results: list[ToolResult] = []
         self.pending: list[ToolCall] = []
         self._given = len(messages)
+        self._open: tuple[int, Mapping[str, int]] | None = None
+        """Where the last message with calls stands, and the place of each call in it: looked up once."""
         self._usage = Usage()
         self._turns = 0
         self._carried_out = 0
@@ -51,6 +54,7 @@ class Ledger:
     def take_reply(self, reply: ChatResult) -> None:
         self.replies.append(reply)
         self.messages.append(reply.message)
+        self._open = None
         self._usage = self._usage.plus(reply.usage)
         self._turns += 1
 
@@ -94,9 +98,8 @@ class Ledger:
 
     def close_turn(self) -> None:
         """All calls of this turn are dealt with: judge them together."""
-        at = self._last_calls()
         # Those of the whole message: some may have been answered before a pause.
-        order = {call.id: place for place, call in enumerate(self.messages[at].tool_calls)} if at is not None else {}
+        _, order = self._last_calls() or (0, {})
         mine = sorted((one for one in self.results if one.call_id in order), key=lambda one: order[one.call_id])
         self.results = [*(one for one in self.results if one.call_id not in order), *mine]
         ended = next((result for result in mine if result.ends_run), None)
@@ -131,9 +134,10 @@ class Ledger:
         if self.stop != "approval_required":
             self.pending = []
         waiting = {call.id for call in self.pending}
-        at = self._last_calls()
-        if at is None:
+        last = self._last_calls()
+        if last is None:
             return
+        at = last[0]
         answered = {part.call_id for part in self._answers(at)}
         for call in self.messages[at].tool_calls:
             if call.id not in answered and call.id not in waiting:
@@ -141,16 +145,21 @@ class Ledger:
 
     def _put(self, part: ToolResultPart) -> None:
         """Into the tool message behind the last calls, in call order."""
-        at = self._last_calls()
-        assert at is not None
-        order = {call.id: place for place, call in enumerate(self.messages[at].tool_calls)}
+        last = self._last_calls()
+        assert last is not None
+        at, order = last
         known = self._answers(at)
-        parts = sorted((*known, part), key=lambda one: order[one.call_id])
-        self.messages[at + 1 : at + 2 if known else at + 1] = [Message("tool", tuple(parts))]
+        place = bisect(known, order[part.call_id], key=lambda one: order[one.call_id])
+        parts = (*known[:place], part, *known[place:])
+        self.messages[at + 1 : at + 2 if known else at + 1] = [Message("tool", parts)]
 
-    def _last_calls(self) -> int | None:
-        """Where the last message with calls stands."""
-        return next((at for at in reversed(range(len(self.messages))) if self.messages[at].tool_calls), None)
+    def _last_calls(self) -> tuple[int, Mapping[str, int]] | None:
+        if self._open is None:
+            for at in reversed(range(len(self.messages))):
+                if calls := self.messages[at].tool_calls:
+                    self._open = at, {call.id: place for place, call in enumerate(calls)}
+                    break
+        return self._open
 
     def _answers(self, at: int) -> tuple[ToolResultPart, ...]:
         return self.messages[at + 1].tool_results if at + 1 < len(self.messages) else ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from isthmus.tools.toolset import MAX_CALLS
+
 OnLimit = Literal["return", "finalize", "raise"]
 """`return` what there is; `finalize`: one more answer without tools; `raise` a `LimitReached` with the result."""
 
@@ -31,6 +33,8 @@ class Limits:
     """Model calls."""
     max_tool_calls: int | None = None
     """Calls carried out; those beyond it are answered as `skipped`."""
+    max_calls_per_reply: int = MAX_CALLS
+    """Calls of one answer that are carried out; those beyond it are answered as `skipped`, and the run goes on."""
     timeout: float | None = None
     """Seconds for the whole run, tools included; it reaches the socket."""
     tool_timeout: float | None = 60.0

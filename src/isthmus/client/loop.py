@@ -229,6 +229,7 @@ class ToolLoop:
             messages=tuple(self._ledger.messages),
             rules=Rules(limits.tool_timeout, limits.cleanup_grace, limits.max_result_chars),
             concurrency=limits.max_concurrency,
+            max_calls=limits.max_calls_per_reply,
             approvals=self._approvals,
             ask=asked.ask,
             settled=self._ledger.answer,

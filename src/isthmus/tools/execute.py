@@ -13,6 +13,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +21,13 @@ from isthmus.log import tell
 from isthmus.tools.calls import ToolCall
 from isthmus.tools.context import StopRun, ToolContext, ToolFailed
 from isthmus.tools.definition import Tool
-from isthmus.tools.results import ToolResult, fail, succeed
+from isthmus.tools.results import ToolResult, fail, succeed, words_of
 
 log = logging.getLogger("isthmus.tools")
+
+
+class ToolExited(Exception):
+    """A tool wanted to end the process (`sys.exit`): it ended its own call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +83,14 @@ async def _invoke(prepared: Prepared, context: ToolContext[Any]) -> Any:
     function = prepared.tool.function
     assert function is not None
     args, kwargs = _bind(prepared, context)
-    if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
-    value = await _in_thread(lambda: function(*args, **kwargs), prepared.call.name)
-    return await value if inspect.isawaitable(value) else value
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(*args, **kwargs)
+        value = await _in_thread(lambda: function(*args, **kwargs), prepared.call.name)
+        return await value if inspect.isawaitable(value) else value
+    except SystemExit as error:
+        # A task that ends with this one takes the whole loop along: one tool must not end everybody's process.
+        raise ToolExited(error.code) from error
 
 
 def _bind(prepared: Prepared, context: ToolContext[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -111,10 +120,13 @@ async def _in_thread(function: Callable[[], Any], name: str) -> Any:
         try:
             value = variables.run(function)
         except StopIteration as error:  # a future refuses this one
-            failure = RuntimeError(f"the tool raised StopIteration: {error}")
+            failure = RuntimeError(f"the tool raised StopIteration: {words_of(error)}")
+        except KeyboardInterrupt as error:  # no key was pressed: those of a terminal come to the main thread
+            failure = ToolExited("KeyboardInterrupt")
+            failure.__cause__ = error
         except BaseException as error:
             failure = error
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is gone: nobody waits
             loop.call_soon_threadsafe(deliver, value, failure)
 
     threading.Thread(target=work, name=f"isthmus-tool-{name}", daemon=True).start()
@@ -137,7 +149,7 @@ async def _stop(work: asyncio.Task[Any], prepared: Prepared, context: ToolContex
 
 def _swallow(work: asyncio.Task[Any]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
-        tell(log, "info", "tool.failed_after_deadline", reason=error)
+        tell(log, "info", "tool.failed_after_deadline", reason=words_of(error))
 
 
 def _settle(work: asyncio.Task[Any], prepared: Prepared, rules: Rules) -> ToolResult:
@@ -151,17 +163,21 @@ def _settle(work: asyncio.Task[Any], prepared: Prepared, rules: Rules) -> ToolRe
         case StopRun(value=value):
             return succeed(call, value, limit=limit, ends_run=True)
         case ToolFailed() as error:
-            return fail(call, "error", "tool_failed", str(error), error)
-        case Exception() as error:
+            return fail(call, "error", "tool_failed", words_of(error), error)
+        case KeyboardInterrupt() as error:  # on the loop's own thread: somebody wants the program to end
+            raise error
+        case error:
             tell(log, "warning", "tool.raised", name=call.name, call=call.id, trace=error)
             return fail(call, "error", "tool_raised", _words(call, tool, error), error)
-        case error:
-            raise error
 
 
-def _words(call: ToolCall, tool: Tool[..., Any], error: Exception) -> str:
-    if callable(tool.on_error):
-        return tool.on_error(error)
-    if tool.on_error == "generic":
+def _words(call: ToolCall, tool: Tool[..., Any], error: BaseException) -> str:
+    if callable(tool.on_error) and isinstance(error, Exception):
+        try:
+            return str(tool.on_error(error))
+        except Exception as problem:
+            tell(log, "warning", "tool.on_error.raised", name=call.name, call=call.id, trace=problem)
+            return f"`{call.name}` failed"
+    if tool.on_error != "detail":
         return f"`{call.name}` failed"
-    return f"`{call.name}` failed: {type(error).__name__}: {error}"
+    return f"`{call.name}` failed: {type(error).__name__}: {words_of(error)}"

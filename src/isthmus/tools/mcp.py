@@ -11,26 +11,32 @@ import asyncio
 import base64
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, RequestRefused
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
 from isthmus.tools.calls import compact_json
 from isthmus.tools.context import ToolFailed, ToolReturn
 from isthmus.tools.definition import MAX_NAME, Tool
 from isthmus.tools.messages import DocumentPart, ImagePart, Part, TextPart
+from isthmus.tools.results import words_of
 
 if TYPE_CHECKING:
     from mcp import Client
 
 log = logging.getLogger("isthmus.mcp")
 
-_PATIENCE: Final = 30.0
+PATIENCE: Final = 30.0
 """Seconds for a server to start and list its tools."""
+MAX_TOOLS: Final = 1_000
+"""Tools of one server: a list that never ends must end somewhere."""
+_FAREWELL: Final = 10.0
+"""Seconds for a server to say goodbye, and as many again for what is left of it."""
 _HASH: Final = 8
 OLDEST: Final = "2.1"
 """The first version of the SDK whose `Client` starts a program (2.0.1 cannot; 1.x has no `Client`)."""
@@ -72,29 +78,31 @@ def http(url: str, *, headers: Mapping[str, str] | None = None) -> Http:
     return Http(url, dict(headers or {}))
 
 
-async def open_mcp(target: McpTarget, *, name: str, required: bool, within: float = _PATIENCE) -> McpServer | None:
-    """Connect and read the tools; `None` only for a server that is not required."""
-    server = McpServer(target, name)
+async def open_mcp(server: McpServer, *, required: bool, within: float = PATIENCE) -> bool:
+    """Connect and read the tools; `False` only for a server that is not required.
+
+    Whoever made the server closes it, whatever comes of this: one that gives no answer may take its time to go.
+    """
     try:
         await server.start(within)
-        return server
+        return True
     except Exception as error:
-        await server.aclose()
         reason = server.reason(error)
         if not required:
-            tell(log, "warning", "mcp.unavailable", name=name, reason=reason)
-            return None
+            tell(log, "warning", "mcp.unavailable", name=server.name, reason=reason)
+            return False
         if isinstance(error, ConfigError):
             raise
-    words = f"MCP server `{name}` cannot be used: {reason}; with `required=False` the rest goes on without it"
+    words = f"MCP server `{server.name}` cannot be used: {reason}; with `required=False` the rest goes on without it"
     raise ConfigError(words, code="mcp_unavailable")  # out here: the library's own error may hold the address
 
 
 class McpServer:
     """One connected server."""
 
-    def __init__(self, target: McpTarget, name: str) -> None:
+    def __init__(self, target: McpTarget, name: str, *, max_tools: int = MAX_TOOLS) -> None:
         self.name = name
+        self._max_tools = max_tools
         self.tools: list[Tool[..., Any]] = []
         self.problems: list[str] = []
         """Tools that could not be taken over, and why."""
@@ -102,6 +110,7 @@ class McpServer:
         self._scrub = Scrubber(target_secrets(target)).text
         self._client: Client | None = None
         self._life: asyncio.Task[None] | None = None
+        self._serving = False
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
         self.listening = asyncio.Event()
@@ -112,22 +121,39 @@ class McpServer:
     async def start(self, within: float) -> None:
         """Connect, shake hands, read the tools."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._life = asyncio.create_task(self._live(ready), name=f"isthmus-mcp-{self.name}")
+        self._life = life = asyncio.create_task(self._live(ready), name=f"isthmus-mcp-{self.name}")
         try:
-            await asyncio.wait_for(asyncio.shield(ready), within)
-        except TimeoutError as error:
-            raise ConfigError(f"MCP server `{self.name}` did not answer within {within:g} s") from error
+            await asyncio.wait({ready}, timeout=within)
+            if not ready.done():
+                raise ConfigError(f"MCP server `{self.name}` did not answer within {within:g} s")
+            ready.result()
+        except BaseException:
+            # Once and no more: a second cancellation would reach the SDK while it ends the server's process.
+            life.cancel()
+            raise
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of the connection is left."""
+        return self._life is None or self._life.done()
 
     async def aclose(self) -> None:
         """Disconnect; its tools answer with a failure from now on."""
         self._stop.set()
-        life, self._life = self._life, None
-        if life is not None:
-            _, running = await asyncio.wait({life}, timeout=10.0)
-            for task in running:
-                task.cancel()
-            await asyncio.gather(life, return_exceptions=True)
         self.tools = []
+        life, self._life = self._life, None
+        if life is None:
+            return
+        if not self._serving and not life.cancelling():
+            life.cancel()  # it is still on its way in, and looks at nothing else
+        await asyncio.wait({life}, timeout=_FAREWELL)
+        if not life.done():
+            life.cancel()
+            await asyncio.wait({life}, timeout=_FAREWELL)
+        if not life.done():
+            tell(log, "warning", "mcp.abandoned", name=self.name)
+        elif not life.cancelled():
+            life.exception()  # looked at, so that nobody calls it forgotten
 
     def reason(self, error: BaseException) -> str:
         """What went wrong, in words without the secrets of the way there."""
@@ -139,9 +165,10 @@ class McpServer:
                 self._client = client = await self._connect(stack)
                 await self._refresh(client)
                 ready.set_result(None)
+                self._serving = True
                 await self._follow(client)
         except Exception as error:
-            if ready.done():
+            if ready.done():  # a cancelled start has told its reason already
                 tell(log, "warning", "mcp.lost", name=self.name, reason=self.reason(error))
             else:
                 ready.set_exception(error)
@@ -184,7 +211,7 @@ class McpServer:
                 changed.cancel()
                 if self._changed.is_set() and not self._stop.is_set():
                     self._changed.clear()
-                    await self._refresh(client)
+                    await self._refresh_or_keep(client)
         finally:
             stopping.cancel()
             listening.cancel()
@@ -202,16 +229,28 @@ class McpServer:
         finally:
             self.listening.set()
 
+    async def _refresh_or_keep(self, client: Client) -> None:
+        """A server that tells of a new list and then does not give it keeps the tools that it had."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._refresh(client)
+        except Exception as error:
+            tell(log, "warning", "mcp.refresh.failed", name=self.name, reason=self.reason(error))
+
     async def _refresh(self, client: Client) -> None:
         found: list[Any] = []
         cursor: str | None = None
-        while True:
+        while len(found) <= self._max_tools:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             found += page.tools
-            cursor = page.next_cursor
-            if not cursor:
+            if page.next_cursor == cursor or not page.next_cursor:  # the same page again says that there is no other
                 break
-        self.tools, self.problems = _adopt(self.name, found, self._handler)
+            cursor = page.next_cursor
+        tools, problems = _adopt(self.name, found[: self._max_tools], self._handler)
+        if len(found) > self._max_tools:
+            problems.append(f"it lists more than {self._max_tools} tools (`max_tools`); the rest is left out")
+            tell(log, "warning", "mcp.tools.too_many", name=self.name, limit=self._max_tools)
+        self.tools, self.problems = tools, problems
         self.refreshed += 1
 
     def _handler(self, tool_name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -238,9 +277,16 @@ def _adopt(
     """One bad tool costs only itself."""
     tools: list[Tool[..., Any]] = []
     problems: list[str] = []
+    wanted = Counter(scoped_name(server, one.name) for one in found)
+    seen: set[str] = set()
     for one in found:
         try:
+            if one.name in seen:
+                raise RequestRefused("it is listed twice")
+            seen.add(one.name)
             name = scoped_name(server, one.name)
+            if wanted[name] > 1 and name != f"{server}_{one.name}":
+                name = _marked_name(name, server, one.name)  # `a.b` beside `a_b`, which keeps its name
             schema = {"type": "object", **(one.input_schema or {})}
             tools.append(Tool.from_schema(name, one.description or "", schema, handler(one.name)))
         except Exception as error:
@@ -254,7 +300,26 @@ def scoped_name(server: str, tool: str) -> str:
     full = "".join(one if one.isascii() and (one.isalnum() or one in "_-") else "_" for one in f"{server}_{tool}")
     if len(full) <= MAX_NAME:
         return full
-    tail = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH]
+    return _marked_name(full, server, tool)
+
+
+def join_tools(own: Iterable[Tool[..., Any]], servers: Iterable[McpServer]) -> list[Tool[..., Any]]:
+    """All tools together. A name that is taken (`a` has `b_c`, `a_b` has `c`) is marked: no run fails because of it."""
+    tools = list(own)
+    taken = {one.name for one in tools}
+    for server in servers:
+        for one in server.tools:
+            if one.name in taken:
+                one = replace(one, name=_marked_name(one.name, server.name, one.name))
+            if one.name not in taken:
+                taken.add(one.name)
+                tools.append(one)
+    return tools
+
+
+def _marked_name(full: str, server: str, tool: str) -> str:
+    """A name of its own for this tool of this server, and the same one every time."""
+    tail = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     return f"{full[: MAX_NAME - _HASH - 1]}_{tail}"
 
 
@@ -279,4 +344,4 @@ def _reason(error: BaseException) -> str:
     """The innermost reason of a group of errors, in words."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return words_of(error) or type(error).__name__

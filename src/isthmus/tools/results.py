@@ -13,7 +13,15 @@ from typing import Any, Final, get_args
 
 from isthmus.tools.calls import ToolCall
 from isthmus.tools.context import ToolReturn
-from isthmus.tools.messages import Part, ResultStatus, TextPart, ToolResultPart
+from isthmus.tools.messages import (
+    OpaquePart,
+    Part,
+    ResultStatus,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 MAX_ERROR: Final = 2_000
 DONE: Final = "done"
@@ -55,21 +63,23 @@ class ToolResult:
 
 def succeed(call: ToolCall, value: Any, *, limit: int, ends_run: bool = False) -> ToolResult:
     """The result of a tool that returned."""
-    told = value.content if isinstance(value, ToolReturn) else value
-    kept = value.value if isinstance(value, ToolReturn) else value
     try:
-        content = tuple(_render(told))
+        told = value.content if isinstance(value, ToolReturn) else value
+        kept = value.value if isinstance(value, ToolReturn) else value
+        content = bound(tuple(_sendable(part) for part in _render(told)), limit)
     except Exception as error:
-        message = f"`{call.name}` returned a {type(told).__name__}, which cannot be shown to a model: {error}"
+        message = (
+            f"`{call.name}` returned a {type(value).__name__}, which cannot be shown to a model: {words_of(error)}"
+        )
         return fail(call, "error", "result_not_serialisable", message, error)
-    return ToolResult(call.id, call.name, "ok", kept, bound(content, limit), ends_run=ends_run)
+    return ToolResult(call.id, call.name, "ok", kept, content, ends_run=ends_run)
 
 
 def fail(
     call: ToolCall, status: ResultStatus, code: str, message: str, exception: BaseException | None = None
 ) -> ToolResult:
     """The result of a call that did not succeed; the model reads `message`."""
-    words = message if len(message) <= MAX_ERROR else f"{message[:MAX_ERROR]} […]"
+    words = whole_characters(message if len(message) <= MAX_ERROR else f"{message[:MAX_ERROR]} […]")
     return ToolResult(call.id, call.name, status, None, (TextPart(words),), ToolErrorInfo(code, message, exception))
 
 
@@ -97,6 +107,37 @@ def _shorten(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {len(text) - limit} characters left out …]\n{text[len(text) - tail :]}"
 
 
+def words_of(error: BaseException) -> str:
+    """What an exception says; one whose `__str__` fails says that much."""
+    try:
+        return str(error)
+    except (Exception, SystemExit) as problem:
+        return f"(it cannot be shown: its `__str__` raised {type(problem).__name__})"
+
+
+def whole_characters(text: str) -> str:
+    """The text as UTF-8 can carry it: halves that belong together are joined, a lone half becomes U+FFFD."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _sendable(part: Part) -> Part:
+    """The part as a request can carry it; raises for one that none can."""
+    import msgspec
+
+    match part:
+        case TextPart(text):
+            return part if (whole := whole_characters(text)) is text else dataclasses.replace(part, text=whole)
+        case ThinkingPart() | ToolCallPart() | ToolResultPart() | OpaquePart():
+            raise TypeError(f"{type(part).__name__} stands by itself in a conversation, never in a result")
+        case _:
+            msgspec.json.encode(part)  # an address or a file's name with half a character would fail when it is sent
+            return part
+
+
 def _render(value: Any) -> Iterable[Part]:
     if value is None:
         return (TextPart(DONE),)
@@ -112,7 +153,12 @@ def _render(value: Any) -> Iterable[Part]:
 def _json(value: Any) -> str:
     import msgspec
 
-    return msgspec.json.encode(value, enc_hook=_encode_other).decode()
+    try:
+        return msgspec.json.encode(value, enc_hook=_encode_other).decode()
+    except UnicodeEncodeError:  # half a character, somewhere inside: as an escape it can be told
+        import json
+
+        return json.dumps(value, separators=(",", ":"), default=_encode_other)
 
 
 def _encode_other(value: Any) -> Any:

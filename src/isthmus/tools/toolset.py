@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from isthmus.bridge.resolve import nearest_name
 from isthmus.tools.calls import ToolCall
@@ -19,8 +19,11 @@ from isthmus.tools.context import Approval, Approve, Deny, Provide, ToolContext
 from isthmus.tools.definition import Tool, ToolLike, as_tools
 from isthmus.tools.execute import Prepared, Rules, execute_call
 from isthmus.tools.messages import Message
-from isthmus.tools.results import ToolResult, fail, succeed
+from isthmus.tools.results import ToolResult, fail, succeed, words_of
 from isthmus.tools.signature import InvalidArguments
+
+MAX_CALLS: Final = 128
+"""A model that asks for thousands at once is not at work, it is broken (or was told to by somebody)."""
 
 Ask = Callable[[ToolCall], Approval | Awaitable[Approval]]
 """Asked on the spot about calls that need approval."""
@@ -34,6 +37,8 @@ class Environment:
     messages: tuple[Message, ...] = ()
     rules: Rules = field(default_factory=Rules)
     concurrency: int = 8
+    max_calls: int = MAX_CALLS
+    """Calls of one reply that are carried out."""
     approvals: Mapping[str, Approval] = field(default_factory=dict)
     """Decisions that were already made, by call id."""
     ask: Ask | None = None
@@ -95,7 +100,10 @@ class ToolSet:
         """Carry out calls and tell what happens as it happens, each step with the index of its call."""
         ready: list[tuple[int, Prepared]] = []
         for index, call in enumerate(calls):
-            step = await self._prepare(call, environment)
+            if index < environment.max_calls:
+                step = await self._prepare(call, environment)
+            else:
+                step = _beyond(call, environment.max_calls)
             if isinstance(step, Prepared):
                 ready.append((index, step))
             else:
@@ -136,10 +144,10 @@ class ToolSet:
         try:
             return Prepared(call, tool, tool.read(call.arguments or {}))
         except InvalidArguments as error:
-            words = f"the arguments do not fit `{call.name}`: {error}"
+            words = f"the arguments do not fit `{call.name}`: {words_of(error)}"
             return fail(call, "invalid_arguments", "invalid_arguments", words, error)
         except Exception as error:  # a validator of the user's own may raise anything
-            words = f"the arguments of `{call.name}` could not be read: {error}"
+            words = f"the arguments of `{call.name}` could not be read: {words_of(error)}"
             return fail(call, "invalid_arguments", "invalid_arguments", words, error)
 
     def _unknown(self, name: str) -> str:
@@ -148,6 +156,11 @@ class ToolSet:
         near = nearest_name(name, self._tools)
         hint = f"; did you mean `{near}`?" if near else ""
         return f"there is no tool `{name}`; available: {', '.join(self._tools)}{hint}"
+
+
+def _beyond(call: ToolCall, most: int) -> ToolResult:
+    words = f"only {most} calls of one reply are carried out, and this one came after them; ask for it again"
+    return fail(call, "skipped", "max_calls_per_reply", words)
 
 
 async def _decide(prepared: Prepared, environment: Environment) -> Approve | Deny | Provide | None:
