@@ -7,7 +7,9 @@ A person reads `attempt.failed id=resp_1 provider=zhipu reason='it is full'`, a 
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -68,4 +70,19 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        try:
+            return msgspec.json.encode(line, enc_hook=str).decode()
+        except UnicodeEncodeError:  # half a character, from wherever: as an escape it can be written
+            return json.dumps(line, default=str)
+
+
+class Scrubbed(logging.Formatter):
+    """Another formatter's lines without what no log may hold, whoever put it there: a fact, an exception's words, a
+    traceback."""
+
+    def __init__(self, inner: logging.Formatter, scrub: Callable[[str], str]) -> None:
+        super().__init__()
+        self._inner, self._scrub = inner, scrub
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._scrub(self._inner.format(record))

@@ -18,6 +18,7 @@ from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
 from isthmus.config.keys import shows_header, tell_key
 from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
+from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway
@@ -161,7 +162,8 @@ async def serve_provider(
         base_url = demo.base_url
     native = speaks_responses(name, provider, settings)
     endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
-    secrets = [secret for endpoint in endpoints for secret in endpoint.secrets()]
+    # Of all providers: what stands behind one address may well know the key of another.
+    secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = _taken(AnswerLimits, config.limits)
     places = [HttpBackend(endpoint, secrets, limits) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)

@@ -25,6 +25,19 @@ def test_another_key_does_not_open_it() -> None:
     assert unseal(seal(Sealed("p", "t"), KEY), OTHER) is None
 
 
+def test_it_opens_for_its_owner_and_as_what_it_is_and_nowhere_else() -> None:
+    envelope = seal(Sealed("p", "t"), KEY, owner="ann", kind="compaction")
+    assert unseal(envelope, KEY, owner="ann", kind="compaction") == Sealed("p", "t")
+    assert unseal(envelope, KEY, owner="bob", kind="compaction") is None
+    assert unseal(envelope, KEY, owner="ann", kind="reasoning") is None
+    assert unseal(envelope, KEY) is None
+
+
+def test_the_unbound_form_of_the_first_release_cannot_be_made_from_a_bound_one() -> None:
+    envelope = seal(Sealed("p", "t"), KEY, owner="ann")
+    assert unseal("isth1." + envelope.removeprefix(PREFIX), KEY, owner="bob") is None
+
+
 @given(st.integers(0, 10_000), st.characters(codec="ascii"))
 @settings(max_examples=200, deadline=None)
 def test_a_changed_envelope_does_not_open(position: int, character: str) -> None:
@@ -37,6 +50,8 @@ def test_a_changed_envelope_does_not_open(position: int, character: str) -> None
         assert opened is None or opened == Sealed("p", "thoughts " * 20)
 
 
-@pytest.mark.parametrize("foreign", ["", "gAAAAABo", PREFIX, PREFIX + "a.b", PREFIX + "é.ü", "isth2.x.y", "x" * 10_000])
+@pytest.mark.parametrize(
+    "foreign", ["", "gAAAAABo", PREFIX, PREFIX + "a.b", PREFIX + "é.ü", "isth1.x.y", "isth3.x.y", "x" * 10_000]
+)
 def test_foreign_content_opens_to_nothing(foreign: str) -> None:
     assert unseal(foreign, KEY) is None

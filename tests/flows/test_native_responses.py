@@ -266,7 +266,7 @@ def test_the_vendors_own_envelope_travels_inside_ours_and_returns(flow: Flow, mo
     first = answer(flow, streamed, {**asked, "input": [question]})
     reasoning = first["output"][0]
     assert reasoning["type"] == "reasoning"
-    assert reasoning["encrypted_content"].startswith("isth1.")
+    assert reasoning["encrypted_content"].startswith("isth2.")
     output = {"type": "function_call_output", "call_id": "call_w1", "output": "sunny"}
     answer(flow, streamed, {**asked, "input": [question, *first["output"], output]})
     assert flow.sent[0]["include"] == ["reasoning.encrypted_content"]
@@ -279,7 +279,7 @@ def test_the_vendors_own_envelope_travels_inside_ours_and_returns(flow: Flow, mo
         "summary": [{"type": "summary_text", "text": "Which city?"}],
         "encrypted_content": "vendor-blob",
     }
-    assert b"isth1." not in flow.upstream.requests[-1].body
+    assert b"isth2." not in flow.upstream.requests[-1].body
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -325,7 +325,7 @@ def test_an_envelope_of_one_vendor_is_not_sent_to_another(flow: Flow) -> None:
     past = [{"role": "user", "content": "Weather?"}, *first["output"], {"role": "user", "content": "Rome"}]
     second = flow.create({**asked, "model": "xai/grok-4.3", "input": past})
     assert "vendor-blob" not in json.dumps(flow.sent[1])
-    assert "isth1." not in json.dumps(flow.sent[1])
+    assert "isth2." not in json.dumps(flow.sent[1])
     assert [said["path"] for said in second["isthmus"]["diagnostics"]] == ["input[1].encrypted_content"]
 
 

@@ -305,3 +305,10 @@ def test_tools_inside_the_input_are_kept_without_their_credentials(flow: Flow) -
     assert "tools" not in flow.sent[-1]
     assert b"declare it again" in found["client"]  # type: ignore[operator]
     assert_silent(MCP_SECRETS, **found)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_the_keys_of_the_other_providers_are_hidden_too(flow: Flow, streamed: bool) -> None:
+    flow.script(error(400, ECHO + ALSO))
+    body = {"model": "other/some-model", "input": "Hi", "stream": streamed}
+    assert_silent(SECRETS, **everywhere(flow, lambda: asking(flow, body)))

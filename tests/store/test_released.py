@@ -130,7 +130,8 @@ def test_sealed_envelopes_open_with_their_key(path: Path) -> None:
         opened = []
         for each in await store.chain(LAST):
             items = [msgspec.json.decode(item) for item in each.output]
-            opened += [unseal(item["encrypted_content"], key) for item in items if item["type"] == "reasoning"]
+            thoughts = [item["encrypted_content"] for item in items if item["type"] == "reasoning"]
+            opened += [unseal(sealed, key, owner="whoever came since") for sealed in thoughts]
         assert [sealed and sealed.text for sealed in opened] == ["Which city? Rome first.", "And Oslo."]
 
     upgraded(path, ask)

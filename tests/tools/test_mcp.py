@@ -183,3 +183,27 @@ def test_a_server_that_cannot_be_reached_is_told_without_its_secrets(where: McpT
         told = asyncio.run(main())
     ours = "\n".join(line for line in said.text.splitlines() if "mcp." in line)
     assert_silent([SECRET], error=told, log=ours, target=repr(where))
+
+
+@pytest.mark.parametrize("failing", [True, False], ids=["a lost connection", "an error that repeats what it was sent"])
+def test_a_call_that_fails_is_told_without_the_secrets_of_its_server(failing: bool) -> None:
+    class Talkative:
+        async def call_tool(self, name: str, arguments: Any) -> Any:
+            if failing:
+                raise RuntimeError(f"Client error 401 for url https://x/mcp?key={SECRET}")
+            said = SimpleNamespace(type="text", text=f"you sent `Bearer {SECRET}`")
+            return SimpleNamespace(content=[said], is_error=True, structured_content=None)
+
+    server = McpServer(http(f"https://x/mcp?key={SECRET}", headers={"Authorization": f"Bearer {SECRET}"}), "s")
+    server._client = Talkative()  # type: ignore[assignment]
+    ((tool, *_), _) = _adopt("s", [SimpleNamespace(name="t", description="", input_schema={})], server._handler)
+
+    async def main() -> Any:
+        async with Bridge(connect=ScriptedModel([])) as bridge:
+            return (await bridge.execute([{"id": "c", "name": "s_t", "arguments": {}}], tools=[tool]))[0]
+
+    with listening() as said:
+        result = asyncio.run(main())
+    assert result.status == "error"
+    assert "<redacted>" in result.text
+    assert_silent([SECRET], model=result.text, program=everything_of(result.error.exception), log=said.text)

@@ -2,8 +2,12 @@
 
 Clients such as Codex store nothing on the server and send every item back. What a vendor needs again
 (reasoning text, `reasoning_details`, thought signatures) travels in a versioned, authenticated envelope:
-`isth1.<payload>.<mac>`. A foreign or forged envelope opens to `None` and is never sent upstream.
+`isth2.<payload>.<mac>`. A foreign or forged envelope opens to `None` and is never sent upstream.
 The payload is signed, not secret: it holds only what the same client was shown, or opaque vendor state.
+
+The signature binds it to its owner and to its kind, and with the payload to its provider; never to a conversation:
+clients fork and resume, and what they carry must open there. Envelopes of 0.1.0 (`isth1.`) name neither owner nor kind:
+they still open, for whoever holds one.
 """
 
 from __future__ import annotations
@@ -13,13 +17,17 @@ import binascii
 import hashlib
 import hmac
 import zlib
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-PREFIX: Final = "isth1."
+PREFIX: Final = "isth2."
+_UNBOUND: Final = "isth1."
 _MAX_PAYLOAD: Final = 8 * 1024 * 1024
 """Bound on what an envelope may unpack to: it comes from outside."""
+
+
+Kind = Literal["reasoning", "compaction"]
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -32,19 +40,21 @@ class Sealed(msgspec.Struct, frozen=True):
     calls: dict[str, Any] = {}
 
 
-def seal(sealed: Sealed, key: bytes) -> str:
+def seal(sealed: Sealed, key: bytes, *, owner: str = "", kind: Kind = "reasoning") -> str:
     payload = zlib.compress(msgspec.json.encode(sealed), 6)
-    return PREFIX + _encode(payload) + "." + _encode(_mac(payload, key))
+    return PREFIX + _encode(payload) + "." + _encode(_mac(payload, key, _bound(owner, kind)))
 
 
-def unseal(envelope: str, key: bytes) -> Sealed | None:
-    """The content of one of our envelopes; `None` for anything that is not, or was changed."""
-    if not envelope.startswith(PREFIX):
+def unseal(envelope: str, key: bytes, *, owner: str = "", kind: Kind = "reasoning") -> Sealed | None:
+    """The content of one of our envelopes; `None` for anything that is not, was changed, or is another owner's."""
+    prefix = envelope[: len(PREFIX)]
+    if prefix not in (PREFIX, _UNBOUND):
         return None
+    bound = _bound(owner, kind) if prefix == PREFIX else b""
     payload_text, _, mac_text = envelope[len(PREFIX) :].partition(".")
     try:
         payload, mac = _decode(payload_text), _decode(mac_text)
-        if not hmac.compare_digest(mac, _mac(payload, key)):
+        if not hmac.compare_digest(mac, _mac(payload, key, bound)):
             return None
         unpacker = zlib.decompressobj()
         plain = unpacker.decompress(payload, _MAX_PAYLOAD)
@@ -55,8 +65,12 @@ def unseal(envelope: str, key: bytes) -> Sealed | None:
         return None
 
 
-def _mac(payload: bytes, key: bytes) -> bytes:
-    return hmac.new(key, payload, hashlib.sha256).digest()[:16]
+def _bound(owner: str, kind: Kind) -> bytes:
+    return msgspec.json.encode([PREFIX, owner, kind])
+
+
+def _mac(payload: bytes, key: bytes, bound: bytes) -> bytes:
+    return hmac.new(key, bound + payload, hashlib.sha256).digest()[:16]
 
 
 def _encode(data: bytes) -> str:

@@ -44,6 +44,7 @@ def plan_request(
     *,
     history: Sequence[JsonObject] = (),
     envelope_key: bytes | None = None,
+    owner: str = "",
     noted: Sequence[CompatibilityDecision] = (),
     client: ClientProfile = ANY_CLIENT,
     searches: int = 0,
@@ -51,7 +52,8 @@ def plan_request(
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
     `history` are the items of earlier, stored turns; `noted` what the caller has decided already (a chat caller's
-    translation, for example); `searches` says how often this response has looked for deferred tools.
+    translation, for example); `searches` says how often this response has looked for deferred tools; `owner` is whose
+    envelopes are opened.
     """
 
     def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
@@ -63,6 +65,7 @@ def plan_request(
             replace(host, strict=False),
             history=history,
             envelope_key=envelope_key,
+            owner=owner,
             noted=noted,
             client=client,
             searches=searches,
@@ -80,6 +83,7 @@ def plan_request(
         items,
         stored=stored,
         envelope_key=envelope_key,
+        owner=owner,
         provider=target.provider,
         keeps=capabilities.messages.items,
         patient=survey.patient,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus import __version__
-from isthmus.log import JsonFormatter, TextFormatter, tell
+from isthmus.log import JsonFormatter, Scrubbed, TextFormatter, tell
+from isthmus.scrub import Scrub, Scrubber, unscrubbed
 from isthmus.values.problems import Problem, dotted
+from isthmus.values.redact import redact_url
 
 log = logging.getLogger("isthmus.cli")
 
@@ -32,6 +34,7 @@ def serve(
 ) -> None:
     """Start the gateway."""
     from isthmus.config import load_config
+    from isthmus.config.secrets import configured_secrets
     from isthmus.server.serve import serve as run_server
 
     reading = load_config(
@@ -46,7 +49,7 @@ def serve(
         },
     )
     settings = reading.config
-    set_up_logging(settings.log.level, settings.log.format)
+    set_up_logging(settings.log.level, settings.log.format, Scrubber(configured_secrets(settings)).text)
     tell_warnings(reading.warnings)
 
     def started(address: str, gateway: object) -> None:
@@ -82,7 +85,7 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
         "",
         f"  default model   {default}",
         f"  providers       {', '.join(providers)}",
-        f"  store           {store}",
+        f"  store           {redact_url(store)}",
         "",
         "  Try it:",
         f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",
@@ -93,9 +96,9 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
     return "\n".join(lines)
 
 
-def set_up_logging(level: str, format: str) -> None:
+def set_up_logging(level: str, format: str, scrub: Scrub = unscrubbed) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    handler.setFormatter(Scrubbed(JsonFormatter() if format == "json" else TextFormatter(), scrub))
     root = logging.getLogger("isthmus")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -79,10 +79,11 @@ class Attempts:
             host,
             history=self.history,
             envelope_key=settings.envelope_key,
+            owner=self.caller.owner,
             noted=noted,
             client=self.caller.client,
         )
 
     def _sealer(self) -> Seal | None:
         key = self.settings.envelope_key
-        return None if key is None else lambda sealed: seal(sealed, key)
+        return None if key is None else lambda sealed: seal(sealed, key, owner=self.caller.owner)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.log import tell
-from isthmus.scrub import Scrubber, Secret, header_secrets, url_secrets
+from isthmus.scrub import Scrub, Scrubber, Secret, header_secrets, unscrubbed, url_secrets
 from isthmus.tools.calls import compact_json
 from isthmus.tools.context import ToolFailed, ToolReturn
 from isthmus.tools.definition import MAX_NAME, Tool
@@ -246,7 +246,7 @@ class McpServer:
             if page.next_cursor == cursor or not page.next_cursor:  # the same page again says that there is no other
                 break
             cursor = page.next_cursor
-        tools, problems = _adopt(self.name, found[: self._max_tools], self._handler)
+        tools, problems = _adopt(self.name, found[: self._max_tools], self._handler, self._scrub)
         if len(found) > self._max_tools:
             problems.append(f"it lists more than {self._max_tools} tools (`max_tools`); the rest is left out")
             tell(log, "warning", "mcp.tools.too_many", name=self.name, limit=self._max_tools)
@@ -258,21 +258,33 @@ class McpServer:
             client = self._client
             if client is None:
                 raise ToolFailed(f"the MCP server `{self.name}` is not connected any more")
-            answer = await client.call_tool(tool_name, dict(arguments))
-            content = [_part(block) for block in answer.content]
-            if answer.is_error:
-                words = " ".join(part.text for part in content if isinstance(part, TextPart))
-                raise ToolFailed(words or f"`{tool_name}` failed")
-            value = answer.structured_content
-            if not content and value is not None:
-                content = [TextPart(compact_json(value))]
-            return ToolReturn(value if value is not None else content, content)
+            try:
+                answer = await client.call_tool(tool_name, dict(arguments))
+            except Exception as error:
+                said = f"`{tool_name}` failed: {type(error).__name__}: {self.reason(error)}"
+                tell(log, "warning", "mcp.call.failed", name=self.name, tool=tool_name, reason=self.reason(error))
+            else:
+                return self._read(tool_name, answer)
+            raise ToolFailed(said)  # out here: the library's own error may hold the address
 
         return handle
 
+    def _read(self, tool_name: str, answer: Any) -> ToolReturn:
+        content = [_part(block) for block in answer.content]
+        if answer.is_error:
+            words = " ".join(part.text for part in content if isinstance(part, TextPart))
+            raise ToolFailed(self._scrub(words) or f"`{tool_name}` failed")
+        value = answer.structured_content
+        if not content and value is not None:
+            content = [TextPart(compact_json(value))]
+        return ToolReturn(value if value is not None else content, content)
+
 
 def _adopt(
-    server: str, found: Sequence[Any], handler: Callable[[str], Callable[[Mapping[str, Any]], Any]]
+    server: str,
+    found: Sequence[Any],
+    handler: Callable[[str], Callable[[Mapping[str, Any]], Any]],
+    scrub: Scrub = unscrubbed,
 ) -> tuple[list[Tool[..., Any]], list[str]]:
     """One bad tool costs only itself."""
     tools: list[Tool[..., Any]] = []
@@ -290,8 +302,8 @@ def _adopt(
             schema = {"type": "object", **(one.input_schema or {})}
             tools.append(Tool.from_schema(name, one.description or "", schema, handler(one.name)))
         except Exception as error:
-            problems.append(f"`{one.name}`: {_reason(error)}")
-            tell(log, "warning", "mcp.tool.left_out", server=server, tool=one.name, reason=_reason(error))
+            problems.append(f"`{one.name}`: {scrub(_reason(error))}")
+            tell(log, "warning", "mcp.tool.left_out", server=server, tool=one.name, reason=scrub(_reason(error)))
     return tools, problems
 
 

@@ -118,12 +118,15 @@ def test_vendor_state_is_for_the_provider_that_it_was_sealed_for(provider: str, 
 
 def test_our_compaction_expands_to_a_user_note() -> None:
     decisions: list[CompatibilityDecision] = []
-    said = read_compaction({"encrypted_content": seal(Sealed("p", "we did x"), KEY)}, "input[0]", KEY, decisions)
+    envelope = seal(Sealed("p", "we did x"), KEY, kind="compaction")
+    said = read_compaction({"encrypted_content": envelope}, "input[0]", KEY, decisions)
     assert said == Said("user", (Words("[summary of the conversation so far]\nwe did x"),), "input[0]")
     assert not decisions
 
 
-@pytest.mark.parametrize("envelope", [None, "gAAAA"], ids=["empty", "foreign"])
+@pytest.mark.parametrize(
+    "envelope", [None, "gAAAA", seal(Sealed("p", "a thought"), KEY)], ids=["empty", "foreign", "reasoning"]
+)
 def test_a_compaction_that_cannot_be_read_is_ignored(envelope: str | None) -> None:
     decisions: list[CompatibilityDecision] = []
     assert read_compaction({"encrypted_content": envelope}, "input[0]", KEY, decisions) is None

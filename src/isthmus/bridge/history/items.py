@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision, decide_item
-from isthmus.bridge.envelope import Sealed, unseal
+from isthmus.bridge.envelope import Kind, Sealed, unseal
 from isthmus.bridge.history.parts import dicts_in, read_image, text_of, texts_of
 from isthmus.bridge.types.history import Image, Said, Thought, Words, join_texts
 from isthmus.protocol.json import JsonObject, without_nulls
@@ -74,10 +74,10 @@ def write_json(value: Any) -> str:
 
 
 def read_thought(
-    item: JsonObject, path: str, key: bytes | None, provider: str, decisions: Decisions
+    item: JsonObject, path: str, key: bytes | None, provider: str, decisions: Decisions, owner: str = ""
 ) -> tuple[Thought, Mapping[str, Any]]:
     """The thought, and the vendor state of its turn's calls by the client's call id."""
-    sealed = _open(item, path, key, decisions)
+    sealed = _open(item, path, key, decisions, owner, "reasoning")
     text = join_texts(texts_of(item.get("content"))) or (sealed.text if sealed else "")
     summarised = not text
     text = text or join_texts(texts_of(item.get("summary")))
@@ -89,20 +89,24 @@ def read_thought(
     return Thought(path, text, sealed.extras, summarised), sealed.calls
 
 
-def read_compaction(item: JsonObject, path: str, key: bytes | None, decisions: Decisions) -> Said | None:
+def read_compaction(
+    item: JsonObject, path: str, key: bytes | None, decisions: Decisions, owner: str = ""
+) -> Said | None:
     """Our own compaction expands to its text; another's cannot be read by anyone here."""
-    sealed = _open(item, path, key, decisions)
+    sealed = _open(item, path, key, decisions, owner, "compaction")
     if sealed is not None and sealed.text:
         return Said("user", (Words(f"{SUMMARY_NOTE}\n{sealed.text}"),), path)
     decisions.append(decide_item(path, "ignored", "the compacted conversation in it cannot be read here"))
     return None
 
 
-def _open(item: JsonObject, path: str, key: bytes | None, decisions: Decisions) -> Sealed | None:
+def _open(
+    item: JsonObject, path: str, key: bytes | None, decisions: Decisions, owner: str, kind: Kind
+) -> Sealed | None:
     envelope = text_of(item, "encrypted_content")
-    sealed = unseal(envelope, key) if envelope and key is not None else None
+    sealed = unseal(envelope, key, owner=owner, kind=kind) if envelope and key is not None else None
     if envelope and sealed is None:
-        reason = "it was not sealed by this gateway, or was changed"
+        reason = f"it is no {kind} that this gateway sealed for this caller, or it was changed"
         decisions.append(decide_item(f"{path}.encrypted_content", "ignored", reason))
     return sealed
 

@@ -37,6 +37,7 @@ def normalise_history(
     *,
     stored: int = 0,
     envelope_key: bytes | None = None,
+    owner: str = "",
     provider: str = "",
     keeps: Set[str] = frozenset(),
     patient: _Tools = frozenset(),
@@ -46,7 +47,7 @@ def normalise_history(
     Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools whose
     outputs may come turns later.
     """
-    walk = _Walk(items, stored, envelope_key, provider, patient)
+    walk = _Walk(items, stored, envelope_key, owner, provider, patient)
     for index, item in enumerate(items):
         walk.take(index, item, keeps)
     walk.close()
@@ -57,14 +58,20 @@ class _Walk:
     """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
 
     def __init__(
-        self, items: Sequence[JsonObject], stored: int, envelope_key: bytes | None, provider: str, patient: _Tools
+        self,
+        items: Sequence[JsonObject],
+        stored: int,
+        envelope_key: bytes | None,
+        owner: str,
+        provider: str,
+        patient: _Tools,
     ) -> None:
         self.turns: list[past.PastTurn] = []
         self.phased = ""
         self.decisions: list[CompatibilityDecision] = []
         self._items = items
         self._paths = [item_path(index, stored) for index in range(len(items))]
-        self._envelope_key, self._provider, self._patient = envelope_key, provider, patient
+        self._envelope_key, self._owner, self._provider, self._patient = envelope_key, owner, provider, patient
         self._answers = pair_outputs(items, stored)
         self._late = find_late_outputs(items, self._answers, patient)
         for call in self._late.values():
@@ -86,12 +93,12 @@ class _Walk:
             self._take_output(index, item)
         elif kind == "reasoning":
             self._begin(where)
-            thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions)
+            thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions, self._owner)
             self._steps.append(thought)
             self._thoughts.append(thought)
             self._call_extras.update(extras)
         elif kind in _COMPACTIONS:
-            said = read_compaction(item, where, self._envelope_key, self.decisions)
+            said = read_compaction(item, where, self._envelope_key, self.decisions, self._owner)
             if said is not None:
                 self._say(said)
         elif kind == "item_reference":

@@ -21,7 +21,7 @@ from isthmus.errors import RequestRefused
 KEY = b"k" * 32
 BASE64 = "QUJDREVG" * 40
 SEALED = seal(Sealed("p", "sealed thought", {"reasoning_details": [{"text": "d"}]}, {"call_0": {"s": 1}}), KEY)
-COMPACTED = seal(Sealed("p", "compacted"), KEY)
+COMPACTED = seal(Sealed("p", "compacted"), KEY, kind="compaction")
 IDENTITIES = ToolIdentityMap((ToolIdentity("f", "function", "f", "function"),))
 
 RULES = {
