@@ -49,7 +49,7 @@ test-codex: $(REAL) ## the real Codex CLI as a client
 test-codex-backend: $(REAL) ## the real codex app-server as a backend
 	@$(BIN)/pytest -m real tests/real/codex_backend
 
-check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, draining, kill -9, two gateways, background, fuzz, chains
+check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, draining, kill -9, two gateways, background, fuzz, attacks, chains
 	@$(BIN)/python -m bench.robustness
 
 bench: $(STAMP) ## CPU figures of the pure core

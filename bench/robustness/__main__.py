@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bench.robustness import background, backpressure, chain, crowd, disconnect, drain, edge, fuzz, kill, two
+from bench.robustness import attack, background, backpressure, chain, crowd, disconnect, drain, edge, fuzz, kill, two
 from bench.robustness.report import Report, show
 
 Check = Callable[[], Coroutine[Any, Any, Report]]
@@ -26,6 +26,7 @@ CHECKS: dict[str, tuple[Check, Check]] = {
     "two": (two.check, lambda: two.check(3)),
     "background": (background.check, lambda: background.check(60)),
     "fuzz": (fuzz.check, lambda: fuzz.check(600, stride=20)),
+    "attack": (attack.check, lambda: attack.check(small=True)),
     "chain": (chain.check, lambda: chain.check(60)),
 }
 """Name → the whole check, and a quick form of it."""

@@ -101,7 +101,9 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._needed = 0
+        """Bytes that a whole request takes, as soon as its head says so."""
         self._call: Call | None = None
         self._task: asyncio.Task[None] | None = None
         self._writable = asyncio.Event()
@@ -113,13 +115,18 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, ended, rest = self._buffer.partition(b"\r\n\r\n")
-        if not ended:
+        if len(self._buffer) < self._needed:
             return
-        size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        if len(rest) >= size:
-            self._buffer = rest[size:]
-            self._call = Call(json.loads(rest[:size]), size, self)
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        size = int(self._buffer[:end].lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+        self._needed = end + 4 + size
+        if len(self._buffer) >= self._needed:
+            body = bytes(self._buffer[end + 4 : self._needed])
+            del self._buffer[: self._needed]
+            self._needed = 0
+            self._call = Call(json.loads(body), size, self)
             self._upstream.calls.append(self._call)
             self._task = asyncio.create_task(self._answer(self._call))
 

@@ -70,6 +70,13 @@ def test_no_broken_request_makes_a_500_or_a_hang() -> None:
     assert asyncio.run(fuzz.check(400, stride=30)).broken == []
 
 
+def test_no_attack_stops_the_gateway_or_makes_it_tell_what_it_should_not() -> None:
+    from bench.robustness import attack
+
+    # Small attacks, and patience that only a gateway that stands still would use up.
+    assert asyncio.run(attack.check(small=True, only=tuple(attack.SHARED), ping=20, gap=20)).broken == []
+
+
 def test_a_long_chain_costs_the_same_space_for_every_turn() -> None:
     from bench.robustness import chain
 
