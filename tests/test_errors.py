@@ -146,3 +146,15 @@ def test_who_decides_on_failures_reads_the_table_and_knows_no_codes(room: str) -
 def test_a_broken_contract_is_final_for_codex_too() -> None:
     meaning = FAILURES[BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT]
     assert (meaning.final, meaning.codex) == (True, "as a refusal")
+
+
+def test_a_message_tells_both_ends_of_what_is_too_long_to_quote() -> None:
+    name = "a" * 20_000 + "z" * 20_000
+    refused = RequestRefused(f"there is no model `{name}`; send another", param=name)
+    assert len(refused.message) < 4_100
+    assert refused.message.startswith("there is no model `aaa")
+    assert refused.message.endswith("zzz`; send another")
+    assert "characters …]" in refused.message
+    assert refused.param is not None
+    assert len(refused.param) < 4_100
+    assert str(refused) == refused.message

@@ -38,6 +38,9 @@ REQUEST_TOO_LARGE = "request_too_large"
 LONGEST_WAIT: Final = 86_400.0
 """Seconds: nobody is asked to wait longer than a day, whatever a provider says."""
 
+MAX_WORDS: Final = 4_000
+"""Characters of an error's message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -79,10 +82,10 @@ class IsthmusError(Exception):
     ) -> None:
         """`status` and `retry_after` are the provider's: its HTTP status, where it got so far, and the seconds that it
         asked us to wait."""
-        super().__init__(message)
-        self.message = message
+        self.message = shorten(message)
+        super().__init__(self.message)
         self.code = code or self.default_code
-        self.param = param
+        self.param = None if param is None else shorten(param)
         self.status = status
         self.retry_after = sane_wait(retry_after)
         self.metadata: Mapping[str, Any] = dict(metadata or {})
@@ -260,6 +263,15 @@ FAILURES: Final[Mapping[str, Meaning]] = {
 
 _BY_STATUS: Final = {status: code for code, meaning in FAILURES.items() for status in meaning.upstream}
 _KINDS: Final = {kind.default_code: kind for kind in UpstreamFailed.__subclasses__()}
+
+
+def shorten(words: str) -> str:
+    """A refusal quotes what it refuses, and that may be a name of 40 MB: of more than a page, both ends are told."""
+    left = len(words) - MAX_WORDS
+    if left <= 0:
+        return words
+    half = MAX_WORDS // 2
+    return f"{words[:half]} [… {left} characters …] {words[-half:]}"
 
 
 def sane_wait(seconds: float | None) -> float | None:

@@ -1,0 +1,44 @@
+"""Requests and answers that nobody would write, some hundreds of them, always the same ones: no promise is broken.
+
+`make check-fuzz` looks for new ones.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
+
+
+def test_nothing_breaks_a_promise() -> None:
+    from bench.fuzz.engine import fuzz, tell
+    from bench.fuzz.house import running_house
+
+    with running_house() as house:
+        outcome = fuzz(house, seed=14, cases=300)
+    assert not outcome.findings, tell(outcome)
+    assert outcome.lines > 3_000, "it came no farther than the door"
+    assert outcome.statuses.get(200, 0) > 50, "hardly anything was let in"
+
+
+def test_a_seed_makes_the_same_cases() -> None:
+    from bench.fuzz.case import change, make
+
+    one, two = random.Random(5), random.Random(5)
+    for _ in range(30):
+        first, second = make(one), make(two)
+        assert first.raw() == second.raw()
+        assert change(first, make(one), one).answer(True) == change(second, make(two), two).answer(True)
+
+
+def test_learning_brings_it_farther_than_chance() -> None:
+    """What the corpus is for: cases that change what reached something new reach more of it."""
+    from bench.fuzz.engine import fuzz
+    from bench.fuzz.house import running_house
+
+    with running_house() as house:
+        outcome = fuzz(house, seed=3, cases=60)
+    assert outcome.kept >= 10

@@ -1,0 +1,64 @@
+"""The fuzzer finds what it is for: with one bound taken out, it says so within a few hundred cases; with it, nothing.
+
+Each weakness is planted by taking out one bound of the product, wherever it is kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from isthmus.bridge.types.plan import Host
+from isthmus.config.schema import Server
+from isthmus.server.bodies import Bodies
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
+
+CASES = 1_500
+
+
+def _boundless_bodies(limits: Server) -> Bodies:
+    return Bodies(msgspec.structs.replace(limits, max_body=10**9))
+
+
+def _never_tired(honours: Any, strict: bool, budget: int, bounds: Any) -> Host:
+    del budget
+    return Host(honours, strict, 1_000_000, bounds)
+
+
+PLANTED: dict[str, tuple[dict[str, Any], str]] = {
+    "a time to wait of any length": (
+        {"isthmus.errors:sane_wait": lambda wait: wait, "isthmus.upstream.retry_after:sane_wait": lambda wait: wait},
+        "retry-after",
+    ),
+    "asking again as often as it takes": ({"isthmus.gateway.gateway:Host": _never_tired}, ""),
+    "refusals that quote all of what they refuse": ({"isthmus.errors:shorten": lambda words: words}, "an error of"),
+    "bodies of any size": ({"isthmus.server.app:Bodies": _boundless_bodies}, "are allowed"),
+    "errors of any length": (
+        {
+            "isthmus.bridge.dialects.chat.failures:_SHOWN": 10**9,
+            "isthmus.bridge.dialects.chat.failures:_READ": 10**9,
+            "isthmus.upstream.http:_MAX_ERROR": 10**9,
+            "isthmus.errors:MAX_WORDS": 10**9,
+        },
+        "an error of",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bounds", "words"), PLANTED.values(), ids=list(PLANTED))
+def test_a_planted_weakness_is_found(monkeypatch: pytest.MonkeyPatch, bounds: dict[str, Any], words: str) -> None:
+    from bench.fuzz.engine import fuzz, tell
+    from bench.fuzz.house import running_house
+
+    for place, value in bounds.items():
+        module, _, name = place.partition(":")
+        monkeypatch.setattr(importlib.import_module(module), name, value)
+    with running_house(hang=10) as house:
+        outcome = fuzz(house, seed=20, cases=CASES, enough=1)
+    assert outcome.findings, f"not found in {outcome.cases} cases"
+    assert any(words in finding.problem for finding in outcome.findings), tell(outcome)
