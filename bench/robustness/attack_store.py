@@ -65,7 +65,7 @@ async def damaged(scene: Scene) -> str:
     data = bytearray(scene.gateway.database.read_bytes())
     chance = random.Random(11)
     for _ in range(max(len(data) // 2_000, 20)):
-        at = chance.randrange(4_096, len(data))  # the first page is the schema: without it there is no database
+        at = chance.randrange(len(data) // 4, len(data))  # the first pages are the schema: without it nothing starts
         data[at] ^= 1 << chance.randrange(8)
     scene.gateway.database.write_bytes(data)
     try:
