@@ -35,7 +35,7 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
         {"isthmus.errors:sane_wait": lambda wait: wait, "isthmus.upstream.retry_after:sane_wait": lambda wait: wait},
         "retry-after",
     ),
-    "asking again as often as it takes": ({"isthmus.gateway.gateway:Host": _never_tired}, ""),
+    "asking again as often as it takes": ({"isthmus.gateway.attempts:Host": _never_tired}, ""),
     "refusals that quote all of what they refuse": ({"isthmus.errors:shorten": lambda words: words}, "an error of"),
     "bodies of any size": ({"isthmus.server.app:Bodies": _boundless_bodies}, "are allowed"),
     "errors of any length": (
