@@ -71,7 +71,8 @@ async def longer_stories_are_refused(scene: Scene) -> None:
 
 @proves("limits.max_answer", "10_000")
 async def a_longer_answer_is_cut(scene: Scene) -> None:
-    for step in (reply(chat_reply("x" * 20_000)), stream(chat_chunks("x" * 20_000, pieces=20))):
+    # Much longer: what comes in one read is looked at as one.
+    for step in (reply(chat_reply("x" * 20_000)), stream(chat_chunks("x" * 200_000, pieces=20))):
         with ScriptedUpstream.running([step]) as upstream:
             async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
                 assert (await ask(gateway))["status"] == "incomplete"
@@ -79,7 +80,7 @@ async def a_longer_answer_is_cut(scene: Scene) -> None:
 
 @proves("limits.max_chunks", "10")
 async def an_answer_of_more_chunks_is_cut(scene: Scene) -> None:
-    with ScriptedUpstream.running([stream(chat_chunks("x" * 50, pieces=50))]) as upstream:
+    with ScriptedUpstream.running([stream(chat_chunks("x" * 1000, pieces=1000))]) as upstream:
         async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
             assert (await ask(gateway, stream=True))["status"] == "incomplete"
 
