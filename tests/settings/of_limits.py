@@ -72,7 +72,7 @@ async def longer_stories_are_refused(scene: Scene) -> None:
 @proves("limits.max_answer", "10_000")
 async def a_longer_answer_is_cut(scene: Scene) -> None:
     # Much longer: what comes in one read is looked at as one.
-    for step in (reply(chat_reply("x" * 20_000)), stream(chat_chunks("x" * 200_000, pieces=20))):
+    for step in (reply(chat_reply("x" * 20_000)), stream(chat_chunks("x" * 200_000, pieces=200))):
         with ScriptedUpstream.running([step]) as upstream:
             async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
                 assert (await ask(gateway))["status"] == "incomplete"
