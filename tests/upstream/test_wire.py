@@ -273,7 +273,7 @@ def test_a_whole_reply_that_never_ends_is_given_up() -> None:
             told = talk.post("/v1/responses", HELLO).json
         assert (told["status"], told["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
         [said] = [each for each in told["isthmus"]["diagnostics"] if each["code"] == "bridge.response.answer_cut"]
-        assert "longer than 32,000,000 bytes, the limit `limits.max_answer`" in said["message"]
+        assert "longer than 16,000,000 bytes, the limit `limits.max_answer`" in said["message"]
         assert len(upstream.requests) == 1
 
 

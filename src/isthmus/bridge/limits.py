@@ -40,7 +40,7 @@ class RequestLimits(msgspec.Struct, frozen=True):
 class AnswerLimits(msgspec.Struct, frozen=True):
     """How much of one upstream answer is read; likewise."""
 
-    max_answer: int = 32_000_000
+    max_answer: int = 16_000_000
     max_chunks: int = 500_000
     max_values: int = 200_000
 
