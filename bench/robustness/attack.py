@@ -7,6 +7,7 @@ the process stays below a stated size. A watcher in a process of its own sees al
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -197,6 +198,9 @@ async def _look(scene: Scene) -> None:
 async def _afterwards(limits: _Limits, gateway: GatewayProcess, attacks: dict[str, Attack], small: bool) -> None:
     report = limits.report
     traces = gateway.tracebacks()
+    if traces:  # the log goes with its folder
+        told = gateway.log.read_text()
+        print(told[told.index("Traceback") :][:4000], file=sys.stderr)
     report.add(f"tracebacks in the log of {len(attacks)} attack(s)", traces, "0", kept=not traces)
     if len(attacks) > 1:
         await asyncio.sleep(1 if small else 10)
