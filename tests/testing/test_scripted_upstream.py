@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -402,6 +404,25 @@ def test_garbage_on_the_socket_ends_the_connection_and_records_nothing() -> None
             assert upstream.requests == []
 
     run(test)
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_who_was_accepted_while_it_stops_is_closed_too(turns: int) -> None:
+    async def test() -> None:
+        upstream = ScriptedUpstream()
+        await upstream.start()
+        clients = [socket.create_connection(("127.0.0.1", upstream.port)) for _ in range(3)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await upstream.stop()
+        for client in clients:
+            client.close()
+
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        run(test)
+        gc.collect()
+    assert [str(warning.message) for warning in left] == []
 
 
 def test_the_sync_server_serves_other_threads_and_processes() -> None:

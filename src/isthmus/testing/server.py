@@ -17,12 +17,17 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from isthmus.testing.connection import Connection
 from isthmus.testing.requests import RecordedRequest
 from isthmus.testing.script import Answer, Step, as_answer, error
 from isthmus.testing.signals import PATIENCE, Signal
+
+_TURNS: Final = 5
+"""Of the loop, until whoever was accepted has arrived at `_connected`. asyncio makes a transport in a task of its own,
+and a server that was closed meanwhile refuses it without closing its socket (Python 3.11): stop accepting, wait, close.
+"""
 
 
 class ScriptedUpstream:
@@ -141,12 +146,18 @@ class ScriptedUpstream:
         if self._server is None:
             return
         server, self._server = self._server, None
+        with contextlib.suppress(NotImplementedError):  # not every loop has readers to take away
+            for listening in server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         server.close()
         for task, connection in list(self._open.items()):
             connection.abort()
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
         await server.wait_closed()
+        await asyncio.sleep(0)  # the transports close their sockets in the turn after they were aborted
 
     async def __aenter__(self) -> Self:
         await self.start()
