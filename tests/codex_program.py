@@ -8,13 +8,14 @@ that it hears. What a real one does is asked in `tests/real`; this one can be sl
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import stat
 import sys
 from pathlib import Path
 from typing import Any
+
+from waiting import until_soon
 
 PROGRAM = """
 import json, os, sys
@@ -95,11 +96,7 @@ def heard(program: Path, method: str | None = "") -> list[dict[str, Any]]:
 
 async def until_heard(program: Path, words: str) -> None:
     """When it was told this, in whatever message."""
-    for _ in range(6000):
-        if words in str(heard(program)):
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"the program was never told {words}")
+    await until_soon(lambda: words in str(heard(program)), f"the program was never told {words}")
 
 
 def alive(program: Path) -> list[int]:

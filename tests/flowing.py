@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from isthmus.testing import PATIENCE, ScriptedUpstream, Step
+from isthmus.testing import ScriptedUpstream, Step
 from serving import GatewayThread, running_gateway_server
 from talking import Talk
+from waiting import until
 
 Json = dict[str, Any]
 
@@ -73,10 +73,7 @@ class Flow(Talk):
     def check(self) -> None:
         assert self.upstream.remaining == 0, f"{self.upstream.remaining} step(s) were never asked for"
         self.upstream.check()
-        deadline = time.monotonic() + PATIENCE
-        while len(self.server.gateway.runs):
-            assert time.monotonic() < deadline, "a run is still going"
-            time.sleep(0.005)
+        until(lambda: not len(self.server.gateway.runs), "a run is still going")
 
 
 @contextmanager

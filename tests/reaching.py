@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
+from isthmus import tool
 from isthmus.client.retry import Retry
 from isthmus.testing import ScriptedUpstream, Step, chat
 from isthmus.wiring_bridge import Bridge
@@ -35,6 +36,25 @@ def scene(text: str | None = None, **answer: Any) -> Scene:
 def same(step: Step) -> Scene:
     """A step that is the same on every wire: an HTTP error, a silence."""
     return lambda wire: step
+
+
+@tool
+async def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@tool
+def shout(text: str) -> str:
+    """Say it louder."""
+    return text.upper()
+
+
+THREE_TURNS = [
+    scene("Let me see.", calls=[("call_a", "double", {"number": 21}), ("call_b", "shout", {"text": "hi"})]),
+    scene(calls=[("call_c", "double", {"number": "4"})]),
+    scene("42, HI and 8."),
+]
 
 
 @asynccontextmanager

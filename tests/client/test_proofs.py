@@ -15,27 +15,7 @@ from isthmus.client.repair import find_problems
 from isthmus.testing import Gate, stream
 from isthmus.testing.replies import chat_chunks, event
 from isthmus.testing.replies import sse as sse_bytes
-from reaching import MODEL, WIRES, reach, results_sent, same, scene
-
-
-@tool
-async def double(number: int) -> int:
-    """Double a number."""
-    return 2 * number
-
-
-@tool
-def shout(text: str) -> str:
-    """Say it louder."""
-    return text.upper()
-
-
-THREE_TURNS = [
-    scene("Let me see.", calls=[("call_a", "double", {"number": 21}), ("call_b", "shout", {"text": "hi"})]),
-    scene(calls=[("call_c", "double", {"number": "4"})]),
-    scene("42, HI and 8."),
-]
-
+from reaching import MODEL, THREE_TURNS, WIRES, double, reach, results_sent, same, scene, shout
 
 # ── 1 and 2 ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isthmus import Bridge, Retry, Retrying, partial_result, tool
+from isthmus import Bridge, Retry, Retrying, partial_result
 from isthmus.client.repair import find_problems
 from isthmus.errors import (
     ContextTooLong,
@@ -25,27 +25,7 @@ from isthmus.testing import ScriptedUpstream, chat, error, stream
 from isthmus.testing.replies import chat_chunks, event
 from leaking import everything_of, listening
 from own_time import clock, run_in_own_time
-from reaching import MODEL, WIRES, reach, same, scene
-
-
-@tool
-async def double(number: int) -> int:
-    """Double a number."""
-    return 2 * number
-
-
-@tool
-def shout(text: str) -> str:
-    """Say it louder."""
-    return text.upper()
-
-
-THREE_TURNS = [
-    scene("Let me see.", calls=[("call_a", "double", {"number": 21}), ("call_b", "shout", {"text": "hi"})]),
-    scene(calls=[("call_c", "double", {"number": "4"})]),
-    scene("42, HI and 8."),
-]
-
+from reaching import MODEL, WIRES, double, reach, same, scene
 
 # ── 6 ──────────────────────────────────────────────────────────────────────────────────────────────
 

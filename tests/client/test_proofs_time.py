@@ -15,28 +15,8 @@ from isthmus.errors import (
 from isthmus.testing import HANG, ScriptedUpstream, chat, silence, stream
 from isthmus.testing.replies import chat_chunks, event
 from own_time import clock, run_in_own_time, turns
-from reaching import MODEL, WIRES, reach, same, scene
+from reaching import MODEL, WIRES, double, reach, same, scene
 from speaking_responses import named_sse, native_events, native_items
-
-
-@tool
-async def double(number: int) -> int:
-    """Double a number."""
-    return 2 * number
-
-
-@tool
-def shout(text: str) -> str:
-    """Say it louder."""
-    return text.upper()
-
-
-THREE_TURNS = [
-    scene("Let me see.", calls=[("call_a", "double", {"number": 21}), ("call_b", "shout", {"text": "hi"})]),
-    scene(calls=[("call_c", "double", {"number": "4"})]),
-    scene("42, HI and 8."),
-]
-
 
 # ── 5 ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from isthmus.testing import Gate, chat, chat_chunks, stream
 from isthmus.testing.replies import event
 from serving import running_gateway_server
 from talking import Reply, Talk
+from waiting import until
 
 Json = dict[str, Any]
 LONG = 90.0
@@ -189,10 +189,10 @@ def test_when_too_much_is_waiting_the_next_is_told_to_come_back(special: Any) ->
     flow = special(extra="[checks]\nworkers = 1\nslow_workers = 1\nquick = 60\ndeadline = 60\nqueue = 1\nwait = 60")
     flow.script(chat(TOWER))
     threads = [_Attack(flow, lambda talk: talk.post("/v1/responses", asked(BRANCHING, FULL)))]
-    _until(lambda: _busy(flow) and flow.sent)
-    _until(lambda: _busy(flow))
+    until(lambda: _busy(flow) and flow.sent)
+    until(lambda: _busy(flow))
     threads.append(_Attack(flow, lambda talk: talk.post("/v1/responses", asked({"maximum": 1}))))
-    _until(lambda: _pool(flow)._waiting == 1)
+    until(lambda: _pool(flow)._waiting == 1)
     reply = flow.post("/v1/responses", asked({"maximum": 2}))
     assert reply.status == 503
     assert reply.error["code"] == "workers_busy"
@@ -221,7 +221,7 @@ def test_a_schema_that_keeps_the_demo_model_busy_stops_nobody_else() -> None:
         tool = {"type": "function", "name": "f", "parameters": {"type": "object", **letters(400, 45)}}
         body = {"model": "demo", "input": "Call f", "tools": [tool], "tool_choice": "required"}
         attack = _Attack(gateway, lambda talk: talk.post("/v1/responses", body))
-        _until(lambda: gateway.gateway._checker._workers._busy)  # type: ignore[attr-defined]
+        until(lambda: gateway.gateway._checker._workers._busy)  # type: ignore[attr-defined]
         for _ in range(3):
             assert talk.create({"model": "demo", "input": "hello"})["status"] == "completed"
             assert attack.pending
@@ -268,7 +268,7 @@ def others_go_on(flow: Flow, attack: Callable[[Talk], Reply], *steps: Any) -> Re
         events.until("response.created")
         flow.wait_sent()
         attacking = _Attack(flow, attack)
-        _until(lambda: _busy(flow) and len(flow.sent) == 1 + len(steps))
+        until(lambda: _busy(flow) and len(flow.sent) == 1 + len(steps))
         for gate in gates:
             assert flow.get("/health").status == 200
             gate.open()
@@ -306,10 +306,3 @@ def _busy(flow: Flow) -> bool:
 def _kill(flow: Flow) -> None:
     for worker in list(_pool(flow)._busy):
         os.kill(worker.pid, signal.SIGKILL)
-
-
-def _until(reached: Callable[[], Any]) -> None:
-    limit = time.monotonic() + LONG
-    while not reached():
-        assert time.monotonic() < limit, "it never came to that"
-        time.sleep(0.005)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from isthmus.testing import PATIENCE, Gate, ScriptedUpstream, chat, chat_chunks,
 from isthmus.testing.replies import event
 from serving import running_gateway_process, running_gateway_server
 from talking import Talk, finished, message_text
+from waiting import until
 
 Json = dict[str, Any]
 HELLO = {"model": PLAIN, "input": "hi", "stream": True}
@@ -84,7 +84,7 @@ def test_shutdown_lets_running_streams_finish_and_turns_new_ones_away(special: A
         gate.reached.wait()
         stopper = threading.Thread(target=flow.server.stop)
         stopper.start()
-        _until(lambda: flow.server.gateway.draining)
+        until(lambda: flow.server.gateway.draining)
         refused = flow.post("/v1/responses", HELLO)
         assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "draining", "1")
         assert flow.get("/ready").status == 503
@@ -215,10 +215,3 @@ def _toml(folder: Path, base_url: str, server: str = "") -> str:
         f"[server]\nport = 0\n{server}\n[models]\ndemo = false\n[providers.plain]\nuses = 'openai-compatible'\n"
         f"base_url = '{base_url}'\nretries = 0\n[store]\nurl = 'sqlite:{folder / 'flow.db'}'\n"
     )
-
-
-def _until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from flowing import PLAIN, Flow
-from isthmus.testing import PATIENCE, Gate, ScriptedUpstream, chat, chat_chunks, stream
+from isthmus.testing import Gate, ScriptedUpstream, chat, chat_chunks, stream
+from waiting import until
 
 Json = dict[str, Any]
 
@@ -98,10 +98,7 @@ def test_connections_to_the_upstream_are_limited(special: Any) -> None:
     for body in bodies:
         flow.post("/v1/responses", body)
     flow.wait_sent(2)
-    deadline = time.monotonic() + PATIENCE
-    while len(flow.server.gateway.runs) < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: len(flow.server.gateway.runs) == 4)
     assert len(flow.sent) == 2
     for gate in gates:
         gate.open()

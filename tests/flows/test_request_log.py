@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ import pytest
 
 from flowing import DEEPSEEK, PLAIN, Flow, running_flow
 from isthmus.log import Told
-from isthmus.testing import PATIENCE, Gate, chat, chat_chunks, error, stream
+from isthmus.testing import Gate, chat, chat_chunks, error, stream
 from isthmus.testing.script import CUT
 from talking import Reply, Stream
+from waiting import until
 
 
 class Lines(logging.Handler):
@@ -30,11 +30,9 @@ class Lines(logging.Handler):
 
     def wait(self, event: str, **facts: Any) -> tuple[str, dict[str, Any]]:
         """The one line that says so: it is written when the client has its answer already."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := [line for line in self.of(event) if facts.items() <= line[1].items()]):
-            assert time.monotonic() < deadline, self.told
-            time.sleep(0.005)
-        (line,) = found
+        (line,) = until(
+            lambda: [line for line in self.of(event) if facts.items() <= line[1].items()], lambda: self.told
+        )
         return line
 
     def of(self, event: str) -> list[tuple[str, dict[str, Any]]]:

@@ -9,8 +9,6 @@ import shutil
 import sqlite3
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ import pytest
 
 from flowing import PLAIN, Flow, running_flow
 from isthmus.errors import ConfigError
-from isthmus.testing import PATIENCE, ScriptedUpstream, chat
+from isthmus.testing import ScriptedUpstream, chat
 from serving import running_gateway_process
 from talking import Talk
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
 
@@ -29,14 +28,6 @@ ASK = {"model": PLAIN, "input": "hi"}
 KEPT = {"model": PLAIN, "input": "hi", "store": True}
 CHAINED = {"model": PLAIN, "input": "hi", "previous_response_id": "resp_any"}
 BACKGROUND = {"model": PLAIN, "input": "hi", "background": True}
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    """The writer's thread looks at the file every second, of real time."""
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def fold(database: Path) -> None:
@@ -68,7 +59,7 @@ def test_a_deleted_database_refuses_what_it_cannot_keep_until_it_is_back(special
     assert not flow.database.exists(), "an empty store that nobody asked for"
 
     os.rename(hidden, flow.database)
-    wait_until(lambda: flow.get("/ready").status == 200)
+    until(lambda: flow.get("/ready").status == 200)
     second = flow.create({**ASK, "previous_response_id": first["id"]})
     assert flow.get(f"/v1/responses/{second['id']}").json == second
     assert flow.get(f"/v1/responses/{first['id']}").json == first
@@ -106,7 +97,7 @@ def test_a_replaced_database_is_taken_up_and_nothing_of_the_old_one_gets_into_it
     between = [flow.create(ASK) for _ in range(20)]  # only in the log
     os.replace(tmp_path / "backup.db", flow.database)
     assert flow.post("/v1/responses", ASK).error["code"] == "store_unavailable"
-    wait_until(lambda: flow.get("/ready").status == 200)
+    until(lambda: flow.get("/ready").status == 200)
     new = flow.create({**ASK, "previous_response_id": old["id"]})
     assert flow.get(f"/v1/responses/{old['id']}").json == old
     assert {flow.get(f"/v1/responses/{each['id']}").status for each in between} == {404}
@@ -122,7 +113,7 @@ def test_an_empty_file_in_its_place_begins_a_new_store(special: Any) -> None:
     os.unlink(flow.database)
     refused_without_cost(flow)
     flow.database.touch()
-    wait_until(lambda: flow.get("/ready").status == 200)
+    until(lambda: flow.get("/ready").status == 200)
     chained = flow.post("/v1/responses", {**ASK, "previous_response_id": old["id"]})
     assert (chained.status, chained.error["code"]) == (400, "previous_response_not_found")
     new = flow.create(ASK)
@@ -139,7 +130,7 @@ def test_many_changes_leave_no_connection_and_no_thread_behind(special: Any) -> 
         os.unlink(flow.database)
         assert flow.post("/v1/responses", ASK).status == 503
         flow.database.touch()
-        wait_until(lambda: flow.get("/ready").status == 200)
+        until(lambda: flow.get("/ready").status == 200)
         made = flow.create(ASK)
         assert flow.get(f"/v1/responses/{made['id']}").json == made
 
@@ -244,13 +235,13 @@ def test_a_full_disk_costs_one_answer_and_no_more(tmp_path: Path) -> None:
                 assert (refused.status, refused.error["code"]) == (503, "store_unavailable")
                 assert "retry-after" in refused.headers
             assert len(upstream.requests) == asked
-            wait_until(lambda: talk.get("/ready").status == 503)
+            until(lambda: talk.get("/ready").status == 503)
             upstream.push(chat("unkept"))
             assert talk.post("/v1/responses", {**ask, "store": False}).json["status"] == "completed"
             assert talk.get(f"/v1/responses/{first['id']}").json == first, "what is there can be read"
 
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
-            wait_until(lambda: talk.get("/ready").status == 200)
+            until(lambda: talk.get("/ready").status == 200)
             upstream.push(chat("fits again"))
             again = talk.post("/v1/responses", ask).json
             assert talk.get(f"/v1/responses/{again['id']}").json == again

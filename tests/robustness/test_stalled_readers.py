@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from isthmus.conduct.run import _LAST_WORDS
 from isthmus.testing import PATIENCE, ScriptedUpstream, chat_chunks, stream
 from serving import GatewayThread, running_gateway_server
 from talking import Talk
+from waiting import until
 
 FLOOD = stream(chat_chunks("a word and a blank " * 300_000, pieces=60_000))
 
@@ -40,10 +40,7 @@ def ask_and_stall(gateway: GatewayThread) -> tuple[socket.socket, str]:
 
 
 def wait_until_over(gateway: GatewayThread) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while len(gateway.gateway.runs):
-        assert time.monotonic() < deadline, "the run goes on for ever"
-        time.sleep(0.01)
+    until(lambda: not len(gateway.gateway.runs), "the run goes on for ever")
 
 
 def test_a_run_past_its_time_is_taken_from_a_reader_that_does_not_read(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from isthmus.testing import Gate, ScriptedUpstream, reply
 from isthmus.testing.replies import chat_reply
 from serving import PATIENCE, GatewayProcess, running_gateway_process
 from talking import Talk
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
@@ -24,13 +23,6 @@ def config(upstream: ScriptedUpstream, grace: int = 600) -> str:
         f'[server]\ngrace = {grace}\n[models]\ndemo = false\ndefault = "main/model"\n[store]\nurl = "memory:"\n'
         f'[providers.main]\nuses = "openai-compatible"\nbase_url = "{upstream.base_url}"\n'
     )
-
-
-def until(seen: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not seen():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def said(gateway: GatewayProcess, words: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from waiting import until_soon
+
 pytest.importorskip("mcp")
 
 from isthmus import Bridge, http, stdio
@@ -104,11 +106,7 @@ def test_9_a_changed_list_is_read_again() -> None:
             await server.listening.wait()
             (grow,) = [one for one in bridge.tools if one.name == "s_grow"]
             await bridge.execute([{"id": "c", "name": grow.name, "arguments": {}}])
-            for _ in range(6000):
-                if any(one.name == "s_extra" for one in bridge.tools):
-                    break
-                await asyncio.sleep(0.01)
-            assert "s_extra" in [one.name for one in bridge.tools]
+            await until_soon(lambda: "s_extra" in [one.name for one in bridge.tools])
 
     asyncio.run(main())
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from isthmus.wiring import open_workers, schema_bounds
 from isthmus.workers.pool import PoolOptions
 from serving import running_gateway_process
 from talking import Talk
+from waiting import until
 
 PATIENCE = 60.0
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -98,10 +98,7 @@ def test_workers_end_with_the_gateway_however_it_ends(tmp_path: Path, ending: st
             children = _children(gateway.process.pid)
             assert children
             gateway.kill() if ending == "kill" else gateway.stop()
-            limit = time.monotonic() + PATIENCE
-            while left := [pid for pid in children if _is_there(pid)]:
-                assert time.monotonic() < limit, f"{left} outlived the gateway"
-                time.sleep(0.02)
+            until(lambda: not any(map(_is_there, children)), "a worker outlived the gateway")
             thread.join(PATIENCE)
 
 

@@ -8,8 +8,7 @@ import os
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import uvloop
 
 from isthmus.errors import WorkNotDone
 from isthmus.workers.pool import PoolOptions, WorkerPool
+from waiting import until, until_soon
 from worker_jobs import RUNNERS
 
 PATIENCE = 30.0
@@ -63,12 +63,6 @@ class Held:
         await asyncio.to_thread(self._gate.write_bytes, answer)
 
 
-async def until(reached: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not reached():  # noqa: ASYNC110  # the state of other processes has no event
-            await asyncio.sleep(0.01)
-
-
 def is_gone(pid: int) -> bool:
     """Ended; one that nobody has waited for yet counts, too."""
     try:
@@ -107,7 +101,7 @@ async def test_a_job_that_never_ends_is_killed_at_its_deadline_and_the_next_is_f
         assert given_up.value.code == "work_too_costly"
         assert await workers.run("echo", b"next") == b"next"
         assert pid not in workers.pids
-        await until(lambda: is_gone(pid))
+        await until_soon(lambda: is_gone(pid))
 
 
 @pytest.mark.parametrize("kind", ["die", "hog"])
@@ -154,7 +148,7 @@ async def test_a_long_job_leaves_the_quick_lane_to_the_others(tmp_path: Path) ->
     held = Held(tmp_path / "held")
     async with pool(quick=1.0) as workers:
         long = asyncio.create_task(workers.run("hold", held.payload))
-        await until(lambda: held.begun)
+        await until_soon(lambda: held.begun)
         for number in range(5):
             assert await workers.run("echo", b"%d" % number) == b"%d" % number
         assert not long.done()
@@ -167,15 +161,15 @@ async def test_a_second_long_job_begins_anew_when_the_slow_lane_is_free(tmp_path
     first, second = Held(tmp_path / "first"), Held(tmp_path / "second")
     async with pool(quick=1.0) as workers:
         one = asyncio.create_task(workers.run("hold", first.payload))
-        await until(lambda: first.begun)
+        await until_soon(lambda: first.begun)
         two = asyncio.create_task(workers.run("hold", second.payload))
-        await until(lambda: second.begun)
-        await until(lambda: is_gone(second.begun[0]))
+        await until_soon(lambda: second.begun)
+        await until_soon(lambda: is_gone(second.begun[0]))
         assert await workers.run("echo", b"quick") == b"quick"
         assert not two.done()
         await first.let_go(b"one")
         assert await one == b"one"
-        await until(lambda: len(second.begun) == 2)
+        await until_soon(lambda: len(second.begun) == 2)
         await second.let_go(b"two")
         assert await two == b"two"
 
@@ -184,7 +178,7 @@ async def test_only_so_many_wait_and_the_next_is_told_to_come_back(tmp_path: Pat
     held = Held(tmp_path / "held")
     async with pool(queue=1) as workers:
         long = asyncio.create_task(workers.run("hold", held.payload))
-        await until(lambda: held.begun)
+        await until_soon(lambda: held.begun)
         waiting = asyncio.create_task(workers.run("echo", b"waited"))
         await asyncio.sleep(0)
         with pytest.raises(WorkNotDone, match=r"1 others are waiting \(`checks\.queue`\)") as refused:
@@ -198,7 +192,7 @@ async def test_nobody_waits_for_ever_for_a_free_process(tmp_path: Path) -> None:
     held = Held(tmp_path / "held")
     async with pool(wait=0.05) as workers:
         long = asyncio.create_task(workers.run("hold", held.payload))
-        await until(lambda: held.begun)
+        await until_soon(lambda: held.begun)
         with pytest.raises(WorkNotDone, match=r"`checks\.wait`") as refused:
             await workers.run("echo", b"")
         assert refused.value.code == "workers_busy"
@@ -210,9 +204,9 @@ async def test_a_job_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) ->
     held = Held(tmp_path / "held")
     async with pool() as workers:
         long = asyncio.create_task(workers.run("hold", held.payload))
-        await until(lambda: held.begun)
+        await until_soon(lambda: held.begun)
         long.cancel()
-        await until(lambda: is_gone(held.begun[0]))
+        await until_soon(lambda: is_gone(held.begun[0]))
         assert await workers.run("echo", b"next") == b"next"
 
 
@@ -220,7 +214,7 @@ async def test_an_idle_process_ends() -> None:
     async with pool(idle=0.05) as workers:
         await workers.run("echo", b"")
         [pid] = workers.pids
-        await until(lambda: is_gone(pid))
+        await until_soon(lambda: is_gone(pid))
         assert workers.pids == []
         assert await workers.run("echo", b"again") == b"again"
 
@@ -229,8 +223,7 @@ async def test_one_that_died_while_idle_is_replaced() -> None:
     async with pool() as workers:
         await workers.run("echo", b"")
         os.kill(workers.pids[0], 9)
-        await until(lambda: is_gone(workers.pids[0]))
-        await asyncio.sleep(0.05)
+        await until_soon(lambda: is_gone(workers.pids[0]))
         assert await workers.run("echo", b"again") == b"again"
 
 
@@ -248,7 +241,7 @@ async def test_closing_ends_what_runs_and_takes_nothing_new(tmp_path: Path) -> N
     held = Held(tmp_path / "held")
     workers = WorkerPool(PoolOptions(**OPTIONS))
     long = asyncio.create_task(workers.run("hold", held.payload))
-    await until(lambda: held.begun)
+    await until_soon(lambda: held.begun)
     await workers.aclose()
     assert is_gone(held.begun[0])
     with pytest.raises(WorkNotDone):
@@ -269,7 +262,8 @@ async def main():
     pool = WorkerPool(PoolOptions(runners=RUNNERS, **options))
     await asyncio.gather(pool.run("echo", b""), pool.run("echo", b""))
     spinning = asyncio.create_task(pool.run("spin", b""))
-    await asyncio.sleep(0.05)
+    while not pool._busy:
+        await asyncio.sleep(0)
     print(*pool.pids, flush=True)
     await spinning
 
@@ -285,7 +279,4 @@ def test_processes_end_with_a_parent_that_is_killed_also_in_the_middle_of_a_job(
         pids = [int(word) for word in parent.stdout.readline().split()]
         parent.kill()
     assert len(pids) == 2
-    limit = time.monotonic() + PATIENCE
-    while not all(map(is_gone, pids)):
-        assert time.monotonic() < limit, "a worker outlived its parent"
-        time.sleep(0.02)
+    until(lambda: all(map(is_gone, pids)), "a worker outlived its parent")

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from isthmus.cli.codex_daemon import daemon_runs
 from real.codex.full_screen import FullScreen, full_screen
 from real.codex.rig import BINARY, environment, real
+from waiting import until
 
 pytestmark = [*real, pytest.mark.timeout(600)]
 
@@ -219,10 +219,8 @@ def test_a_listening_codex_is_noticed_and_the_command_that_ends_it_is_its_own(ho
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 90
-        while not daemon_runs(home.codex_home) and time.monotonic() < deadline:
-            assert server.poll() is None
-            time.sleep(0.05)
+        until(lambda: daemon_runs(home.codex_home) or server.poll() is not None)
+        assert server.poll() is None
         said = home.isthmus("--model", "zhipu/glm-5.3")
     finally:
         server.kill()

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from isthmus.testing import PATIENCE, ScriptedUpstream, Step
+from isthmus.testing import ScriptedUpstream, Step
 from isthmus.upstream.codex.backend import CodexBackend
 from isthmus.upstream.codex.supervisor import Health
 from real.codex_backend.rig import WEATHER
 from serving import GatewayThread, running_gateway_server
 from talking import Json, Talk
+from waiting import until
 
 MODEL = "codex/gpt-5.5"
 CHAT_WEATHER = {"type": "function", "function": {name: value for name, value in WEATHER.items() if name != "type"}}
@@ -78,10 +78,7 @@ class House(Talk):
         self.server.skip(seconds)
 
     def wait_until(self, holds: Any) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < deadline, "it did not happen"
-            time.sleep(0.005)
+        until(holds)
 
     def check(self) -> None:
         assert self.upstream.remaining == 0, f"{self.upstream.remaining} step(s) were never asked for"
