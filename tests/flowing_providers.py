@@ -31,15 +31,3 @@ def provider_flow(
         toml = f"{head}[log]\nlevel = 'error'\n{sections}{extra}"
         gateway = stack.enter_context(running_gateway_server(toml))
         yield Flow(gateway, upstream, folder / "flow.db")
-
-
-def fresh(house: Flow) -> Iterator[Flow]:
-    """One test's view of a shared house: it must leave no step unused, no request unexpected."""
-    mine = Flow(house.server, house.upstream, house.database)
-    try:
-        yield mine
-        mine.check()
-    finally:
-        house.upstream._script.clear()
-        house.upstream.unexpected.clear()
-        house.upstream.failures.clear()

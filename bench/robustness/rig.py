@@ -134,28 +134,9 @@ class GatewayProcess:
 
 
 @asynccontextmanager
-async def running_gateway(
-    folder: Path,
-    upstream: str,
-    *,
-    server: str = "",
-    provider: str = "",
-    store: str = "",
-    background: str = "",
-    core: int | None = None,
-    source: Path | None = None,
-) -> AsyncIterator[GatewayProcess]:
+async def running_gateway(folder: Path, upstream: str, **options: Any) -> AsyncIterator[GatewayProcess]:
     """A started gateway; killed at the end if the check has not ended it."""
-    gateway = GatewayProcess(
-        folder,
-        upstream,
-        server=server,
-        provider=provider,
-        store=store,
-        background=background,
-        core=core,
-        source=source,
-    )
+    gateway = GatewayProcess(folder, upstream, **options)
     cores = os.sched_getaffinity(0)
     try:
         await gateway.start()

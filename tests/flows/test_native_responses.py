@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flowing import Flow
-from flowing_providers import fresh, provider_flow
+from flowing import Flow, lent
+from flowing_providers import provider_flow
 from isthmus.testing import chat, error, reply, stream
 from speaking_responses import Free, named_sse, native, native_events, native_items, native_reply
 from talking import message_text, shown
@@ -51,7 +51,8 @@ def _native_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_native_house: Flow) -> Iterator[Flow]:
-    yield from fresh(_native_house)
+    with lent(_native_house) as mine:
+        yield mine
 
 
 # One behaviour, two dialects

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from chat_sequence import validate_chat_sequence
-from flowing import Flow
-from flowing_providers import fresh, provider_flow
+from flowing import Flow, lent
+from flowing_providers import provider_flow
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.providers import load_provider, provider_names
 from isthmus.testing import chat, chat_chunks, chat_reply, reply, stream
@@ -41,7 +41,8 @@ def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_house: Flow) -> Iterator[Flow]:
-    yield from fresh(_house)
+    with lent(_house) as mine:
+        yield mine
 
 
 def model_of(name: str) -> str:

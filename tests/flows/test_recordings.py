@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from flowing import Flow
-from flowing_providers import fresh, provider_flow
+from flowing import Flow, lent
+from flowing_providers import provider_flow
 from isthmus.testing import reply, stream
 
 Json = dict[str, Any]
@@ -115,7 +115,8 @@ def _vendors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_vendors: Flow) -> Iterator[Flow]:
-    yield from fresh(_vendors)
+    with lent(_vendors) as mine:
+        yield mine
 
 
 def test_every_recording_is_played() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from flowing import Flow
-from flowing_providers import fresh, provider_flow
+from flowing import Flow, lent
+from flowing_providers import provider_flow
 from isthmus.testing import chat
 from strict_vendors import refused_by_a_strict_template, refused_by_mistral, strictly
 from talking import message_text
@@ -30,7 +30,8 @@ def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_house: Flow) -> Iterator[Flow]:
-    yield from fresh(_house)
+    with lent(_house) as mine:
+        yield mine
 
 
 VENDORS = {

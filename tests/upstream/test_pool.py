@@ -4,19 +4,15 @@ the wire, and the rules alone."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from failing_backend import Scripted, ask
 from isthmus import Bridge
-from isthmus.bridge.deltas import Delta, Text
-from isthmus.bridge.types.plan import Plan
 from isthmus.client.retry import NO_RETRY
 from isthmus.errors import CredentialsRefused, UpstreamFailed
 from isthmus.testing import ScriptedUpstream, Step, chat, error
-from isthmus.testing.fold import plan_for
 from isthmus.upstream.pool import REFUSED_REST, PooledBackend
 from one_provider import HELLO, keys, one_provider, say
 
@@ -130,39 +126,8 @@ def test_a_conversation_stays_at_one_key_and_others_take_turns(known: list[str])
         assert set(keys(upstream)) == set(known), "and not all conversations the same one"
 
 
-class Scripted:
-    """A place that fails as told, then answers."""
-
-    def __init__(self, *failures: UpstreamFailed | None, name: str = "", queue: int = 0) -> None:
-        self.failures = list(failures)
-        self.name = name
-        self.queue = queue
-        self.closed = False
-
-    @asynccontextmanager
-    async def send(self, plan: Plan, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        failure = self.failures.pop(0) if self.failures else None
-        if failure is not None:
-            raise failure
-        yield self._answer()
-
-    async def _answer(self) -> AsyncIterator[Sequence[Delta]]:
-        yield [Text(self.name)]
-
-    async def ready(self) -> str | None:
-        return None
-
-    async def aclose(self) -> None:
-        self.closed = True
-
-
 def failed(code: str, **more: Any) -> UpstreamFailed:
     return UpstreamFailed(code, code=code, **more)
-
-
-async def ask(pool: PooledBackend, plan: Plan | None = None) -> str:
-    async with pool.send(plan or plan_for(), {}) as answer:
-        return "".join([delta.text async for deltas in answer for delta in deltas])  # type: ignore[union-attr]
 
 
 async def test_places_are_used_in_turn() -> None:

@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from isthmus.bridge.deltas import Delta, Text
-from isthmus.bridge.types.plan import Plan
+from failing_backend import Scripted, ask
 from isthmus.errors import UpstreamFailed
-from isthmus.testing.fold import plan_for
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-
-PLAN = plan_for()
-
-
-class Scripted:
-    """A backend that fails as told, then answers."""
-
-    def __init__(self, *failures: UpstreamFailed | None, name: str = "") -> None:
-        self.failures = list(failures)
-        self.name = name
-        self.sent = 0
-        self.closed = False
-
-    @asynccontextmanager
-    async def send(self, plan: Plan, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        self.sent += 1
-        failure = self.failures.pop(0) if self.failures else None
-        if failure is not None:
-            raise failure
-        yield self._answer()
-
-    async def _answer(self) -> AsyncIterator[Sequence[Delta]]:
-        yield [Text(self.name)]
-
-    async def ready(self) -> str | None:
-        return None
-
-    async def aclose(self) -> None:
-        self.closed = True
 
 
 def failed(code: str, *, retry_after: float | None = None, status: int | None = 500) -> UpstreamFailed:
     return UpstreamFailed(code, code=code, status=status, retry_after=retry_after)
-
-
-async def ask(backend: Any, plan: Plan = PLAN) -> str:
-    async with backend.send(plan, {}) as answer:
-        return "".join([delta.text async for deltas in answer for delta in deltas])
 
 
 def retrying(inner: Any, retries: int = 2) -> tuple[RetryingBackend, list[float]]:

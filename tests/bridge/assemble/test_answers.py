@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
 from isthmus.bridge.deltas import (
     Annotation,
     CallArguments,
     CallOpened,
-    Delta,
     Failed,
     Finished,
     HostedCall,
@@ -24,31 +20,9 @@ from isthmus.bridge.deltas import (
 from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.testing.fold import plan_for, stream
-from wire.oracle import check_response, check_stream
-
-TOOLS = [
-    {"type": "function", "name": "f", "parameters": {"type": "object"}},
-    {"type": "function", "name": "g", "parameters": {"type": "object"}},
-    {"type": "custom", "name": "note"},
-    {"type": "shell"},
-    {"type": "local_shell"},
-    {"type": "apply_patch"},
-    {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}},
-    {"type": "namespace", "name": "mcp__x", "tools": [{"type": "function", "name": "echo"}]},
-]
-PLAN = plan_for({"tools": TOOLS})
-
-
-def run(*deltas: Delta, plan: Plan = PLAN) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    events, response = stream(deltas, plan=plan)
-    check_stream(events)
-    check_response(response)
-    return events, response
-
-
-def types(events: Sequence[dict[str, Any]]) -> list[str]:
-    return [event["type"].removeprefix("response.") for event in events[2:]]
+from isthmus.testing.fold import plan_for
+from oracled import PLAN, TOOLS, run, types
+from wire.oracle import check_stream
 
 
 def test_text() -> None:

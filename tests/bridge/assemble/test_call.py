@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import pytest
 
 from isthmus.bridge.deltas import (
     CallArguments,
     CallOpened,
-    Delta,
     Finished,
 )
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.testing.fold import plan_for, stream
-from wire.oracle import check_response, check_stream
+from isthmus.testing.fold import plan_for
+from oracled import TOOLS, types
+from oracled import run as judged
 
 PATCH_GRAMMAR = r"""
 start: begin hunk+ end
@@ -26,33 +24,13 @@ end: "*** End Patch" LF?
 hunk: /(?!\*\*\* End)[^\n]+/ LF
 %import common.LF
 """
-TOOLS = [
-    {"type": "function", "name": "f", "parameters": {"type": "object"}},
-    {"type": "function", "name": "g", "parameters": {"type": "object"}},
-    {"type": "custom", "name": "note"},
-    {
-        "type": "custom",
-        "name": "apply_patch",
-        "format": {"type": "grammar", "syntax": "lark", "definition": PATCH_GRAMMAR},
-    },
-    {"type": "shell"},
-    {"type": "local_shell"},
-    {"type": "apply_patch"},
-    {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}},
-    {"type": "namespace", "name": "mcp__x", "tools": [{"type": "function", "name": "echo"}]},
-]
-PLAN = plan_for({"tools": TOOLS})
-
-
-def run(*deltas: Delta, plan: Plan = PLAN) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    events, response = stream(deltas, plan=plan)
-    check_stream(events)
-    check_response(response)
-    return events, response
-
-
-def types(events: Sequence[dict[str, Any]]) -> list[str]:
-    return [event["type"].removeprefix("response.") for event in events[2:]]
+PATCH = {
+    "type": "custom",
+    "name": "apply_patch",
+    "format": {"type": "grammar", "syntax": "lark", "definition": PATCH_GRAMMAR},
+}
+PLAN = plan_for({"tools": [*TOOLS, PATCH]})
+run = partial(judged, plan=PLAN)
 
 
 def provider_name(type: str) -> str:
