@@ -29,7 +29,7 @@ PATCH = {
     "name": "apply_patch",
     "format": {"type": "grammar", "syntax": "lark", "definition": PATCH_GRAMMAR},
 }
-PLAN = plan_for({"tools": [*TOOLS, PATCH]})
+PLAN = plan_for({"tools": [PATCH, *TOOLS]})
 run = partial(judged, plan=PLAN)
 
 
