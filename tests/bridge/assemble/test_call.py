@@ -85,7 +85,7 @@ def test_a_patch_without_its_envelope_is_held_repaired_and_reported() -> None:
         CallArguments(0, '{"input": "*** Add File: a.txt\\n'),
         CallArguments(0, '+hi\\n"}'),
         Finished("tool_calls"),
-        plan=plan_for({"tools": [TOOLS[3]]}),
+        plan=plan_for({"tools": [PATCH]}),
     )
     assert response["output"][0]["input"] == "*** Begin Patch\n*** Add File: a.txt\n+hi\n*** End Patch"
     assert sum(e["type"] == "response.custom_tool_call_input.delta" for e in events) == 1
