@@ -54,7 +54,7 @@ def test_input_tokens_are_estimated_without_asking_anybody(flow: Flow) -> None:
     long = flow.post("/v1/responses/input_tokens", {"model": PLAIN, "input": "word " * 1000})
     assert short.status == long.status == 200
     assert short.json["object"] == "response.input_tokens"
-    assert 0 < short.json["input_tokens"] < 50 < 1000 < long.json["input_tokens"] < 2000
+    assert 50 < short.json["input_tokens"] < 150 < 1000 < long.json["input_tokens"] < 2500
     assert short.json["isthmus"] == {"estimated": True}
     assert flow.sent == []
 

@@ -139,6 +139,6 @@ ITEMS: dict[str, Schema] = {
     ),
     "mcp_list_tools": _hosted("mcp_list_tools", {"server_label": WORD, "tools": list_of(OBJECT)}, {"error": {}}),
     "mcp_approval_request": _hosted("mcp_approval_request", {"server_label": WORD, "name": WORD, "arguments": TEXT}),
-    "compaction": _item("compaction", {"encrypted_content": WORD}, {"created_by": WORD}),
+    "compaction": _item("compaction", {"encrypted_content": TEXT}, {"created_by": WORD}),  # empty while it is made
 }
 ITEM = by_type(ITEMS)

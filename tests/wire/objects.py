@@ -211,6 +211,7 @@ _FIELDS: dict[str, tuple[dict[str, Schema], dict[str, Schema]]] = {
         }.items()
         for step in steps
     },
+    "response.compaction.compacting": (_ITEM_AT, {}),
     "response.code_interpreter_call_code.delta": ({**_ITEM_AT, "delta": TEXT}, _PADDING),
     "response.code_interpreter_call_code.done": ({**_ITEM_AT, "code": TEXT}, {}),
     "response.image_generation_call.partial_image": (

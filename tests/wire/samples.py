@@ -220,6 +220,8 @@ def _item_events(index: int, item: Json, spelling: str) -> Iterator[Json]:
                 here = {"output_index": index, "command_index": number}
                 yield {"type": "response.shell_call_command.added", **here, "command": ""}
                 yield from _text_events("response.shell_call_command", here, "command", command)
+        case "compaction":
+            yield {"type": "response.compaction.compacting", **at}
         case str() as kind if kind in _STAGES:
             yield {"type": f"response.{kind}.in_progress", **at}
             if kind == "code_interpreter_call":

@@ -44,6 +44,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.response.output_unchecked": "The answer could not be checked against the requested JSON format in time.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",
     "bridge.response.output_unclean": "The requested JSON came amid other text that was streamed already; it stayed.",
+    "bridge.response.compaction_failed": "The model wrote no summary; the conversation went on as it was.",
     "bridge.response.part_ignored": "The answer held something that has no place in a Response; it was left out.",
     "bridge.response.markup_parsed": "Reasoning or tool markup that leaked into the text was parsed out of it.",
 }

@@ -17,11 +17,11 @@ was told, the notices, the call ids that are taken, and the tokens that were spe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from isthmus.bridge.assemble.calls import Calls, Hosted
-from isthmus.bridge.assemble.output import Frame, Output, end_type
+from isthmus.bridge.assemble.output import Frame, Output, Unheard, end_type, tell_compaction
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.speech import Seal, VendorState
 from isthmus.bridge.contract.check import (
@@ -33,12 +33,13 @@ from isthmus.bridge.contract.check import (
 )
 from isthmus.bridge.deltas import Delta, Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
+from isthmus.bridge.envelope import Sealed
 from isthmus.bridge.finish import Outcome
 from isthmus.bridge.jobs import CheckAnswer, Result, run_job
 from isthmus.bridge.plan import ask_again
 from isthmus.bridge.tools.examine import Examined, ExamineInput
-from isthmus.bridge.types.plan import Plan
-from isthmus.errors import FAILURES, IsthmusError, OutputInvalid
+from isthmus.bridge.types.plan import Compaction, Plan
+from isthmus.errors import FAILURES, IsthmusError, OutputInvalid, UpstreamFailed
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus
@@ -171,6 +172,8 @@ class Turn:
         reply.last_examination()
         if (check := self.pending) is not None:
             return check
+        if self._plan.compaction is not None:
+            return self._compact(self._plan.compaction, now)
         outcome, after = reply.outcome, self._plan.after_search
         if after is not None and reply.calls.only_search and outcome.status == "completed":
             return self._search(after)
@@ -218,6 +221,28 @@ class Turn:
         self._said = []
         return self._send(self._plan.body)
 
+    def _compact(self, compaction: Compaction, now: int) -> Done | Send:
+        """What the model wrote is a summary: it is sealed, and the answer may follow."""
+        text, plan = self._reply.text.strip(), self._plan
+        outcome = self._reply.close(self._reply.outcome)
+        if outcome.status == "failed":
+            return self._close(outcome, now)
+        item: JsonObject | None = None
+        if outcome.status == "completed" and text and self._seal is not None:
+            sealed = self._seal(Sealed(plan.target.provider, text), "compaction")
+            item = {**tell_compaction(self._output, sealed)}
+        if compaction.then is not None:
+            if item is None:
+                words = "the model wrote no whole summary of the conversation; it goes on as it is"
+                self._notice("compaction_failed", "context_management", words)
+            self._plan = compaction.then(item)
+            self._frame = replace(self._frame, plan=self._plan)
+            return self._send(self._plan.body)
+        if item is not None:
+            return self._close(outcome, now)
+        words = "the model wrote no whole summary of the conversation"
+        return self.fail(UpstreamFailed(words, metadata={"provider": plan.target.provider}), now)
+
     def _send(self, body: JsonObject) -> Send:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
         self._used_before = self._used
@@ -259,12 +284,13 @@ class Turn:
 
     def _new_reply(self) -> Reply:
         plan, contract = self._plan, self._plan.contract
+        output = self._output if plan.compaction is None else Unheard(self._frame.response_id)
         return Reply(
-            self._output,
+            output,
             VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
             self._notices,
-            Hosted(self._output),
-            Calls(plan.tools, self._output, self._taken, self._notices),
+            Hosted(output),
+            Calls(plan.tools, output, self._taken, self._notices),
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
             contract.held or (contract.requires_valid_json and not plan.stream),
             plan.reasoning_as == "summary",

@@ -16,11 +16,11 @@ import msgspec
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
-from isthmus.bridge.envelope import Sealed, seal
+from isthmus.bridge.envelope import Kind, Sealed, seal
+from isthmus.bridge.fit import fit_request
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request
-from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Host, Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
@@ -91,7 +91,7 @@ class LocalLine:
 
     def _attempt(self, request: Request, target: Target, id: str, dropped: frozenset[str] = frozenset()) -> Attempt:
         noted = tell_lessons(request.body, target) if target.lessons else ()
-        plan = plan_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
+        plan = fit_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
 
         def without(lesson: Lesson) -> Attempt:
             return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter})
@@ -142,8 +142,8 @@ def _info(name: str, known: KnownModel, listed: bool) -> ModelInfo:
     )
 
 
-def _seal(sealed: Sealed) -> str:
-    return seal(sealed, ENVELOPE_KEY)
+def _seal(sealed: Sealed, kind: Kind = "reasoning") -> str:
+    return seal(sealed, ENVELOPE_KEY, kind=kind)
 
 
 def _response_id(request: JsonObject) -> str:

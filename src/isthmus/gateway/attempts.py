@@ -14,9 +14,9 @@ from typing import Any, Final
 from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
+from isthmus.bridge.fit import fit_request
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
-from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Host, Lesson, Plan
 from isthmus.conduct.attempt import Attempt
@@ -73,7 +73,7 @@ class Attempts:
             noted = (*noted, *tell_lessons(self.request.body, target))
         strictly = settings.strict if self.strict is None else self.strict
         host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
-        return plan_request(
+        return fit_request(
             self.request,
             leave_out(target, dropped),
             host,
@@ -86,4 +86,6 @@ class Attempts:
 
     def _sealer(self) -> Seal | None:
         key = self.settings.envelope_key
-        return None if key is None else lambda sealed: seal(sealed, key, owner=self.caller.owner)
+        if key is None:
+            return None
+        return lambda sealed, kind="reasoning": seal(sealed, key, owner=self.caller.owner, kind=kind)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_item
@@ -44,6 +45,10 @@ log = logging.getLogger("isthmus.gateway")
 _T = TypeVar("_T")
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
+
+
+_NOT_FOR_COMPACT: Final = ("previous_response_id", "stream", "background")
+"""Of a request to compact: the chain is loaded by then, and the answer comes in one piece."""
 
 
 class Gateway:
@@ -87,6 +92,25 @@ class Gateway:
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
         return await self._create(caller, request, strict, noted, self._new_id("resp"))
+
+    async def compact(
+        self, caller: Caller, request: Request, *, strict: bool | None = None
+    ) -> tuple[Run, list[JsonObject]]:
+        """A run whose answer is the sealed summary of a conversation, and the user's messages, which stand before it.
+
+        Nothing is stored: its id is no parent. The conversation goes on in a new chain.
+        """
+        if not request.body.get("model"):
+            raise RequestRefused(
+                "`model` is missing; name the model that the conversation goes on with",
+                code="missing_required_parameter",
+                param="model",
+            )
+        history, request = await self._past(caller, request)
+        items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
+        kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
+        asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
+        return await self.create(caller, asked, strict=strict), user_messages(items)
 
     async def create_in_background(
         self, caller: Caller, run: Run, request: Request, *, strict: bool | None = None

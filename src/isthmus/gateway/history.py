@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from isthmus.bridge.history.compact import cut_history
 from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.errors import RequestRefused
@@ -38,18 +39,21 @@ async def load_past(
     if not named and not turns:
         return Past([], request)
     references = [named[item["id"]] for item in request.items if item["type"] == _REFERENCE]
-    values = check_input([*turns, *references], len(request.items) - len(references), limits)
+    stored = [raw for raw, _ in turns]
+    values = check_input([*stored, *references], len(request.items) - len(references), limits)
+    size = sum(map(len, stored)) + sum(map(len, references))
 
     def decode() -> Past:
         items = [_item(named[item["id"]]) if item["type"] == _REFERENCE else item for item in request.items]
-        made = msgspec.structs.replace(request, items=tuple(items), values=request.values + values)
-        return Past([_item(raw) for raw in turns], made)
+        counted = {"values": request.values + values, "size": request.size + size}
+        made = msgspec.structs.replace(request, items=tuple(items), **counted)
+        return Past(cut_history([_item(raw) for raw in stored], [ours for _, ours in turns]), made)
 
-    size = sum(map(len, turns)) + sum(map(len, references))
     return await aside.do(decode, heavy=is_heavy(size, values))
 
 
-async def _load_turns(store: Store, request: Request, owner: str, max_chain: int) -> list[bytes]:
+async def _load_turns(store: Store, request: Request, owner: str, max_chain: int) -> list[tuple[bytes, bool]]:
+    """The items of the chain, each with whether it was ours to say."""
     parent = request.body.get("previous_response_id")
     if parent is None:
         return []
@@ -60,7 +64,7 @@ async def _load_turns(store: Store, request: Request, owner: str, max_chain: int
             code="previous_response_not_finished",
             param="previous_response_id",
         )
-    return [raw for turn in turns for raw in (*turn.input, *turn.output)]
+    return [(raw, ours) for turn in turns for said, ours in ((turn.input, False), (turn.output, True)) for raw in said]
 
 
 async def _load_named(store: Store, request: Request, owner: str) -> Mapping[str, bytes]:

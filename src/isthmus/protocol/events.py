@@ -157,6 +157,10 @@ class CommandDelta(_InCommand):
     delta: str
 
 
+class Compacting(_InItem):
+    type: Literal["response.compaction.compacting"]
+
+
 HostedStepType = Literal[
     "response.web_search_call.in_progress",
     "response.web_search_call.searching",
@@ -210,5 +214,6 @@ Event = (
     | InputDone
     | CommandEvent
     | CommandDelta
+    | Compacting
     | HostedStep
 )

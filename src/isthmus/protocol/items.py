@@ -142,6 +142,13 @@ class ApplyPatchCall(TypedDict):
     status: Status
 
 
+class CompactionItem(TypedDict):
+    type: Literal["compaction"]
+    id: str
+    encrypted_content: str
+    status: Status
+
+
 class ToolSearchCall(TypedDict):
     type: Literal["tool_search_call"]
     id: str
@@ -212,4 +219,4 @@ class HostedItem(_Hosted, total=False):
 CallItem = FunctionCall | CustomToolCall | ShellCall | LocalShellCall | ApplyPatchCall | ToolSearchCall
 """A call that the client answers."""
 
-OutputItem = MessageItem | ReasoningItem | CallItem | ToolSearchOutput | HostedItem
+OutputItem = MessageItem | ReasoningItem | CallItem | ToolSearchOutput | CompactionItem | HostedItem

@@ -47,6 +47,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
         "/v1/responses": {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create},
         "/v1/responses/input_tokens": {"POST": responses.input_tokens},
+        "/v1/responses/compact": {"POST": responses.compact},
         f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
         f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},

@@ -37,6 +37,9 @@ def build_document() -> JsonObject:
             "/v1/responses/input_tokens": {
                 "post": _operation("Estimate a request's input tokens", "countInputTokens", body=response_body)
             },
+            "/v1/responses/compact": {
+                "post": _operation("Compact a conversation", "compactResponse", body=response_body)
+            },
             "/v1/responses/{id}": {
                 "parameters": [id_parameter],
                 "get": _operation(

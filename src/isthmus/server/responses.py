@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
+from isthmus.bridge.assemble.output import usage_object
+from isthmus.bridge.deltas import Usage
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
+from isthmus.bridge.tokens import most_tokens
 from isthmus.bridge.types.plan import CODEX
 from isthmus.conduct.run import Run
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
-from isthmus.protocol.response import Response
+from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse, Response
 from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
@@ -29,9 +33,6 @@ from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import plan_header, tell_run
 
 _decode: Final = msgspec.json.Decoder().decode
-
-_PROMPT_FIELDS: Final = ("messages", "baseInstructions", "history", "input", "tools", "dynamicTools")
-"""Where the dialects keep what the model reads."""
 
 
 class ResponsesApi:
@@ -54,6 +55,19 @@ class ResponsesApi:
             await accompany(
                 run, JsonSink(receive, send, lambda response: response, leaving_of(scope)), self._options.server
             )
+
+    async def compact(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = await self._gateway.read(body_of(scope), parse_request)
+        run, said = await self._gateway.compact(caller_of(scope), request, strict=asks_strict(scope))
+        exchange_of(scope).run = run
+        tell_run(run)
+
+        def render(response: FinishedResponse) -> JsonObject:
+            if response["status"] != "completed":  # a window without a summary would lose the conversation
+                raise run.failure or UpstreamFailed("the conversation was not compacted")
+            return render_compaction(response, said)
+
+        await accompany(run, JsonSink(receive, send, render, leaving_of(scope)), self._options.server)
 
     async def _stream(self, run: Run, sink: SseSink) -> None:
         try:
@@ -110,8 +124,7 @@ class ResponsesApi:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = await self._gateway.read(body_of(scope), parse_request)
         plan = await self._gateway.plan_only(caller_of(scope), request)
-        size = len(msgspec.json.encode([plan.body[name] for name in _PROMPT_FIELDS if name in plan.body]))
-        counted = {"object": "response.input_tokens", "input_tokens": max(size // 4, 1)}
+        counted = {"object": "response.input_tokens", "input_tokens": most_tokens(plan.body)}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
     async def _tell_background(
@@ -131,6 +144,22 @@ def asks_strict(scope: Scope) -> bool | None:
     if asked in ("", "true", "1", "false", "0"):
         return None if not asked else asked in ("true", "1")
     raise RequestRefused("header `Isthmus-Strict` must be `true` or `false`", param="Isthmus-Strict")
+
+
+def render_compaction(response: FinishedResponse, said: Sequence[JsonObject]) -> JsonObject:
+    """The window that a conversation goes on from: the user's messages, and the summary last."""
+    suffix = response["id"].removeprefix("resp_")
+    kept = [
+        {"id": f"msg_{suffix}_u{index}", "status": "completed", **listed_item(item)} for index, item in enumerate(said)
+    ]
+    return {
+        "id": response["id"],
+        "object": "response.compaction",
+        "created_at": response["created_at"],
+        "output": [*kept, *response["output"]],
+        "usage": response["usage"] or usage_object(Usage(0, 0, 0)),
+        "isthmus": response["isthmus"],
+    }
 
 
 def encode_events(events: list[Event]) -> bytes:

@@ -27,7 +27,7 @@ from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.bridge.finish import Outcome
 from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.events import Event, SnapshotType
-from isthmus.protocol.items import OutputItem
+from isthmus.protocol.items import CompactionItem, OutputItem
 from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 # None of them says cancelled: a stream that is cancelled ends as failed.
@@ -97,6 +97,25 @@ class Output:
         """What was told from this number on is not: the items keep their place in the response."""
         del self.events[len(self.events) - (self.sequence - sequence) :]
         self.sequence = sequence
+
+
+def tell_compaction(output: Output, sealed: str, wanted: str = "") -> CompactionItem:
+    """The item that stands for a conversation; its summary is nobody's to read while it is written."""
+    id, index = output.place("cmp", wanted)
+    item: CompactionItem = {"type": "compaction", "id": id, "encrypted_content": sealed, "status": "completed"}
+    output.added(index, {**item, "encrypted_content": "", "status": "in_progress"})
+    output.say("response.compaction.compacting", item_id=id, output_index=index)
+    output.done(index, item)
+    return item
+
+
+class Unheard(Output):
+    """Of a reply that nobody is told: it has its items, and no events."""
+
+    __slots__ = ()
+
+    def say(self, type: str, **fields: Any) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from isthmus.bridge.assemble.call import tell_whole
-from isthmus.bridge.assemble.output import Output
+from isthmus.bridge.assemble.output import Output, tell_compaction
 from isthmus.bridge.assemble.speech import Speech, TextPart
 from isthmus.protocol.events import Event
 from isthmus.protocol.items import MessageItem, ReasoningItem
@@ -27,6 +27,8 @@ def replay_events(response: FinishedResponse) -> list[Event]:
             _tell_message(output, item)
         elif item["type"] == "reasoning":
             _tell_reasoning(output, item)
+        elif item["type"] == "compaction":
+            tell_compaction(output, item["encrypted_content"], item["id"])
         else:
             tell_whole(output, item)
     output.end(response["status"], response)

@@ -9,16 +9,20 @@ along when the client asked for `reasoning.encrypted_content`: such clients send
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import ItemKind, PartKind, VendorExtra
-from isthmus.bridge.envelope import Sealed
+from isthmus.bridge.envelope import Kind, Sealed
 from isthmus.protocol.items import Annotation, Logprob, MessageItem, Phase, ReasoningItem, Status
 
-Seal = Callable[[Sealed], str]
+
+class Seal(Protocol):
+    def __call__(self, sealed: Sealed, kind: Kind = "reasoning") -> str: ...
+
+
 _SealText = Callable[[str], str | None]
 _GROWING: Final = ("text", "summary", "data")
 

@@ -111,6 +111,14 @@ class Target:
     """What the server has taught us about the model; the capabilities know it already."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The answer to this plan is a summary: it is sealed in an item of its own, and not told."""
+
+    then: Callable[[JsonObject | None], Plan] | None = None
+    """The plan that follows, given the item; `None` in its place where the model wrote none."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything decided about one request, for one target. What a dialect's `write` is handed has no body yet:
     a `msgspec` struct, because it is made twice for every request, and a dataclass takes ten times as long."""
@@ -138,6 +146,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
     after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
     """The plan that follows what was said so far and this many searches: the same request, with what was found."""
+    compaction: Compaction | None = None
     client: ClientProfile = ANY_CLIENT
 
     @property
