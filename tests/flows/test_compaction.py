@@ -231,5 +231,7 @@ def test_a_compaction_is_told_again_as_it_was(flow: Flow) -> None:
 
 
 def test_an_estimate_of_the_input_errs_high(flow: Flow) -> None:
-    counted = flow.post("/v1/responses/input_tokens", {"model": PLAIN, "input": "今天天气很好，我们去公园散步吧。" * 20})
+    counted = flow.post(
+        "/v1/responses/input_tokens", {"model": PLAIN, "input": "今天天气很好，我们去公园散步吧。" * 20}
+    )
     assert 620 <= counted.json["input_tokens"] <= 1200, "620 by the smallest vocabulary in use"

@@ -184,3 +184,9 @@ async def every_line_is_an_object(scene: Scene) -> None:
         ("something.small", 1),
         ("something.large", 2),
     ]
+
+
+@proves("server.compat", '"open-responses"')
+async def errors_have_the_types_of_the_specification(scene: Scene) -> None:
+    async with scene.served() as server, server.session.get(f"{server.url}/v1/responses/resp_none") as answer:
+        assert (await answer.json())["error"]["type"] == "not_found"

@@ -23,11 +23,11 @@ ITEM_TYPES = ("message", "function_call", "reasoning", "compaction")
 
 
 def judge_response(response: Json) -> list[str]:
-    return _judge("ResponseResource", _adapt_response(response))
+    return judge("ResponseResource", _adapt_response(response))
 
 
 def judge_item(item: Json) -> list[str]:
-    return _judge("ItemField", _adapt_item(item)) if item["type"] in ITEM_TYPES else []
+    return judge("ItemField", _adapt_item(item)) if item["type"] in ITEM_TYPES else []
 
 
 def judge_event(event: Json) -> list[str]:
@@ -41,7 +41,7 @@ def judge_event(event: Json) -> list[str]:
     for field, adapt in (("response", _adapt_response), ("item", _adapt_item), ("part", _adapt_part)):
         if field in event:
             adapted[field] = adapt(event[field])
-    return _judge(name, adapted)
+    return judge(name, adapted)
 
 
 def _adapt_response(response: Json) -> Json:
@@ -77,7 +77,7 @@ def _adapt_part(part: Json) -> Json:
     return {**part, "annotations": [note for note in part["annotations"] if note.get("type") == "url_citation"]}
 
 
-def _judge(name: str, value: Json) -> list[str]:
+def judge(name: str, value: Json) -> list[str]:
     return [f"{found} (document)" for found in complaints(_validator(name), value)]
 
 

@@ -92,7 +92,7 @@ class Turn:
     def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
         self._plan, self._seal = plan, seal
         self._frame = Frame(plan, response_id, now)
-        self._output = Output(response_id)
+        self._output = Output(response_id, specified=plan.client.specified)
         self._phase: Phase = "idle"
         self._notices: list[CompatibilityDiagnostic] = []
         self._taken = set(plan.taken_call_ids)

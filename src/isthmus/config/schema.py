@@ -96,6 +96,9 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file with that key."""
     open: bool = False
     """Whether a gateway that other machines can reach may do without keys."""
+    compat: Literal["openai", "open-responses"] = "openai"
+    """Whose spelling clients get where OpenAI's API and the Open Responses specification differ; a request's header
+    `Isthmus-Compat` says it for itself."""
 
 
 class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -187,7 +187,7 @@ class Gateway:
         followed = self.runs.follow(caller.owner, id, after)
         if followed is not None:
             return follow_run(self.store, found, followed, after)
-        return await read_events(self.store, found, after)
+        return await read_events(self.store, found, after, specified=caller.client.specified)
 
     async def plan_only(self, caller: Caller, request: Request) -> Plan:
         """What would be sent, without sending it."""

@@ -38,14 +38,14 @@ class Outline:
         return zlib.compress(self._numbers.tobytes(), 1) if len(self._numbers) <= 2 * MAX_EVENTS else b""
 
 
-def tell_as_told(response: FinishedResponse, outline: bytes) -> list[Event] | None:
+def tell_as_told(response: FinishedResponse, outline: bytes, *, specified: bool = False) -> list[Event] | None:
     """The events of a stream once more; `None` where the outline does not fit the response."""
     numbers = array("I")
     try:
         numbers.frombytes(zlib.decompress(outline))
     except (zlib.error, ValueError):
         return None
-    created, progress, *middle, terminal = replay_events(response)
+    created, progress, *middle, terminal = replay_events(response, specified=specified)
     items: dict[int, deque[Any]] = {}
     for event in middle:
         told: Any = event

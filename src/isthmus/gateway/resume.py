@@ -23,14 +23,16 @@ _LOOK_AGAIN: Final = 1.0
 """Seconds after which the store is read again although it does not seem to have changed."""
 
 
-async def read_events(store: Store, found: StoredResponse, after: int) -> AsyncIterator[list[bytes]]:
+async def read_events(
+    store: Store, found: StoredResponse, after: int, *, specified: bool = False
+) -> AsyncIterator[list[bytes]]:
     """Events above `after`, up to and with the terminal one. What cannot be told is refused before the first."""
     # One more than asked for: was the last event that the client saw the terminal one?
     kept = await store.events(found.id, owner=found.owner, after=max(after - 1, -1))
     if not kept and found.status not in UNFINISHED:
         if after >= 0 and is_background(found):
             return _once([] if await _saw_the_end(store, found, after) else [_terminal(found, after + 1)])
-        return _once(_told_again(found, after))
+        return _once(_told_again(found, after, specified))
     if after >= 0 and kept and _type(kept[0]) in _TERMINAL:
         return _once([])
     return _read_on(store, found, kept[1:] if after >= 0 else kept, after)
@@ -110,10 +112,11 @@ def is_background(record: StoredResponse) -> bool:
     return _decode_background(record.response).background is True
 
 
-def _told_again(found: StoredResponse, after: int) -> list[bytes]:
+def _told_again(found: StoredResponse, after: int, specified: bool) -> list[bytes]:
     """A response that is over, whose events were not kept: told as it was, or anew if nobody was told before."""
     response = _decode(found.response)
-    events = tell_as_told(response, found.memo) if found.memo else replay_events(response)
+    whole = replay_events(response, specified=specified)
+    events = tell_as_told(response, found.memo, specified=specified) if found.memo else whole
     if events is None:
         if after >= 0:
             raise RequestRefused(
@@ -121,5 +124,5 @@ def _told_again(found: StoredResponse, after: int) -> list[bytes]:
                 code="events_expired",
                 param="starting_after",
             )
-        events = replay_events(response)
+        events = whole
     return [_encode(event) for event in events if event["sequence_number"] > after]

@@ -15,6 +15,7 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.bodies import BODY, Bodies
 from isthmus.server.chat import ChatApi
+from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED
 from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.errors import draining, internal_error, overloaded
@@ -98,7 +99,7 @@ class App:
         except IsthmusError as error:
             exchange.failure = error
             if exchange.status is None:
-                await send_error(answer, error)
+                await send_error(answer, error, specified=exchange.caller.client.specified)
         except ClientLeft:
             exchange.left = True
         except Exception as error:
@@ -126,7 +127,8 @@ class App:
             await answer({"type": "http.response.start", "status": 204, "headers": asked_first})
             await answer({"type": "http.response.body", "body": b""})
             return
-        exchange_of(scope).caller = self._options.keys.identify(scope)
+        caller = self._options.keys.identify(scope)
+        exchange_of(scope).caller = spelled_for(caller, scope, self._options.server.compat)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"

@@ -8,10 +8,12 @@ from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
 
 
-def error_body(error: IsthmusError) -> JsonObject:
+def error_body(error: IsthmusError, *, specified: bool = False) -> JsonObject:
+    """`specified`: with the types that Open Responses lists."""
+    status = error.meaning.status
     body: JsonObject = {
         "message": error.message,
-        "type": _type(error.meaning.status),
+        "type": _specified_type(status) if specified else _type(status),
         "param": error.param,
         "code": error.code,
     }
@@ -48,6 +50,12 @@ def overloaded(why: str) -> IsthmusError:
 
 def draining() -> ConfigError:
     return ConfigError("the gateway is shutting down; try again in a moment", code="draining")
+
+
+def _specified_type(status: int) -> str:
+    if status in (404, 429):
+        return "not_found" if status == 404 else "too_many_requests"
+    return "invalid_request" if status < 500 else "server_error"
 
 
 def _type(status: int) -> str:

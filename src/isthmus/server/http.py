@@ -38,8 +38,11 @@ async def send_bytes(
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_error(send: Send, error: IsthmusError, headers: Mapping[str, str] | None = None) -> None:
-    await send_json(send, error.meaning.status, error_body(error), {**(headers or {}), **error_headers(error)})
+async def send_error(
+    send: Send, error: IsthmusError, headers: Mapping[str, str] | None = None, *, specified: bool = False
+) -> None:
+    body = error_body(error, specified=specified)
+    await send_json(send, error.meaning.status, body, {**(headers or {}), **error_headers(error)})
 
 
 def raw_headers(headers: Mapping[str, str]) -> RawHeaders:

@@ -18,6 +18,7 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,9 +44,11 @@ def end_type(status: ResponseStatus) -> SnapshotType:
 
 
 class Output:
-    __slots__ = ("_ids", "_items", "events", "sequence", "suffix")
+    __slots__ = ("_ids", "_items", "events", "sequence", "specified", "suffix")
 
-    def __init__(self, response_id: str) -> None:
+    def __init__(self, response_id: str, *, specified: bool = False) -> None:
+        self.specified = specified
+        """Whether raw reasoning is spelled as the specification has it."""
         self.events: list[Event] = []
         """Told, but not handed out yet."""
         self.sequence = 0
@@ -113,6 +116,10 @@ class Unheard(Output):
     """Of a reply that nobody is told: it has its items, and no events."""
 
     __slots__ = ()
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(response_id)
+        self.events: Any = deque(maxlen=0)
 
     def say(self, type: str, **fields: Any) -> None:
         pass

@@ -15,8 +15,8 @@ from isthmus.protocol.items import MessageItem, ReasoningItem
 from isthmus.protocol.response import FinishedResponse
 
 
-def replay_events(response: FinishedResponse) -> list[Event]:
-    output = Output(response["id"])
+def replay_events(response: FinishedResponse, *, specified: bool = False) -> list[Event]:
+    output = Output(response["id"], specified=specified)
     begun: Any = {name: value for name, value in response.items() if name not in ("output_text", "isthmus")}
     begun |= {"status": "in_progress", "output": [], "completed_at": None, "error": None, "usage": None}
     begun["incomplete_details"] = None

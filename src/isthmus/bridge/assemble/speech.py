@@ -44,6 +44,10 @@ _SPELLINGS: Final[dict[PartKind, _Spelling]] = {
     "reasoning_text": _Spelling("text", "content_index", _PART, "response.reasoning_text"),
     "summary_text": _Spelling("text", "summary_index", _SUMMARY, "response.reasoning_summary_text"),
 }
+_SPECIFIED: Final[dict[PartKind, _Spelling]] = {
+    **_SPELLINGS,
+    "reasoning_text": _Spelling("text", "content_index", _PART, "response.reasoning"),
+}
 
 
 class Part:
@@ -53,7 +57,8 @@ class Part:
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
         self.kind: PartKind = kind
-        self._at, self._output, self._spelling = at, output, _SPELLINGS[kind]
+        self._at, self._output = at, output
+        self._spelling = (_SPECIFIED if output.specified else _SPELLINGS)[kind]
         self._delta = f"{self._spelling.words}.delta"
         self._pieces: list[str] = []
         output.say(f"{self._spelling.part}.added", **at, part=self._shape())

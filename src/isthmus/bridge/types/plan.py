@@ -25,9 +25,12 @@ class ClientProfile:
     """Of a failure: the client keeps every closed item as whole, and would send half an answer back."""
     final_code: str = ""
     """The code under which a failure is told that no repetition cures, where the client would repeat its own."""
+    specified: bool = False
+    """Whether events are spelled as Open Responses specifies them, where OpenAI's clients read them otherwise."""
 
 
 ANY_CLIENT: Final = ClientProfile()
+SPECIFIED: Final = ClientProfile(specified=True)
 # After a failed stream Codex asks five times more, unless the code is one of four that it takes as final; the message
 # of `invalid_prompt` is the one that it shows as it is, without the JSON around it (seen with 0.163 and 0.166).
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")

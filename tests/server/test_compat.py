@@ -1,0 +1,43 @@
+"""Whose spelling a caller gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, SPECIFIED
+from isthmus.errors import RequestRefused
+from isthmus.gateway.caller import LOCAL
+from isthmus.server.compat import spelled_for
+
+
+def asking(value: str | None = None) -> Any:
+    return {"headers": [] if value is None else [(b"isthmus-compat", value.encode())]}
+
+
+@pytest.mark.parametrize(
+    ("header", "setting", "expected"),
+    [
+        (None, "openai", ANY_CLIENT),
+        (None, "open-responses", SPECIFIED),
+        ("open-responses", "openai", SPECIFIED),
+        (" Open-Responses ", "openai", SPECIFIED),
+        ("openai", "open-responses", ANY_CLIENT),
+        ("", "open-responses", SPECIFIED),
+    ],
+)
+def test_the_header_outranks_the_setting(header: str | None, setting: str, expected: Any) -> None:
+    assert spelled_for(LOCAL, asking(header), setting).client is expected
+
+
+def test_codex_is_spoken_to_as_it_reads() -> None:
+    caller = replace(LOCAL, client=CODEX)
+    assert spelled_for(caller, asking("open-responses"), "open-responses") is caller
+
+
+def test_another_spelling_is_refused() -> None:
+    with pytest.raises(RequestRefused) as refused:
+        spelled_for(LOCAL, asking("klingon"), "openai")
+    assert refused.value.param == "Isthmus-Compat"
