@@ -16,6 +16,7 @@ from flowing import Flow, lent, running_flow
 os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
 
 NEEDS = {
+    "test_compaction.py": "agents",
     "test_openai_agents.py": "agents",
     "test_langchain.py": "langchain_openai",
     "test_openapi_validator.py": "openapi_spec_validator",

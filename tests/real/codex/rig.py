@@ -124,6 +124,7 @@ class Rig:
         tables: str = "",
         command: tuple[str, ...] = ("exec",),
         proxy: str = NOWHERE,
+        named: str = "Gateway",
     ) -> Outcome:
         """Run it: `root` keys, keys of the `provider` block and more `tables` are TOML text for its configuration."""
         assert BINARY is not None
@@ -133,7 +134,7 @@ class Rig:
             root += f'\nmodel_catalog_json = "{self._catalogue()}"'
         (self.home / "config.toml").write_text(
             f'model = "{model}"\nmodel_provider = "gateway"\napproval_policy = "never"\n'
-            f'sandbox_mode = "danger-full-access"\n{root}\n[model_providers.gateway]\nname = "Gateway"\n'
+            f'sandbox_mode = "danger-full-access"\n{root}\n[model_providers.gateway]\nname = "{named}"\n'
             f'base_url = "{self.gateway.url}/v1"\nwire_api = "responses"\n{provider}\n{tables}\n{_QUIET}'
         )
         line = [str(BINARY), *command, "--skip-git-repo-check", "--json", *arguments, prompt]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from isthmus.bridge.history.compact import ASK, INSTRUCTIONS
 from isthmus.testing import chat
 from real.codex.rig import CLASSIC, DEEPSEEK, GLM, LITE, LLAMA, OURS, UNKNOWN, real, rig, shell_arguments, shell_call
 
@@ -83,6 +84,26 @@ def test_compaction_in_the_middle_goes_on_from_the_summary(tmp_path: Path, slug:
     asked, after = it.bodies[1], it.bodies[2]
     assert not asked.get("tools")
     assert asked["messages"][-1]["role"] == "user"
+    assert any("SUMMARY: the first command" in str(message["content"]) for message in after["messages"])
+    assert not any(message.get("tool_calls") for message in after["messages"])
+
+
+@pytest.mark.parametrize("slug", [CLASSIC, LITE, OURS])
+def test_compaction_by_the_gateway_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
+    """Codex leaves it to the server where the provider is called OpenAI: it asks with a trigger, and wants one item."""
+    call = ("c1", shell_call(slug), shell_arguments(slug, "echo first"))
+    steps: list[Any] = [
+        chat(None, reasoning="start", calls=[call], usage=(9000, 10)),
+        chat("SUMMARY: the first command printed first.", usage=(300, 10)),
+        chat("Finished after compaction.", usage=(400, 10)),
+    ]
+    with rig(tmp_path, *steps) as it:
+        root = "model_auto_compact_token_limit = 5000"
+        outcome = it.exec("work", slug=slug, root=root, named="OpenAI").worked()
+    assert outcome.said[-1] == "Finished after compaction."
+    asked, after = it.bodies[1], it.bodies[2]
+    assert asked["messages"][0]["content"] == INSTRUCTIONS
+    assert asked["messages"][-1]["content"] == ASK
     assert any("SUMMARY: the first command" in str(message["content"]) for message in after["messages"])
     assert not any(message.get("tool_calls") for message in after["messages"])
 
