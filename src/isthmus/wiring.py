@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from isthmus import __version__
+from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
 from isthmus.config.keys import shows_header, tell_key
@@ -29,6 +32,7 @@ from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
+from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
 from isthmus.upstream.http import HttpBackend
@@ -181,9 +185,8 @@ def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]
     for name, settings in config.providers.items():
         facts = served[name].provider.endpoint
         facts = facts.alternative(settings.endpoint) if settings.endpoint else facts
-        needed = facts.auth != "none" and facts.key_env and not facts.key_optional
         elsewhere = settings.base_url or settings.endpoints or shows_header(settings)  # whoever says more knows better
-        if needed and not elsewhere and not settings.api_key and not any(settings.api_keys):
+        if facts.needs_key and not elsewhere and not settings.api_key and not any(settings.api_keys):
             found[name] = f"it has no key; set {facts.key_env[0]}, or `providers.{name}.api_key`"
     return found
 
@@ -253,21 +256,23 @@ def http_endpoint(
     name: str, provider: Provider, settings: ProviderConfig, base_url: str, *, native: bool = False
 ) -> Endpoint:
     facts = provider.endpoint.alternative(settings.endpoint) if settings.endpoint else provider.endpoint
-    base = settings.base_url or base_url or facts.base_url
-    if not base:
+    own = fill_gaps(facts.base_url, settings.variables)
+    base = settings.base_url or base_url or own
+    if not base or gaps_of(base):
+        missing = f"`variables` for {', '.join(gaps_of(base))}, or `base_url`," if base else "`base_url`"
         raise ConfigError(
-            f"provider `{name}` has no address; set `providers.{name}.base_url`", param=f"providers.{name}.base_url"
+            f"provider `{name}` has no address; set {missing} in `providers.{name}`", param=f"providers.{name}.base_url"
         )
     path = provider.responses.path if native and provider.responses is not None else facts.path
     headers = dict(facts.headers)
     if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
-        if facts.auth in ("bearer", "none"):
+        if facts.auth in ("bearer", "none", *COMPUTED):
             headers["authorization"] = f"Bearer {settings.api_key}"
         else:
             headers[facts.auth] = str(settings.api_key)
     headers |= settings.headers
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
-    return Endpoint(
+    endpoint = Endpoint(
         provider=name,
         url=f"{base.rstrip('/')}/{path.lstrip('/')}",
         headers=headers,
@@ -280,6 +285,24 @@ def http_endpoint(
         patience=settings.timeouts,
         credential=_tell_credential(name, settings),
     )
+    if facts.auth not in COMPUTED or settings.api_key or shows_header(settings):
+        return endpoint
+    return _signed(endpoint, facts, settings, own=own, base=base)
+
+
+def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:
+    """The same with a signer, at the file's own host and at no other: a token is as good as a key."""
+    if not may_get_key(own, base):
+        raise ConfigError(
+            f"provider `{endpoint.provider}` is asked at another host than `{host_of(own)}`, and nothing is signed for "
+            "that; write a provider file with its address",
+            param=f"providers.{endpoint.provider}.base_url",
+        )
+    from isthmus.upstream.sign.open import open_signer
+
+    filled = {name: fill_in(text, settings.variables) for name, text in facts.sign.items()}
+    told = f"what `{facts.auth}` makes of the credentials on this machine"
+    return replace(endpoint, signer=open_signer(facts.auth, filled, endpoint, os.environ), credential=told)
 
 
 def _tell_credential(name: str, settings: ProviderConfig) -> str:

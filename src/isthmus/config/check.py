@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from isthmus.addresses import is_local, is_loopback
+from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
-from isthmus.config.keys import lacks_key
+from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
 from isthmus.config.schema import CodexSettings, Config, ProviderConfig
 from isthmus.providers.check import find_problems
+from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
 
 STORE_SCHEMES: Final = ("memory", "sqlite")
@@ -120,6 +121,12 @@ def check_provider(at: KeyPath, name: str, provider: ProviderConfig, known: Know
         fix = f"did you mean `{near}`?" if near else f"remove it; the file of `{known.name}` names: {names}"
         yield Problem(
             (*at, "endpoint"), f"is `{provider.endpoint}`, an address that the provider file does not name", fix
+        )
+    if known.auth in COMPUTED and not provider.api_key and not is_own_address(provider, known):
+        yield Problem(
+            (*at, "endpoints" if provider.endpoints else "base_url"),
+            f"leads to another host than `{host_of(known.base_url)}`, so nothing is signed for it",
+            f'set `api_key`, or write a provider file with that address and `extends = "{known.name}"`',
         )
     has_address = (
         known.base_url or provider.base_url or (provider.endpoints and all(e.base_url for e in provider.endpoints))

@@ -24,6 +24,7 @@ from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, find_known, known_key_variables, known_names
 from isthmus.config.origins import Origin
 from isthmus.config.schema import Config, ProviderConfig, Server
+from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
 
@@ -104,7 +105,13 @@ def _discover(state: Completion) -> list[str]:
     if state.environ.get("OPENAI_BASE_URL", "").strip():
         # The OpenAI SDKs read both variables, so this key belongs to that server: most likely to this very gateway.
         names = [name for name in names if name != "openai"]
-    return list(dict.fromkeys(names))
+    # A key whose address cannot be made out is there for somebody else.
+    return [name for name in dict.fromkeys(names) if _has_address(name, state)]
+
+
+def _has_address(name: str, state: Completion) -> bool:
+    needed = find_known(name, state.folders).variables
+    return all(state.environ.get(variable, "").strip() for variable in needed)
 
 
 def _name_file(name: str, provider: ProviderConfig, state: Completion) -> ProviderConfig:
@@ -112,7 +119,7 @@ def _name_file(name: str, provider: ProviderConfig, state: Completion) -> Provid
     key = ("providers", name, "uses") if provider.uses.strip() else ("providers", name)
     known = _attempt(lambda: find_known(uses, state.folders, provider.endpoint), state, key)
     if known is not None:
-        state.known[name] = known
+        provider, state.known[name] = fill_variables(("providers", name), provider, known, state)
     return msgspec.structs.replace(provider, uses=uses)
 
 

@@ -105,7 +105,7 @@ def fill_keys(at: KeyPath, provider: ProviderConfig, known: KnownProvider, sourc
 
 def lacks_key(provider: ProviderConfig, known: KnownProvider) -> bool:
     """Whether the provider needs a key that nobody gave; who changes the address knows best whether it does."""
-    if not known.needs_key or not _is_own_address(provider, known) or shows_header(provider):
+    if not known.needs_key or not is_own_address(provider, known) or shows_header(provider):
         return False
     return not (provider.api_key or any(provider.api_keys) or any(place.api_key for place in provider.endpoints))
 
@@ -147,7 +147,7 @@ def _environment_key(at: KeyPath, provider: ProviderConfig, known: KnownProvider
     if found is None:
         places = " or ".join([*(f"`${name}`" for name in known.key_variables), f"`{dotted(path)}`"])
         return Key("", f"no key, for want of one: set {places}")
-    if _is_own_address(provider, known):
+    if is_own_address(provider, known):
         sources.origins[path] = Origin("environment", f"${found}")
         sources.written[path] = f"${{{found}}}"
         return Key(sources.environ[found].strip(), f"the key in `${found}`")
@@ -166,7 +166,7 @@ def _environment_key(at: KeyPath, provider: ProviderConfig, known: KnownProvider
     return Key("", f"no key: the one in `${found}` is for `{own}` only; write {remedy} if it is for this host, too")
 
 
-def _is_own_address(provider: ProviderConfig, known: KnownProvider) -> bool:
+def is_own_address(provider: ProviderConfig, known: KnownProvider) -> bool:
     """Whether all requests go where the key of the environment may go."""
     return all(may_get_key(known.base_url, place) for place in _addresses(provider))
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from isthmus.addresses import gaps_of
 from isthmus.providers.load import load_provider, provider_names
+from isthmus.providers.schema import COMPUTED, EndpointFacts
 
 DEMO: Final = "demo"
 CODEX: Final = "codex"
@@ -33,6 +35,13 @@ class KnownProvider:
     key_variables: tuple[str, ...] = ()
     """Environment variables that may hold the key, in the order in which they are tried."""
     needs_key: bool = False
+    key_shared: bool = False
+    """Whether the key's variable is usually set for other purposes."""
+    variables: tuple[str, ...] = ()
+    """What its address is written with, and what is signed for it."""
+    all_variables: frozenset[str] = frozenset()
+    """The same for all its addresses together."""
+    auth: str = "bearer"
     alternatives: tuple[str, ...] = ()
     """Names of its other addresses."""
     alternative_keys: tuple[tuple[str, str], ...] = ()
@@ -48,6 +57,7 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
         return KnownProvider(CODEX, "Codex app-server")
     provider = load_provider(name, folders)
     endpoint = provider.endpoint
+    every = [endpoint, *map(endpoint.alternative, endpoint.alternatives)]
     if alternative in endpoint.alternatives:
         endpoint = endpoint.alternative(alternative)
     return KnownProvider(
@@ -55,8 +65,12 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
         title=provider.title,
         base_url=endpoint.base_url,
         default_model=provider.default_model,
-        key_variables=tuple(endpoint.key_env),
+        key_variables=() if endpoint.auth in COMPUTED else tuple(endpoint.key_env),
         needs_key=endpoint.needs_key,
+        key_shared=endpoint.key_shared,
+        variables=_variables(endpoint),
+        all_variables=frozenset(variable for each in every for variable in _variables(each)),
+        auth=endpoint.auth,
         alternatives=tuple(endpoint.alternatives),
         alternative_keys=tuple(
             (variable, name)
@@ -65,6 +79,10 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
             if variable not in endpoint.key_env
         ),
     )
+
+
+def _variables(endpoint: EndpointFacts) -> tuple[str, ...]:
+    return gaps_of(" ".join([endpoint.base_url, *endpoint.sign.values()]))
 
 
 def known_names(folders: Sequence[Path] = ()) -> list[str]:
@@ -78,7 +96,7 @@ def known_key_variables(folders: Sequence[Path] = ()) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in known_names(folders):
         known = find_known(name, folders)
-        if known.needs_key:
+        if known.needs_key and not known.key_shared:
             for variable in (*known.key_variables, *(variable for variable, _ in known.alternative_keys)):
                 found.setdefault(variable, name)
     return found

@@ -17,6 +17,7 @@ from isthmus.config.interpolate import interpolate
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import find_known
 from isthmus.config.schema import ProviderConfig
+from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem, as_error
 from isthmus.values.read import read_struct
@@ -43,6 +44,7 @@ def read_profile(
         settings = read_struct(ProviderConfig, values, problems, lax=set(sources.written), path=at)
     settings = msgspec.structs.replace(settings, uses=settings.uses.strip() or provider)
     known = find_known(settings.uses, folders, settings.endpoint)
+    settings, known = fill_variables(at, settings, known, sources)
     settings = fill_keys(at, settings, known, sources)
     problems += [*sources.problems, *check_provider(at, provider, settings, known)]
     errors = [problem for problem in problems if problem.severity == "error"]

@@ -177,6 +177,9 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Address without the last path (`…/v1`); empty: the one in the provider file."""
     endpoint: str = ""
     """Another address that the provider file names (a region, a subscription plan)."""
+    variables: Mapping[str, str] = {}
+    """Variable → what it stands for in the provider file's address (`${AZURE_RESOURCE_NAME}`); unset: what the
+    environment says."""
     dialect: Dialect | None = None
     """`chat` or `responses`; unset: what the provider file prefers."""
     api_key: str = ""

@@ -67,7 +67,7 @@ def _check_head(raw: Mapping[str, Any], stem: str) -> Iterator[Problem]:
         yield Problem(("checked",), "must be a day in quotes", 'write it like `"2026-11-15"`')
     endpoint = raw.get("endpoint")
     base_url = endpoint.get("base_url", "") if isinstance(endpoint, Mapping) else ""
-    if isinstance(base_url, str) and base_url and not base_url.startswith(("http://", "https://")):
+    if isinstance(base_url, str) and base_url and not base_url.startswith(("http://", "https://", "${")):
         yield Problem(("endpoint", "base_url"), "must start with `http://` or `https://`", "write it whole")
 
 

@@ -46,6 +46,10 @@ import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 
+COMPUTED: Final = ("sigv4", "google")
+"""Ways to show who asks that no key in a header is enough for: each request is signed, or a token is fetched and kept
+fresh (`upstream/sign`). A key that is configured all the same is sent as `bearer`."""
+
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
@@ -60,26 +64,35 @@ class AlternativeEndpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fi
     """Where the key differs from the main endpoint's; empty: the same."""
     auth: str = ""
     """How the key travels there; empty: as at the main endpoint."""
+    sign: Mapping[str, str] = {}
+    """Where it differs from the main endpoint's; empty: the same."""
 
 
 class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str = ""
-    """Without the path; empty where it is only known at run time."""
+    """Without the path; empty where it is only known at run time. `${NAME}` in it is filled from `variables` of the
+    configuration or from the environment, with what cannot change the host (see `addresses`)."""
     path: str = "chat/completions"
     key_env: list[str] = []
     """Environment variables that may hold the key, in the order in which they are tried."""
+    key_shared: bool = False
+    """Whether the variable is usually set for other purposes (`GITHUB_TOKEN`): it alone does not say that the provider
+    is wanted."""
     key_optional: bool = False
     """Whether requests may go without a key when none is found. Belongs to `key_env`: a file that names another key
     there says it anew."""
     auth: str = "bearer"
-    """`bearer`, `none`, or the name of the header that carries the bare key."""
+    """`bearer`, `none`, the name of the header that carries the bare key, or one of `COMPUTED`."""
+    sign: Mapping[str, str] = {}
+    """What is signed for, where `auth` is computed: `service` and `region` (`sigv4`), `scope` (`google`); may have
+    `${NAME}` in it."""
     headers: Mapping[str, str] = {}
     alternatives: Mapping[str, AlternativeEndpoint] = {}
 
     @property
     def needs_key(self) -> bool:
         """Whether nothing is to be had here without a key."""
-        return self.auth != "none" and bool(self.key_env) and not self.key_optional
+        return self.auth not in ("none", *COMPUTED) and bool(self.key_env) and not self.key_optional
 
     def url(self, path: str | None = None) -> str:
         return f"{self.base_url.rstrip('/')}/{(path or self.path).lstrip('/')}"
@@ -88,7 +101,11 @@ class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
         """This endpoint at another of its addresses."""
         other = self.alternatives[name]
         return msgspec.structs.replace(
-            self, base_url=other.base_url, key_env=other.key_env or self.key_env, auth=other.auth or self.auth
+            self,
+            base_url=other.base_url,
+            key_env=other.key_env or self.key_env,
+            auth=other.auth or self.auth,
+            sign=other.sign or self.sign,
         )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import aiohttp
+from yarl import URL
 
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
@@ -29,6 +30,7 @@ from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
 from isthmus.upstream.reach import reach
 from isthmus.upstream.retry_after import parse_retry_after
+from isthmus.upstream.sign import CannotSign, Signer
 from isthmus.upstream.trouble import explain
 
 log: Final = logging.getLogger("isthmus.upstream")
@@ -88,6 +90,8 @@ class Endpoint:
     """What sentences call it where it is no provider of the configuration."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
+    signer: Signer | None = field(default=None, repr=False)
+    """Who shows who we are where no fixed header does."""
 
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""
@@ -106,7 +110,8 @@ class Wire:
         # Found once: asking aiohttp to look (`trust_env`) costs two changes of thread for every request.
         self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
         self._proxy_fault = proxy_fault(self._proxy)
-        self.scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
+        self._scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
+        self._headers = {"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers}
         self._session: aiohttp.ClientSession | None = None
         patience = endpoint.patience
         self._queue = Queue(endpoint.provider, endpoint.max_connections, endpoint.max_queued, patience.first_byte)
@@ -115,6 +120,12 @@ class Wire:
     def queue(self) -> int:
         """How far from the front one more request would stand; 0: it would be sent at once."""
         return self._queue.length
+
+    @property
+    def scrubber(self) -> Scrubber:
+        """With what the last request was signed with: tokens come and go."""
+        signer = self.endpoint.signer
+        return self._scrubber if signer is None else self._scrubber.and_also(signer.secrets)
 
     async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Incoming:
         """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own."""
@@ -137,6 +148,8 @@ class Wire:
         self._queue.reset()
         if session is not None:
             await session.close()
+        if self.endpoint.signer is not None:
+            await self.endpoint.signer.aclose()
 
     def failed(self, words: str, code: str | None = None, *, spent: bool = False) -> UpstreamFailed:
         """`words` follow its name. `spent`: it took all the patience there is; nobody should begin anew."""
@@ -176,17 +189,22 @@ class Wire:
             failure = self.failed(words, "upstream_unreachable")
         except TimeoutError:
             failure = self.failed("did not answer in time", "upstream_timeout", spent=True)
+        except CannotSign as error:
+            failure = self.failed(error.words, error.code)
         except (aiohttp.ClientError, OSError) as error:
             failure = self.trouble(error, begun=False)
         raise failure  # out here it has neither cause nor context
 
     async def _post(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
         """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
-        query = self.endpoint.query or None
+        address, signer = URL(url), self.endpoint.signer
+        if self.endpoint.query:
+            address = address.extend_query(self.endpoint.query)
         while True:
+            signed = None if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
             try:
                 return await self._client().request(
-                    method, url, data=data, params=query, proxy=self._proxy, allow_redirects=False
+                    method, address, data=data, headers=signed, proxy=self._proxy, allow_redirects=False
                 )
             except aiohttp.ClientError as error:
                 if not is_stale(error):
@@ -200,7 +218,7 @@ class Wire:
                 # No limit of its own: it would make requests wait inside our time for the provider.
                 connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT),
                 cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
-                headers={"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers},
+                headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
                 auto_decompress=True,
                 read_bufsize=_PIECE,
@@ -227,6 +245,10 @@ class Incoming:
     @property
     def request_id(self) -> str | None:
         return self._response.headers.get("x-request-id")
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
 
     @property
     def retry_after(self) -> float | None:
