@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.addresses import is_local, is_loopback, may_get_key
+from isthmus.addresses import fill_gaps, gaps_of, is_local, is_loopback, may_get_key, misfit
 
 LOOPBACK = [
     *("127.0.0.1", "127.0.0.2", "127.255.0.9", "::1", "[::1]", "::ffff:127.0.0.1"),
@@ -64,3 +64,61 @@ def test_this_machine_by_its_other_names_or_none_yet(url: str) -> None:
 )
 def test_a_key_goes_only_to_the_host_that_it_is_for(own: str, url: str, may: bool) -> None:
     assert may_get_key(own, url) is may
+
+
+AZURE = "https://${NAME}.openai.azure.com/openai/v1"
+VERTEX = "https://${WHERE}-aiplatform.googleapis.com/v1/projects/${PROJECT}/locations/${WHERE}/endpoints/openapi"
+OWN_HOST = "https://${HOST}/serving/v1"
+WHOLE = "${BASE}/ai-gateway/v1"
+
+
+def test_the_gaps_of_an_address_are_named_once() -> None:
+    assert gaps_of(VERTEX) == ("WHERE", "PROJECT")
+    assert gaps_of("https://api.example.org/v1") == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "values", "filled"),
+    [
+        (AZURE, {"NAME": "acme-1"}, "https://acme-1.openai.azure.com/openai/v1"),
+        (
+            VERTEX,
+            {"WHERE": "europe-west4", "PROJECT": "example.com:p-1"},
+            "https://europe-west4-aiplatform.googleapis.com/v1/projects/example.com:p-1/locations/europe-west4/"
+            "endpoints/openapi",
+        ),
+        (OWN_HOST, {"HOST": "adb-1.2.azuredatabricks.net"}, "https://adb-1.2.azuredatabricks.net/serving/v1"),
+        (WHOLE, {"BASE": "https://x.neon.tech/a"}, "https://x.neon.tech/a/ai-gateway/v1"),
+    ],
+)
+def test_what_fits_fills_the_gaps(address: str, values: dict[str, str], filled: str) -> None:
+    assert fill_gaps(address, values) == filled
+
+
+MISFITS = (
+    *("evil.example", "evil.example/", "evil.example/x?", "evil.example#", "a/b", "a@evil.example", "a:1@evil.example"),
+    *("evil.example:443", "a\\b", "a b", "a\n", "", ".", "..", "%2e%2e", "a%2fb", "-a", "a-", "x" * 64, "ä", "${NAME}"),
+)
+
+
+@pytest.mark.parametrize("value", MISFITS)
+def test_no_value_leads_to_another_host(value: str) -> None:
+    filled = fill_gaps(AZURE, {"NAME": value})
+    assert filled == AZURE
+    assert not may_get_key(filled, "https://evil.example/openai/v1")
+    assert misfit(AZURE, "NAME", value)
+
+
+@pytest.mark.parametrize("value", ["a/b", "..", ".", "a?b", "a#b", "a@b", "a b", "a%2fb", "", "a\\b"])
+def test_no_value_leads_out_of_its_place_in_the_path(value: str) -> None:
+    assert "${PROJECT}" in fill_gaps(VERTEX, {"PROJECT": value})
+
+
+@pytest.mark.parametrize("value", ["https://h", "h:1", "u@h", "h/x", "", "."])
+def test_a_host_is_a_name_and_nothing_else(value: str) -> None:
+    assert fill_gaps(OWN_HOST, {"HOST": value}) == OWN_HOST
+
+
+@pytest.mark.parametrize("value", ["h", "https://u@h", "https://h?x", "ftp://h", "https://", "https://h/#"])
+def test_a_whole_address_is_one_that_a_request_can_go_to(value: str) -> None:
+    assert fill_gaps(WHOLE, {"BASE": value}) == WHOLE

@@ -263,7 +263,9 @@ def http_endpoint(
         raise ConfigError(
             f"provider `{name}` has no address; set {missing} in `providers.{name}`", param=f"providers.{name}.base_url"
         )
-    path = provider.responses.path if native and provider.responses is not None else facts.path
+    responses = provider.responses if native else None
+    address = f"{base.rstrip('/')}/{(facts.path if responses is None else responses.path).lstrip('/')}"
+    some = responses is not None and bool(responses.models)  # the other models are only there in Chat Completions
     headers = dict(facts.headers)
     if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
         if facts.auth in ("bearer", "none", *COMPUTED):
@@ -274,7 +276,8 @@ def http_endpoint(
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     endpoint = Endpoint(
         provider=name,
-        url=f"{base.rstrip('/')}/{path.lstrip('/')}",
+        url=address,
+        others={"chat": f"{base.rstrip('/')}/{facts.path.lstrip('/')}"} if some else {},
         headers=headers,
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,

@@ -43,7 +43,10 @@ def force_a_tool(facts: ProviderCapabilities, choice: Any, effort: str | None) -
     allowed = facts.tool_choice.while_thinking if found.thinking else None
     allowed = facts.tool_choice.supported if allowed is None else allowed
     mode = "function" if tools.choice.mode == "named" else tools.choice.mode
-    assert mode in allowed, "what is sent must be taken at this moment"
+    if facts.tool_choice.sent:
+        assert mode in allowed, "what is sent must be taken at this moment"
+    else:
+        assert mode == "omit", "the field itself is refused"
     if decision.action == "degraded":
         assert tools.choice.instruction
     if choice == "required" and "required" in facts.tool_choice.supported and facts.reasoning.off:

@@ -15,6 +15,12 @@ from conformance import test_providers as files
 FAULTS: list[tuple[Callable[..., None], str, str]] = [
     (files.test_the_file_says_what_it_was_checked_against_and_when, "kimi", "sources = []"),
     (files.test_the_endpoint_can_be_called, "kimi", "[endpoint]\nauth = 'none'"),
+    (files.test_the_endpoint_can_be_called, "bedrock", "[endpoint]\nauth = 'sigv4'"),
+    (
+        files.test_what_fills_an_address_cannot_lead_to_another_house,
+        "azure",
+        "[endpoint]\nbase_url = 'https://${AZURE_RESOURCE_NAME}/v1'",
+    ),
     (files.test_every_glob_matches_its_own_example_and_changes_something, "kimi", "[models.'x*']\nexample = 'y'"),
     (
         files.test_every_glob_matches_its_own_example_and_changes_something,

@@ -6,14 +6,20 @@ come from the planners wherever a planner decides, so that a file and the code t
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
+from isthmus.addresses import fill_gaps, gaps_of, host_of
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities
 from isthmus.protocol.json import contains
 from isthmus.providers import check_provider_file
 from isthmus.providers import load as load_module
+from isthmus.providers.schema import COMPUTED
 from provider_facts import NAMES, each_file, each_model, effort_decision, facts_of, plan, provider_of, sent
+
+SIGNED = {"sigv4": {"service", "region"}, "google": {"scope"}}
+OWN_HOSTS = (".azure.com", ".api.aws", ".amazonaws.com", "aiplatform.googleapis.com")
 
 # The file itself
 
@@ -43,10 +49,24 @@ def test_the_endpoint_can_be_called(name: str) -> None:
     assert endpoint.base_url.startswith(("https://", "http://localhost")) or name in ("demo", "codex")
     assert not endpoint.base_url.endswith("/")
     assert endpoint.path == "chat/completions"
-    assert (endpoint.auth == "none") != bool(endpoint.key_env)
+    assert (endpoint.auth in ("none", *COMPUTED)) != bool(endpoint.key_env)
     for alternative in endpoint.alternatives.values():
         assert alternative.base_url.startswith("https://")
         assert alternative.title
+    for each in (endpoint, *map(endpoint.alternative, endpoint.alternatives)):
+        assert set(each.sign) == SIGNED.get(each.auth, set())
+
+
+@each_file
+def test_what_fills_an_address_cannot_lead_to_another_house(name: str) -> None:
+    endpoint = provider_of(name).endpoint
+    for each in (endpoint, *map(endpoint.alternative, endpoint.alternatives)):
+        host = host_of(fill_gaps(each.base_url, dict.fromkeys(gaps_of(each.base_url), "mine")))
+        assert host is not None
+        if gaps_of(each.base_url):
+            assert host.endswith(OWN_HOSTS), "the house itself is no gap"
+        for variable, bad in itertools.product(gaps_of(each.base_url), ("evil.example/", "a@b", "a/b", "a?b", "#")):
+            assert fill_gaps(each.base_url, {variable: bad}) == each.base_url
 
 
 @each_file

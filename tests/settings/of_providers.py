@@ -61,6 +61,19 @@ async def requests_go_to_the_other_address_of_the_file(scene: Scene) -> None:
         assert http_places(gateway, "kimi")[0].wire.endpoint.url.startswith("https://api.moonshot.cn/v1/")
 
 
+@proves(
+    "providers.NAME.variables",
+    '{ AZURE_RESOURCE_NAME = "acme" }',
+    at="providers.azure.variables",
+    beside={"providers.azure.api_key": '"k"'},
+    instead='{ AZURE_RESOURCE_NAME = "other" }',
+)
+async def the_address_is_filled_with_them(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        url = http_places(gateway, "azure")[0].wire.endpoint.url
+    assert url == "https://acme.openai.azure.com/openai/v1/responses"
+
+
 @proves("providers.NAME.dialect", '"chat"', at="providers.openai.dialect", beside={"providers.openai.api_key": '"k"'})
 async def it_is_spoken(scene: Scene) -> None:
     async with scene.gateway() as gateway:

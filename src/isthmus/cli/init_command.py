@@ -108,8 +108,11 @@ def _parse_providers(providers: list[str], keys: list[str]) -> tuple[ProviderAns
 
 
 def _with_reference(provider: ProviderAnswer) -> ProviderAnswer:
-    """The key from the variable that the provider file names, unless the address is another one."""
+    """The key and what the address is written with, from the variables that the provider file names, unless the address
+    is another one."""
     known = find_known(provider.uses or provider.name, own_provider_folders(os.environ))
+    if not provider.base_url:
+        provider = replace(provider, variables={name: f"${{{name}}}" for name in known.variables})
     if provider.api_key or not known.needs_key or not may_get_key(known.base_url, provider.base_url):
         return provider
     variable = next((name for name in known.key_variables if os.environ.get(name)), known.key_variables[0])

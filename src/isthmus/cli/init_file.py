@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,8 @@ class ProviderAnswer:
     endpoint: str = ""
     api_key: str = ""
     """A reference such as `${DEEPSEEK_API_KEY}`, or the key itself; empty: none is written."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the address is written with: a name, or a reference to the variable itself."""
 
     @property
     def holds_secret(self) -> bool:
@@ -67,7 +69,7 @@ def write_text(answers: Answers) -> str:
             lines += [f'"*" = {toml_value(answers.default)}', ""]
     for provider in answers.providers:
         lines += [f"[providers.{toml_key(provider.name)}]"]
-        for key in ("uses", "base_url", "endpoint", "api_key"):
+        for key in ("uses", "base_url", "endpoint", "api_key", "variables"):
             if value := getattr(provider, key):
                 lines += [f"{key} = {toml_value(value)}"]
         lines += [""]

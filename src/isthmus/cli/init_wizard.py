@@ -24,6 +24,7 @@ from isthmus.config.find import FILE_NAME, config_folder
 from isthmus.config.known import CODEX, DEMO, KnownProvider, find_known, known_names
 from isthmus.errors import ConfigError
 from isthmus.providers.load import provider_names
+from isthmus.providers.schema import COMPUTED
 
 ANY_SERVER: Final = "openai-compatible"
 _EXAMPLE_URL: Final = "http://127.0.0.1:8080/v1"
@@ -64,7 +65,7 @@ class Wizard:
         names = choosable_providers(self.folders)
         known = {name: find_known(name, self.folders) for name in names}
         self._show_providers(known)
-        found = [name for name in names if known[name].needs_key and self._has_key(known[name])]
+        found = [name for name in names if self._is_meant(known[name])]
         while True:
             answer = Prompt.ask(
                 "Which ones? Numbers, names or NAME=URL, with commas; [dim]-[/] for the demo only",
@@ -83,7 +84,7 @@ class Wizard:
         for column in ("", "provider", "", "key"):
             table.add_column(column)
         for number, (name, provider) in enumerate(known.items(), start=1):
-            key = provider.key_variables[0] if provider.key_variables else "none needed"
+            key = provider.key_variables[0] if provider.key_variables else COMPUTED.get(provider.auth, "none needed")
             if self._has_key(provider):
                 key = f"[green]{key} is set[/]"
             elif provider.key_variables and not provider.needs_key:
@@ -91,6 +92,11 @@ class Wizard:
             table.add_row(str(number), f"[cyan]{name}[/]", escape(provider.title), key)
         self.console.print()
         self.console.print(table)
+
+    def _is_meant(self, provider: KnownProvider) -> bool:
+        """Whether the environment speaks of it, and of nothing else."""
+        has_address = all(self.environ.get(variable, "").strip() for variable in provider.variables)
+        return provider.needs_key and not provider.key_shared and has_address and self._has_key(provider)
 
     def _has_key(self, provider: KnownProvider) -> bool:
         return any(self.environ.get(variable, "").strip() for variable in provider.key_variables)
@@ -112,8 +118,15 @@ class Wizard:
             answer = Prompt.ask("Which address", console=self.console, choices=choices, default="standard")
             endpoint = "" if answer == "standard" else answer
             known = find_known(uses, self.folders, endpoint)
+        variables = {} if base_url else {variable: self._ask_variable(variable) for variable in known.variables}
         key = self._ask_key(known)
-        return ProviderAnswer(name, uses if uses != name else "", base_url, endpoint, key)
+        return ProviderAnswer(name, uses if uses != name else "", base_url, endpoint, key, variables)
+
+    def _ask_variable(self, variable: str) -> str:
+        """What the address is written with: a name, or a reference to the variable."""
+        question = f"{variable}: Enter to read it from the environment at run time, or write it"
+        answer = Prompt.ask(question, console=self.console, default="", show_default=False).strip()
+        return answer.replace("${", "$${") or f"${{{variable}}}"
 
     def _ask_key(self, known: KnownProvider) -> str:
         """A reference to a variable, or a pasted key; nothing where the provider takes no key."""

@@ -12,10 +12,12 @@ from typing import Final
 from rich.console import Console, Group
 from rich.text import Text
 
+from isthmus.addresses import gaps_of
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.cli.terminal import lined_table, plural, words
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
+from isthmus.providers.schema import COMPUTED
 
 _SPACIOUS: Final = 150
 _FORMATS: Final = ("text", "json_object", "json_schema")
@@ -39,6 +41,8 @@ def list_json(providers: Sequence[Provider], environ: Mapping[str, str] = os.env
 def key_words(provider: Provider, environ: Mapping[str, str] = os.environ) -> Text:
     """The variable, and whether it is set; never what is in it."""
     endpoint = provider.endpoint
+    if endpoint.auth in COMPUTED:
+        return Text(COMPUTED[endpoint.auth], "dim")
     if endpoint.auth == "none" or not endpoint.key_env:
         return Text("no key needed", "dim")
     found = next((name for name in endpoint.key_env if environ.get(name, "").strip()), None)
@@ -105,7 +109,8 @@ def _address(provider: Provider) -> Text:
 
 def _is_ready(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
     endpoint = provider.endpoint
-    return not endpoint.needs_key or any(environ.get(name, "").strip() for name in endpoint.key_env)
+    has_address = all(environ.get(name, "").strip() for name in gaps_of(endpoint.base_url))
+    return has_address and (not endpoint.needs_key or any(environ.get(name, "").strip() for name in endpoint.key_env))
 
 
 def _provider_json(provider: Provider, environ: Mapping[str, str]) -> JsonObject:
@@ -119,6 +124,9 @@ def _provider_json(provider: Provider, environ: Mapping[str, str]) -> JsonObject
             {"name": name, "set": bool(environ.get(name, "").strip())} for name in provider.endpoint.key_env
         ],
         "key_needed": provider.endpoint.needs_key,
+        "variables": [
+            {"name": name, "set": bool(environ.get(name, "").strip())} for name in gaps_of(provider.endpoint.base_url)
+        ],
         "default_model": provider.default_model,
         "reasoning": {"effort": facts.reasoning.effort, "scale": list(facts.reasoning.scale)},
         "formats": [name for name in _FORMATS if name in facts.response_formats.supported],

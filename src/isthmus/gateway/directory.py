@@ -11,7 +11,7 @@ from isthmus.bridge.types.plan import Target
 from isthmus.ports import Backend
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, known_models
-from isthmus.providers.responses import responses_capabilities
+from isthmus.providers.responses import responses_capabilities, serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Served:
     backend: Backend
     total_timeout: float | None = None
     native: bool = False
-    """Whether it is spoken to in Responses, at the provider's own endpoint."""
+    """Whether it is spoken to in Responses, at the provider's own endpoint, wherever that has the model."""
     list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None
     """How the provider tells its models itself; `None`: its file names them."""
 
@@ -34,9 +34,8 @@ class Served:
 
     def capabilities(self, model: str) -> ProviderCapabilities:
         known = self.provider.capabilities(model)
-        if self.native and self.provider.responses is not None:
-            return responses_capabilities(known, self.provider.responses)
-        return known
+        facts = self.provider.responses if self.native else None
+        return responses_capabilities(known, facts) if facts is not None and serves(facts, model) else known
 
 
 @dataclass(frozen=True, slots=True)

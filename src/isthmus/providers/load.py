@@ -185,6 +185,9 @@ def _gather(name: str, user_dirs: tuple[Path, ...], seen: tuple[str, ...]) -> li
     if stem in seen:
         raise ConfigError(f"provider files extend each other in a circle: {' → '.join((*seen, stem))}")
     gathered = [_read_builtin(stem)] if stem in name_files(None) else []
+    below = gathered[-1].head.get("extends", "") if gathered else ""
+    if below:  # one of ours that is another of ours at another address
+        gathered = [*_gather(below, (), (*seen, stem)), *gathered]
     for folder in user_dirs:
         path = folder / f"{stem}.toml"
         if not path.is_file():

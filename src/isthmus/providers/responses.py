@@ -76,14 +76,13 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             degraded=degraded,
             declarations={},
             as_is=True,
-            strict=True,
+            strict=facts.strict,
             cached_search=facts.cached_search,
         ),
-        tool_choice=ToolChoiceSupport(
-            supported=facts.tool_choice - {"allowed_tools"}, while_thinking=chat.tool_choice.while_thinking
-        ),
+        tool_choice=_tool_choice(chat, facts),
         response_formats=ResponseFormatSupport(
             supported=facts.formats,
+            with_tools=facts.with_tools,
             drop_keywords=chat.response_formats.drop_keywords,
             needs_word=chat.response_formats.needs_word,
         ),
@@ -99,6 +98,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             turns="free",
             after_tool="any",
             tool_media=facts.tool_media,
+            input=chat.messages.input if facts.input is None else facts.input,
             items=facts.items,
             phases=facts.phases,
             cache_breakpoints=facts.cache_breakpoints,
@@ -115,6 +115,13 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
         else None,
         extra_body={"include": ["reasoning.encrypted_content"]} if facts.encrypted_reasoning else {},
     )
+
+
+def _tool_choice(chat: ProviderCapabilities, facts: ResponsesFacts) -> ToolChoiceSupport:
+    supported = facts.tool_choice - {"allowed_tools"}
+    thinking = chat.tool_choice.while_thinking if facts.while_thinking is None else facts.while_thinking
+    # What the chat side takes while thinking may be more than this endpoint takes at all.
+    return ToolChoiceSupport(supported=supported, while_thinking=thinking if thinking is None else thinking & supported)
 
 
 def _parameters(chat: ProviderCapabilities, facts: ResponsesFacts) -> dict[str, ParameterRule]:

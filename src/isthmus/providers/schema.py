@@ -5,7 +5,7 @@ A file is TOML, in this order:
     name = "deepseek"                     # the file's own name; may be left out
     title = "DeepSeek"
     aliases = ["deep-seek"]               # other names it answers to
-    extends = "openai-compatible"         # user files: start from another provider
+    extends = "openai-compatible"         # start from another provider's facts
     default_model = "deepseek-v4-pro"
     checked = "2026-11-15"                # the day the facts were checked …
     sources = ["https://…"]               # … and against what
@@ -44,11 +44,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.capabilities import Modality, ProviderCapabilities
 
-COMPUTED: Final = ("sigv4", "google")
-"""Ways to show who asks that no key in a header is enough for: each request is signed, or a token is fetched and kept
-fresh (`upstream/sign`). A key that is configured all the same is sent as `bearer`."""
+COMPUTED: Final = {"sigv4": "AWS credentials", "google": "a Google account"}
+"""Ways to show who asks that no key in a header is enough for, and what is needed in its place: each request is signed,
+or a token is fetched and kept fresh (`upstream/sign`). A key that is configured all the same is sent as `bearer`."""
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,6 +129,14 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """What it does with fields and tool types that it does not know."""
     efforts: list[str] = []
     """Its own scale for `reasoning.effort`, where it differs from the chat one."""
+    while_thinking: frozenset[str] | None = None
+    """Its own tool choices while the model thinks, where they differ from the chat ones."""
+    strict: bool = True
+    """Whether `strict` on a function holds there."""
+    input: frozenset[Modality] | None = None
+    """What messages may carry there besides text, where it differs from the chat side."""
+    with_tools: bool = True
+    """Whether a format may travel together with tools there."""
     encrypted_reasoning: bool = False
     """Whether it issues `encrypted_content` that must go back to it."""
     items: frozenset[str] = frozenset()

@@ -55,7 +55,9 @@ class HttpBackend:
 
     async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
         """An answer that was accepted, and what reads it."""
-        incoming = await self.wire.send(_encode(body))
+        others = self.wire.endpoint.others
+        url = others.get(plan.target.capabilities.dialect, "") if others else ""
+        incoming = await self.wire.send(_encode(body), url=url)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:

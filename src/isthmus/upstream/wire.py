@@ -88,6 +88,8 @@ class Endpoint:
     patience: Waits = Patience()
     called: str = ""
     """What sentences call it where it is no provider of the configuration."""
+    others: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Dialect → the URL for it, where some models are spoken to in another one than the rest."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)

@@ -1,6 +1,6 @@
 """A provider's way to show who asks → the signer for it. Nothing is imported for a way that nobody uses.
 
-In: the `auth` and `sign` of a provider's endpoint, gaps filled. Out: a `Signer`, or what to do first, as a `ConfigError`.
+In: the `auth` and `sign` of a provider's endpoint, gaps filled. Out: a `Signer`, or a `ConfigError` with a way out.
 """
 
 from __future__ import annotations
