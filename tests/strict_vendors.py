@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from isthmus.testing import Step, error
+from isthmus.testing import Step, chat_reply, error, reply, stream
 from isthmus.testing.requests import RecordedRequest
 
 Json = dict[str, Any]
@@ -28,6 +28,48 @@ def refused_by_mistral(messages: list[Json]) -> str | None:
             return f"Tool call id of message {index} must be a-z, A-Z, 0-9, with a length of 9."
         before = role
     return None if before in ("user", "tool") else f"Expected last role User or Tool, got {before}"
+
+
+SKIPPED = "skip_thought_signature_validator"
+"""What Google's own page gives for a call whose signature is lost."""
+
+
+def refused_by_gemini(messages: list[Json]) -> str | None:
+    """What Gemini 3 says behind its OpenAI-compatible endpoint: in the turn that goes on, the first call of each step
+    must bring back the signature that it was given (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-16)."""
+    last = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    for index, message in enumerate(messages[last + 1 :], start=last + 1):
+        calls = message.get("tool_calls") or []
+        if not calls:
+            continue
+        signature = calls[0].get("extra_content", {}).get("google", {}).get("thought_signature", "")
+        if not (signature == SKIPPED or signature.startswith("sig-")):
+            return f"Function call is missing a thought_signature in functionCall parts (message {index})."
+        if any("extra_content" in call for call in calls[1:]):
+            return "Only the first of parallel calls has a signature."
+    if any(message["role"] == "system" for message in messages[1:]):
+        return "Please use a single system message, at the beginning."
+    return None
+
+
+def signed_call(*calls: tuple[str, str, str]) -> Step:
+    """Calls as Gemini makes them, whole or streamed: the first of them is signed, and in a stream all have index 0."""
+
+    def handle(request: RecordedRequest) -> Step:
+        made = [
+            {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}, "index": 0}
+            for id, name, arguments in calls
+        ]
+        made[0]["extra_content"] = {"google": {"thought_signature": f"sig-{calls[0][0]}"}}
+        if not request.json.get("stream"):
+            answer = chat_reply(calls=list(calls))
+            answer["choices"][0]["message"]["tool_calls"] = made
+            return reply(answer)
+        head = {"id": "x", "object": "chat.completion.chunk"}
+        chunks = [{**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in made]
+        return stream([*chunks, {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}])
+
+    return handle
 
 
 def refused_by_a_strict_template(messages: list[Json]) -> str | None:

@@ -113,7 +113,7 @@ class Wire:
         self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
         self._proxy_fault = proxy_fault(self._proxy)
         self._scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
-        self._headers = {"content-type": "application/json", "user-agent": "isthmus", **endpoint.headers}
+        self._headers = _fold({"content-type": "application/json", "user-agent": "isthmus"}, endpoint.headers)
         self._session: aiohttp.ClientSession | None = None
         patience = endpoint.patience
         self._queue = Queue(endpoint.provider, endpoint.max_connections, endpoint.max_queued, patience.first_byte)
@@ -319,6 +319,12 @@ class Incoming:
         if places is not None:
             self._response.close()
             places.release()
+
+
+def _fold(*tables: Mapping[str, str]) -> dict[str, str]:
+    """One table of headers: a later one replaces an earlier one whatever its case, or both would be sent."""
+    folded = {name.lower(): (name, value) for table in tables for name, value in table.items()}
+    return dict(folded.values())
 
 
 def _readable(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:

@@ -91,7 +91,7 @@ class GoogleSigner:
         except exceptions.TransportError:
             words = "was not asked: Google's token server cannot be reached"
             raise CannotSign(words, "upstream_unreachable") from None
-        except exceptions.GoogleAuthError as error:
+        except (exceptions.GoogleAuthError, ValueError) as error:  # the latter: a key file that holds no key
             # Its first argument is a sentence; what follows may be the whole answer.
             told = str(error.args[0]) if error.args else type(error).__name__
             raise CannotSign(f"was not asked: Google refuses a token: {told[:300]}; {_LOGIN}") from None
