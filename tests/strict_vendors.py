@@ -94,3 +94,23 @@ def strictly(refuses: Refusal, answer: Step) -> Step:
         return answer if why is None else error(400, why)
 
     return handle
+
+
+def openrouter_failure(code: int | str, words: str, *, said: str = "", inside: bool = False) -> Step:
+    """A failure that OpenRouter tells behind a 200, because it had begun already: comments while it waits, then perhaps
+    some words, then a chunk with `error` and `finish_reason: "error"` (openrouter.ai/docs/api-reference/errors,
+    2026-11-16). `inside`: in a whole reply the error stands in the choice, not beside the choices."""
+
+    def handle(request: RecordedRequest) -> Step:
+        failed = {"code": code, "message": words}
+        if not request.json.get("stream"):
+            if not inside:
+                return reply({"error": failed})
+            choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "error"}
+            return reply({"id": "gen-1", "object": "chat.completion", "choices": [{**choice, "error": failed}]})
+        head = {"id": "gen-1", "object": "chat.completion.chunk", "provider": "SomeHost"}
+        begun = [{**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": said}}]}] if said else []
+        ended = {"index": 0, "delta": {"content": ""}, "finish_reason": "error"}
+        return stream([b": OPENROUTER PROCESSING\n\n" * 3, *begun, {**head, "error": failed, "choices": [ended]}])
+
+    return handle

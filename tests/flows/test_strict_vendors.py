@@ -10,7 +10,14 @@ import pytest
 from flowing import Flow, lent
 from flowing_providers import provider_flow
 from isthmus.testing import chat
-from strict_vendors import refused_by_a_strict_template, refused_by_mistral, strictly
+from strict_vendors import (
+    openrouter_failure,
+    refused_by_a_strict_template,
+    refused_by_gemini,
+    refused_by_mistral,
+    signed_call,
+    strictly,
+)
 from talking import message_text
 
 Json = dict[str, Any]
@@ -23,7 +30,7 @@ CALL = ("call_view_0001", "view", "{}")
 
 @pytest.fixture(scope="module")
 def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    providers = {"mistral": "", "vllm": "dialect = 'chat'", "zhipu": ""}
+    providers = {"mistral": "", "vllm": "dialect = 'chat'", "zhipu": "", "gemini": "", "openrouter": ""}
     with provider_flow(tmp_path_factory.mktemp("strict"), providers) as house:
         yield house
 
@@ -37,8 +44,10 @@ def flow(_house: Flow) -> Iterator[Flow]:
 VENDORS = {
     "mistral/mistral-medium-3.5": refused_by_mistral,
     "vllm/mistralai/Mistral-Small-4": refused_by_a_strict_template,
+    "gemini/gemini-3.8-flash": refused_by_gemini,
 }
-each_vendor = pytest.mark.parametrize(("model", "refuses"), VENDORS.items(), ids=["mistral", "template"])
+each_vendor = pytest.mark.parametrize(("model", "refuses"), VENDORS.items(), ids=["mistral", "template", "gemini"])
+each_mode = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 def user(text: str) -> Json:
@@ -80,7 +89,84 @@ def test_a_session_goes_on_when_the_user_speaks_after_a_result(
     assert (response["status"], message_text(response)) == ("completed", "Done.")
 
 
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+FORMAT = {"format": {"type": "json_schema", "name": "number", "schema": SCHEMA, "strict": True}}
+
+
+@each_mode
+@each_vendor
+def test_a_session_of_several_calls_is_never_refused(flow: Flow, model: str, refuses: Any, streamed: bool) -> None:
+    """Two steps of calls, two of them at once, a word of the user, and a schema at the end."""
+
+    def ask(body: Json) -> Json:
+        response = flow.stream(body)[1] if streamed else flow.create(body)
+        assert response["status"] == "completed", response["error"]
+        return response
+
+    def results(response: Json) -> list[Json]:
+        calls = [item["call_id"] for item in response["output"] if item["type"] == "function_call"]
+        return [{"type": "function_call_output", "call_id": call, "output": "ok"} for call in calls]
+
+    calls = signed_call if refuses is refused_by_gemini else lambda *made: chat(calls=list(made))
+    steps = [calls(CALL, ("call_view_0002", "view", "{}")), calls(("call_view_0003", "view", "{}")), chat("Done.")]
+    flow.script(*(strictly(refuses, step) for step in (*steps, chat("Yes."), chat('{"n": 1}'))))
+    asked: Json = {"model": model, "tools": [VIEW], "instructions": "Look well."}
+    first = ask({**asked, "input": "Look at both."})
+    second = ask({**asked, "input": results(first), "previous_response_id": first["id"]})
+    third = ask({**asked, "input": results(second), "previous_response_id": second["id"]})
+    assert message_text(third) == "Done."
+    assert message_text(ask({**asked, "input": "Sure?", "previous_response_id": third["id"]})) == "Yes."
+    assert message_text(ask({"model": model, "input": "A number, as JSON", "text": FORMAT})) == '{"n": 1}'
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept by the client", "lost by the client"])
+def test_a_signature_comes_back_also_where_nothing_is_stored(flow: Flow, kept: bool) -> None:
+    flow.script(*(strictly(refused_by_gemini, step) for step in (signed_call(CALL), chat("A cat."))))
+    asked: Json = {"model": "gemini/gemini-3.8-flash", "tools": [VIEW], "store": False}
+    first = flow.create({**asked, "input": "Look", "include": ["reasoning.encrypted_content"] if kept else []})
+    (call,) = (item for item in first["output"] if item["type"] == "function_call")
+    past = first["output"] if kept else [call]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "ok"}
+    second = flow.create({**asked, "input": [user("Look"), *past, result]})
+    assert message_text(second) == "A cat."
+
+
+# Failures behind a 200
+
+FAILURES = {
+    "a host that went away": (502, "Provider disconnected unexpectedly", "server_error", 502),
+    "too many requests": (429, "Rate limit exceeded upstream", "rate_limit_exceeded", 429),
+    "no credits": (402, "Insufficient credits", "insufficient_quota", 429),
+    "a word in place of a number": ("server_error", "Provider disconnected unexpectedly", "server_error", 502),
+}
+
+
+@pytest.mark.parametrize("said", ["", "Once upon"], ids=["before a word", "in mid-answer"])
+@pytest.mark.parametrize(("code", "words", "ours", "_status"), FAILURES.values(), ids=list(FAILURES))
+def test_openrouters_failure_in_a_stream_is_a_failure(
+    flow: Flow, code: Any, words: str, ours: str, _status: int, said: str
+) -> None:
+    flow.script(openrouter_failure(code, words, said=said))
+    _, response = flow.stream({"model": "openrouter/z-ai/glm-5.3", "input": "Tell"})
+    assert (response["status"], response["error"]["code"]) == ("failed", ours)
+    assert words in response["error"]["message"]
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["beside the choices", "in the choice"])
+@pytest.mark.parametrize(("code", "words", "ours", "status"), FAILURES.values(), ids=list(FAILURES))
+def test_openrouters_failure_in_a_whole_reply_is_a_failure(
+    flow: Flow, code: Any, words: str, ours: str, status: int, inside: bool
+) -> None:
+    flow.script(openrouter_failure(code, words, said="Once", inside=inside))
+    answer = flow.post("/v1/responses", {"model": "openrouter/z-ai/glm-5.3", "input": "Tell"})
+    assert answer.json["error"]["code"] == ours
+    assert words in answer.json["error"]["message"]
+    assert answer.status in (200, status)  # a run that had begun is told as a failed response
+
+
 def test_the_servers_really_refuse() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "view", "arguments": "{}"}}
+    assert refused_by_gemini([{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}])
     assert refused_by_mistral([{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}])
     assert refused_by_a_strict_template([{"role": "user", "content": "x"}, {"role": "user", "content": "y"}])
 

@@ -62,7 +62,7 @@ class ChatDecoder(JsonDecoder):
                 # A whole reply inside a stream. Behind deltas it only says everything again (MiniMax).
                 self._message(choice["message"], choice, out)
             reason = choice.get("finish_reason")
-        if choice is None or "error" in chunk:
+        if choice is None or "error" in chunk or (reason and "error" in choice):
             self._problem(chunk, choice, out)
         if "usage" in chunk or reason or "x_groq" in chunk or "web_search" in chunk:
             self._tail(chunk, choice, reason, out)
@@ -191,8 +191,10 @@ class ChatDecoder(JsonDecoder):
         out += [*thoughts, *spoken, *acted] if cut else [*thoughts, *acted, *spoken]
 
     def _problem(self, chunk: JsonObject, choice: Any, out: list[Delta]) -> None:
-        """An error beside a choice or in its place; there it may also be a vendor's status."""
+        """An error beside a choice, inside one (OpenRouter) or in its place; there it may also be a vendor's status."""
         error, status = chunk.get("error"), chunk.get("base_resp")
+        if error is None and isinstance(choice, dict):
+            error = choice.get("error")
         if error is None and choice is None:
             if isinstance(status, dict) and status.get("status_code"):
                 error = {"message": status.get("status_msg"), "code": status["status_code"]}
