@@ -14,7 +14,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Host, Target
 from provider_facts import each_model, facts_of
-from strict_vendors import Refusal, refused_by_a_strict_template, refused_by_mistral
+from strict_vendors import Refusal, refused_by_a_strict_template, refused_by_gemini, refused_by_mistral
 
 Json = dict[str, Any]
 
@@ -103,6 +103,8 @@ def test_what_the_vendor_is_known_to_refuse_is_never_sent(name: str, model: str)
     refuses = VENDORS.get(name)
     if name in LOCAL and any(family in model.lower() for family in ("mistral", "gemma")):
         refuses = refused_by_a_strict_template
+    if facts_of(name, model).messages.replay_extras_fallback is not None:  # Gemini from 3 on, wherever it is served
+        refuses = refused_by_gemini
     for title, items in CONVERSATIONS.items() if refuses is not None else ():
         assert refuses is not None
         assert refuses(messages_of(name, model, items)) is None, title
