@@ -183,6 +183,7 @@ FIXED: Mapping[str, str] = {
     "upstream.pool.LONGEST_REST": "Seconds for which a key or place that failed is left alone.",
     "upstream.probe.probe._MAX": "Bytes of an answer to a probe.",
     "upstream.remote._MAX_ERROR": "Bytes of another gateway's error that are read.",
+    "upstream.sign.open._LARGEST": "Bytes of an answer that brings an access token.",
     "upstream.wire.MAX_REPLY": "Bytes of a whole answer of another gateway.",
 }
 """Constants of the code that bound something, and what; `tests/docs/test_limits_page.py` knows if one is missing."""

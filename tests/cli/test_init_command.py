@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from isthmus.cli.init_command import init
 from isthmus.cli.init_file import Answers, ProviderAnswer, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import choosable_providers, parse_choice
-from isthmus.config import load_config
+from isthmus.config import load_config, read_config
 from isthmus.errors import ConfigError
 
 app = typer.Typer()
@@ -202,3 +202,26 @@ def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_text() == "new"
     assert real.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_an_address_is_written_with_is_read_from_the_environment(tmp_path: Path) -> None:
+    done = _run("--provider", "azure", "--path", "isthmus.toml", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "export AZURE_RESOURCE_NAME=…" in done.output
+    environ = {"HOME": str(tmp_path), "AZURE_RESOURCE_NAME": "acme", "AZURE_OPENAI_API_KEY": "k"}
+    reading = read_config(environ=environ, cwd=tmp_path)
+    assert reading.known["azure"].base_url == "https://acme.openai.azure.com/openai/v1"
+
+
+def test_what_an_address_is_written_with_is_asked_for(tmp_path: Path) -> None:
+    # where, which ones, which address, the resource, the key, the default model, every other name, port, store, write
+    answers = "2\nazure\nstandard\nacme\n\nazure/gpt-5.1\n\n\n\n\n"
+    done = _run(answers=answers)
+    assert done.exit_code == 0, done.output
+    assert 'variables = { AZURE_RESOURCE_NAME = "acme" }' in (tmp_path / "isthmus.toml").read_text()
+
+
+def test_a_key_that_is_there_for_something_else_chooses_nobody(tmp_path: Path) -> None:
+    done = _run(answers="2\n\n\n\n\n\n\n", GITHUB_TOKEN="ghp_1", HF_TOKEN="hf_1", AWS_BEARER_TOKEN_BEDROCK="k")
+    assert done.exit_code == 0, done.output
+    assert "[providers" not in (tmp_path / "isthmus.toml").read_text()

@@ -54,6 +54,16 @@ def test_list_tells_whether_a_key_is_set_and_never_what_it_is() -> None:
     assert mine["key_variables"] == [{"name": "DEEPSEEK_API_KEY", "set": True}]
 
 
+def test_list_tells_what_a_cloud_needs_in_place_of_a_key() -> None:
+    done = run("list")
+    vertex = next(line for line in done.output.splitlines() if line.startswith("vertex "))
+    assert "a Google account" in vertex
+    told = {each["name"]: each for each in json.loads(run("list", "--json", AZURE_RESOURCE_NAME="acme").stdout)}
+    assert told["azure"]["variables"] == [{"name": "AZURE_RESOURCE_NAME", "set": True}]
+    assert told["bedrock"]["variables"] == [{"name": "AWS_REGION", "set": False}]
+    assert told["vertex"]["key_needed"] is False
+
+
 @pytest.mark.parametrize("name", provider_names())
 def test_show_has_every_fact_with_its_origin(name: str) -> None:
     provider = load_provider(name)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from doc_pages import ROOT, Block, read_blocks
 from isthmus.cli.main import app
+from isthmus.config import read_config
 from isthmus.providers import check_provider_file, load_provider
 from isthmus.testing import ScriptedUpstream, chat
 from serving import running_gateway_server
@@ -19,6 +20,7 @@ from talking import Talk, message_text
 
 LOCAL = ROOT / "docs" / "guides" / "local-models.md"
 ADD = ROOT / "docs" / "guides" / "add-a-provider.md"
+CLOUDS = ROOT / "docs" / "guides" / "clouds.md"
 ADDRESS = re.compile(r"http://localhost:\d+/v1")
 
 
@@ -99,3 +101,34 @@ def test_the_guides_explain_command_works(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["explain", str(request), *arguments[2:], str(tmp_path), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)
+
+
+CLOUD_BLOCKS = [block.text for block in toml_blocks(CLOUDS)]
+
+
+@pytest.mark.parametrize("lines", [text for text in CLOUD_BLOCKS if "extends" not in text])
+def test_what_the_page_of_the_clouds_shows_is_a_whole_configuration(lines: str, tmp_path: Path) -> None:
+    file = tmp_path / "isthmus.toml"
+    file.write_text(lines)
+    file.chmod(0o600)
+    environ = {"HOME": str(tmp_path), "AZURE_OPENAI_API_KEY": "k-1", "AZURE_OPENAI_AUTH_TOKEN": "eyJ.1"}
+    reading = read_config(file, environ=environ)
+    assert reading.problems == ()
+    for name, provider in reading.config.providers.items():
+        assert "${" not in (provider.base_url or reading.known[name].base_url)
+
+
+def test_the_clouds_own_file_is_sound(tmp_path: Path) -> None:
+    (text,) = (text for text in CLOUD_BLOCKS if "extends" in text)
+    (tmp_path / "ours.toml").write_text(text)
+    assert check_provider_file(tmp_path / "ours.toml") == []
+    assert load_provider("ours", [tmp_path]).endpoint.auth == "sigv4"
+
+
+@pytest.mark.parametrize("lines", [b.text for b in read_blocks(CLOUDS) if b.text.startswith("export")])
+def test_the_variables_of_the_page_are_enough(lines: str, tmp_path: Path) -> None:
+    environ = dict(re.findall(r"export (\w+)=(\S+)", lines.replace("…", "k-1")))
+    (model,) = re.findall(r"--model (\S+)", lines)
+    reading = read_config(environ={"HOME": str(tmp_path), **environ}, cwd=tmp_path)
+    assert reading.problems == ()
+    assert list(reading.config.providers) == [model.partition("/")[0], "demo"]

@@ -17,25 +17,40 @@ from isthmus.providers.find import find_file
 from isthmus.providers.load import _read_builtin
 
 BUILT_IN = [
+    "azure",
+    "bedrock",
+    "cerebras",
     "codex",
+    "cohere",
+    "deepinfra",
     "deepseek",
     "demo",
     "fireworks",
     "gemini",
+    "github-models",
     "groq",
+    "huggingface",
     "kimi",
     "llama-cpp",
     "lmstudio",
     "minimax",
     "mistral",
+    "novita",
+    "nvidia",
     "ollama",
+    "ollama-cloud",
     "openai",
     "openai-compatible",
     "openrouter",
+    "perplexity",
     "qwen",
     "sglang",
+    "siliconflow",
+    "stepfun",
     "together",
+    "vertex",
     "vllm",
+    "volcengine",
     "xai",
     "xiaomi",
     "zhipu",
@@ -284,8 +299,10 @@ def test_loading_one_provider_costs_little_more_than_reading_its_file() -> None:
         return time.thread_time() - start
 
     def read(name: str) -> float:
+        its_files = load_provider(name).files  # one of ours may stand on another of ours
         start = time.thread_time()
-        tomllib.loads((files("isthmus.providers") / "data" / f"{name}.toml").read_text())
+        for file in its_files:
+            tomllib.loads((files("isthmus.providers") / "data" / file).read_text())
         return time.thread_time() - start
 
     for name in provider_names():

@@ -119,7 +119,7 @@ class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long to wait for a provider."""
 
     connect: Timeout = 10.0
-    """Until the connection is open, TLS included."""
+    """Until the connection is open, TLS included; and until a cloud's credentials are there to sign with."""
     first_byte: Timeout = 600.0
     """From the request sent to the first byte of the answer; before that, a connection is waited for as long."""
     idle: Timeout = 300.0
