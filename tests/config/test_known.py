@@ -37,6 +37,12 @@ def test_only_needed_keys_enable_a_provider() -> None:
     assert "VLLM_API_KEY" not in enabling  # a server of one's own may not even run
 
 
+@pytest.mark.parametrize(("variable", "name"), known_key_variables().items())
+def test_a_file_is_read_only_where_the_environment_speaks_of_it(variable: str, name: str) -> None:
+    assert known_key_variables((), {variable: "k"})[variable] == name
+    assert known_key_variables((), {"HOME": "/"}) == {}
+
+
 def test_another_address_has_its_own_facts() -> None:
     standard, other = find_known("zhipu"), find_known("zhipu", alternative="zai")
     assert standard.base_url != other.base_url

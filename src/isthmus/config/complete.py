@@ -100,7 +100,7 @@ def _flat(fallbacks: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 def _discover(state: Completion) -> list[str]:
-    variables = _attempt(lambda: known_key_variables(state.folders), state, ()) or {}
+    variables = _attempt(lambda: known_key_variables(state.folders, state.environ), state, ()) or {}
     names = [name for variable, name in variables.items() if state.environ.get(variable, "").strip()]
     if state.environ.get("OPENAI_BASE_URL", "").strip():
         # The OpenAI SDKs read both variables, so this key belongs to that server: most likely to this very gateway.

@@ -5,12 +5,13 @@ In: a provider's name and the user's folders. Out: `KnownProvider`. The one plac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from isthmus.addresses import gaps_of
+from isthmus.providers.find import name_files, words_in_capitals
 from isthmus.providers.load import load_provider, provider_names
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 
@@ -91,10 +92,14 @@ def known_names(folders: Sequence[Path] = ()) -> list[str]:
     return [*(name for name in ORDER if name in names), *sorted(names.difference(ORDER))]
 
 
-def known_key_variables(folders: Sequence[Path] = ()) -> dict[str, str]:
-    """Variable → the provider that it enables, in the documented order of providers."""
+def known_key_variables(folders: Sequence[Path] = (), environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variable → the provider that it enables, in the documented order of providers. With an environment only the files
+    that name one of its variables are read: it is asked for at every start."""
     found: dict[str, str] = {}
+    own = {stem for folder in folders for stem in name_files(folder)}
     for name in known_names(folders):
+        if environ is not None and name not in own and words_in_capitals(name).isdisjoint(environ):
+            continue
         known = find_known(name, folders)
         if known.needs_key and not known.key_shared:
             for variable in (*known.key_variables, *(variable for variable, _ in known.alternative_keys)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -44,6 +45,13 @@ def _builtin_aliases() -> dict[str, str]:
     folder = files("isthmus.providers") / "data"
     texts = ((stem, (folder / f"{stem}.toml").read_text(encoding="utf-8")) for stem in _name_builtin())
     return {alias: stem for stem, text in texts for alias in _aliases(text)}
+
+
+@lru_cache(maxsize=64)
+def words_in_capitals(stem: str) -> frozenset[str]:
+    """Of one of our files; the variables that it names are among them. Far cheaper than to read it as TOML."""
+    text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
+    return frozenset(re.findall(r'"([A-Z][A-Z0-9_]+)"', text))
 
 
 def _read_aliases(folder: Path) -> Iterator[tuple[str, str]]:
