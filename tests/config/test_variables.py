@@ -95,6 +95,7 @@ def test_a_key_without_its_address_serves_nobody(read: Read) -> None:
 def test_a_key_that_is_there_for_something_else_serves_nobody(read: Read) -> None:
     reading = read("", GITHUB_TOKEN="ghp_1", HF_TOKEN="hf_1")
     assert list(reading.config.providers) == ["demo"]
+    assert "github-models" in read("", GITHUB_MODELS_TOKEN="ghp_1").config.providers
     named = read("[models]\ndefault = 'github-models/openai/gpt-4.1'\n", GITHUB_TOKEN="ghp_1")
     assert named.config.providers["github-models"].api_key == "ghp_1"
 

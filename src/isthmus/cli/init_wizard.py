@@ -21,7 +21,7 @@ from isthmus.addresses import is_local
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.cli.init_file import Answers, ProviderAnswer
 from isthmus.config.find import FILE_NAME, config_folder
-from isthmus.config.known import CODEX, DEMO, KnownProvider, find_known, known_names
+from isthmus.config.known import AMBIENT, CODEX, DEMO, KnownProvider, find_known, known_names
 from isthmus.errors import ConfigError
 from isthmus.providers.load import provider_names
 from isthmus.providers.schema import COMPUTED
@@ -96,7 +96,8 @@ class Wizard:
     def _is_meant(self, provider: KnownProvider) -> bool:
         """Whether the environment speaks of it, and of nothing else."""
         has_address = all(self.environ.get(variable, "").strip() for variable in provider.variables)
-        return provider.needs_key and not provider.key_shared and has_address and self._has_key(provider)
+        own = [variable for variable in provider.key_variables if variable not in AMBIENT]
+        return provider.needs_key and has_address and any(self.environ.get(variable, "").strip() for variable in own)
 
     def _has_key(self, provider: KnownProvider) -> bool:
         return any(self.environ.get(variable, "").strip() for variable in provider.key_variables)

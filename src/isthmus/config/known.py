@@ -26,6 +26,9 @@ ORDER: Final = (
 )
 """Which provider comes first when several keys are in the environment; others follow by name."""
 
+AMBIENT: Final = frozenset({"GITHUB_TOKEN", "HF_TOKEN"})
+"""Variables that most machines have for something else (repositories, downloads): alone they enable nobody."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownProvider:
@@ -36,8 +39,6 @@ class KnownProvider:
     key_variables: tuple[str, ...] = ()
     """Environment variables that may hold the key, in the order in which they are tried."""
     needs_key: bool = False
-    key_shared: bool = False
-    """Whether the key's variable is usually set for other purposes."""
     variables: tuple[str, ...] = ()
     """What its address is written with, and what is signed for it."""
     all_variables: frozenset[str] = frozenset()
@@ -68,7 +69,6 @@ def find_known(name: str, folders: Sequence[Path] = (), alternative: str = "") -
         default_model=provider.default_model,
         key_variables=() if endpoint.auth in COMPUTED else tuple(endpoint.key_env),
         needs_key=endpoint.needs_key,
-        key_shared=endpoint.key_shared,
         variables=_variables(endpoint),
         all_variables=frozenset(variable for each in every for variable in _variables(each)),
         auth=endpoint.auth,
@@ -101,7 +101,8 @@ def known_key_variables(folders: Sequence[Path] = (), environ: Mapping[str, str]
         if environ is not None and name not in own and words_in_capitals(name).isdisjoint(environ):
             continue
         known = find_known(name, folders)
-        if known.needs_key and not known.key_shared:
+        if known.needs_key:
             for variable in (*known.key_variables, *(variable for variable, _ in known.alternative_keys)):
-                found.setdefault(variable, name)
+                if variable not in AMBIENT:
+                    found.setdefault(variable, name)
     return found

@@ -75,9 +75,6 @@ class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     path: str = "chat/completions"
     key_env: list[str] = []
     """Environment variables that may hold the key, in the order in which they are tried."""
-    key_shared: bool = False
-    """Whether the variable is usually set for other purposes (`GITHUB_TOKEN`): it alone does not say that the provider
-    is wanted."""
     key_optional: bool = False
     """Whether requests may go without a key when none is found. Belongs to `key_env`: a file that names another key
     there says it anew."""
