@@ -1,11 +1,11 @@
 """Writes the snapshot of providers and models: what is known of those that nobody keeps a file for.
 
-    python scripts/make_snapshot.py EXPORT [--date DAY] [--prices FILE --prices-name NAME --prices-date DAY] [--out FILE]
+    python scripts/make_snapshot.py EXPORT [--date DAY] [--prices FILE --prices-name NAME --prices-date DAY]
 
 EXPORT is https://models.dev/api.json as it is (say the day with `--date`), or the same wrapped with its own date:
 `{"source": …, "date": …, "licence": …, "providers": {…}}`. FILE is `prices/new_data/v2/data.json` of
-pydantic/genai-prices; its prices replace those of the export where it names exactly the same model and its day is later.
-The same input gives the same bytes.
+pydantic/genai-prices; its prices replace those of the export where it names exactly the same model and its day is
+later. The same input gives the same bytes.
 
 The file has one line with where it comes from, one with the index of providers, then one for each provider with its
 models, newest first: who names one provider reads the index and that one line.

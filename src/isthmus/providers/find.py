@@ -4,11 +4,13 @@ file has may stand in the snapshot."""
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from isthmus.errors import ConfigError
 from isthmus.providers.snapshot import snapshot_index
@@ -65,10 +67,16 @@ def _read_aliases(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _aliases(text: str) -> list[str]:
-    """Only the head of the file is parsed: an alias must not cost the reading of every provider."""
+    """Only that line of the head is parsed: an alias must not cost the reading of every provider."""
     head, _, _ = text.partition("\n[")
+    said = _ALIASES.search(head)
+    if said is None:
+        return []
     try:
-        found = tomllib.loads(head).get("aliases", [])
+        found = tomllib.loads(said[0]).get("aliases", [])
     except tomllib.TOMLDecodeError:
         return []  # a broken file is reported when it is loaded itself
     return [alias.lower() for alias in found if isinstance(alias, str)] if isinstance(found, list) else []
+
+
+_ALIASES: Final = re.compile(r"^\s*aliases\s*=\s*\[[^\]]*\]", re.MULTILINE)

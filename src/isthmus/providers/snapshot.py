@@ -72,6 +72,11 @@ class Listed(msgspec.Struct, frozen=True, array_like=True):
     start: int
     length: int
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a server of one's own."""
+        return "://" in self.base_url and is_local(self.base_url)
+
 
 class Row(msgspec.Struct, frozen=True):
     """What is known about one model; what is not is left out."""
@@ -209,7 +214,7 @@ def provider_head(id: str, *, whole: bool) -> dict[str, Any]:
     }
     if not whole:
         return said
-    if is_local(listed.base_url):
+    if listed.is_local:
         said["endpoint"]["key_optional"] = True
     match listed.protocol:
         case "responses":
