@@ -74,6 +74,10 @@ PRICED = {
 }
 """Names of genai-prices where they differ."""
 
+OTHER_WORK = re.compile(r"embed|rerank|whisper|\btts\b", re.IGNORECASE)
+"""In the names of models that turn text into numbers, or speech into text: the export says that they write text."""
+SMALLEST = 1_000
+
 NO_KEY = ("_ENDPOINT", "_RESOURCE_NAME", "_REGION", "_ACCOUNT", "_ACCOUNT_ID", "_GATEWAY_ID", "_PROJECT", "_LOCATION")
 """Variables that a provider's entry names beside its key: where it is, not who asks."""
 
@@ -195,8 +199,10 @@ def _models(
     models.sort(key=lambda item: item[1].get("release_date") or "", reverse=True)  # stable: by name within a day
     for name, model in models:
         outputs = model.get("output_kinds") or (model.get("modalities") or {}).get("output") or ["text"]
-        if "text" not in outputs:
+        if "text" not in outputs or OTHER_WORK.search(name):
             counts["models that write no text"] += 1
+        elif 0 < int((model.get("limit") or {}).get("context") or 0) < SMALLEST:
+            counts["models without room for a conversation"] += 1
         elif model.get("status") == "deprecated":
             counts["models that their provider has given up"] += 1
         else:
@@ -237,7 +243,8 @@ def _abilities(model: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "thinks", True
         options = model.get("reasoning_options") or []
         efforts = {value for option in options for value in option.get("values") or ()}
-        if known := [effort for effort in EFFORTS if effort in efforts]:
+        known = [effort for effort in EFFORTS if effort in efforts]
+        if known not in ([], ["none"]):  # a scale with nothing but off on it is a switch
             yield "efforts", known
         interleaved = model.get("interleaved")
         if isinstance(interleaved, Mapping) and interleaved.get("field"):
@@ -252,15 +259,18 @@ def _abilities(model: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _cost(name: str, cost: Mapping[str, Any], newer: Mapping[str, Any]) -> tuple[list[Any], bool]:
     """Input, cached input, output, in dollars for a million tokens; and whether the newer list changed them."""
-    said = [cost.get("input"), cost.get("cache_read"), cost.get("output")]
-    found = newer.get(name.lower()) or said
-    known = [None if price is None else _number(price) for price in found]
-    if known[0] is None or known[2] is None:
+    said = [_number(cost.get(kind)) for kind in ("input", "cache_read", "output")]
+    found = [_number(price) for price in newer.get(name.lower()) or said]
+    spent, cached, made = found
+    if spent is None or made is None or (spent > 0 and made == 0):  # answers that cost nothing are ones not counted
         return [], False
-    return known, known != [None if price is None else _number(price) for price in said]
+    sound = cached if cached is not None and cached <= spent else None  # else it is the price of something else
+    return [spent, sound, made], found != said
 
 
-def _number(price: Any) -> int | float:
+def _number(price: Any) -> int | float | None:
+    if price is None:
+        return None
     value = round(float(price), 6)
     return int(value) if value == int(value) else value
 

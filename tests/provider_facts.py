@@ -32,7 +32,7 @@ def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
     """Ask about every model that a file names, its default, and one that it does not name."""
 
     def ask(name: str) -> None:
-        for model in MODELS[name]:
+        for model in MODELS.get(name) or snapshot_examples(name):
             try:
                 question(name, model)
             except AssertionError as error:
@@ -41,6 +41,15 @@ def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
 
     ask.__name__ = question.__name__
     return each_file(ask)
+
+
+def snapshot_examples(name: str) -> list[str]:
+    """Of a provider without a file: its newest model that thinks, its newest that does not, and an unknown one."""
+    known = load_provider(name).snapshot
+    assert known is not None
+    rows = [row for row in known.rows.values() if row.speaks is None]
+    found = [next((row.id for row in rows if row.thinks is thinks), "unlisted") for thinks in (True, False)]
+    return list(dict.fromkeys([*found, "unlisted"]))
 
 
 def provider_of(name: str) -> Provider:
