@@ -41,6 +41,7 @@ def matches(word: str, *texts: str) -> bool:
 def show_listed(console: Console, listed: Sequence[Listed], environ: Mapping[str, str] = os.environ) -> None:
     head = snapshot_head()
     table = lined_table("name", "key", "speaks", "models", "endpoint")
+    table.columns[0].no_wrap = True
     for each in listed:
         reason = obstacle(each)
         table.add_row(
