@@ -197,7 +197,7 @@ def providers_page() -> Iterator[str]:
     providers = [load_provider(name) for name in provider_names()]
     yield from ("# Providers", "")
     yield "Two kinds: those with a file that is kept by hand, and [those of the snapshot](#providers-without-a-file),"
-    yield "which have cautious facts and what models.dev knows of each model. `isthmus providers list WORD` looks in both."
+    yield "which have cautious facts and what models.dev knows of a model. `isthmus providers list WORD` looks in both."
     yield ""
     yield "What the files say, for each provider's default model. Other models may differ:"
     yield "`isthmus providers show NAME --model MODEL` tells every fact and the layer that says it."
@@ -229,7 +229,7 @@ def _snapshot() -> Iterator[str]:
     yield from ("", "## Providers without a file", "")
     yield f"From {head.label} ({head.licence}), with prices of {head.prices_label} where they are newer"
     yield f"({head.prices_licence}): {head.providers} providers with {head.models:,} models, of which {len(usable)} are"
-    yield "listed here; the others have a file, or cannot be used. Set the variable, and `NAME/MODEL` is served. Where it"
+    yield "listed here; the others have a file or cannot be used. Set the variable, and `NAME/MODEL` works. Where it"
     yield "says *by name*, the variable is there for other reasons, belongs to another provider first, or is not enough"
     yield "alone, so that the provider has to be named in `isthmus.toml`. There for other reasons are:"
     yield f"{_names(sorted(AMBIENT))}."

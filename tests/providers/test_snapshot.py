@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
+from zipfile import ZipFile
 
 import pytest
 
@@ -32,6 +35,19 @@ def test_it_says_where_it_comes_from_and_its_licences_lie_beside_it() -> None:
         assert "Copyright (c)" in text
     assert "MIT" in head.licence
     assert "MIT" in head.prices_licence
+
+
+def test_the_wheel_carries_it_with_both_notices(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    with ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+        beside = "isthmus/providers/data/snapshot/"
+        assert wheel.read(f"{beside}providers.jsonl") == (FOLDER / "providers.jsonl").read_bytes()
+    for notice in ("LICENSE.models-dev", "LICENSE.genai-prices"):
+        assert f"{beside}{notice}" in names
+        assert any(".dist-info/licenses/" in name and name.endswith(notice) for name in names)
 
 
 def test_the_index_leads_to_every_line() -> None:
