@@ -229,12 +229,12 @@ def _read_builtin(stem: str) -> tuple[ProviderSource, ...]:
 
 
 def _from_snapshot(id: str, known: Snapshot) -> ProviderSource:
-    facts = {"dialect": known.protocol} if known.whole and known.protocol == "messages" else {}
+    """What it says of the provider itself is where it is; all facts are of single models."""
     return ProviderSource(
         stem=id,
         label=known.head.label,
         head=provider_head(id, whole=known.whole),
-        layer=Layer(facts, known.head.label),
+        layer=Layer({}, known.head.label),
         models=(),
     )
 

@@ -220,11 +220,7 @@ def provider_head(id: str, *, whole: bool) -> dict[str, Any]:
         case "responses":
             said["responses"] = _RESPONSES
         case "messages":
-            said["endpoint"] |= {
-                "path": "messages",
-                "auth": "x-api-key",
-                "headers": {"anthropic-version": "2023-06-01"},
-            }
+            said["messages_endpoint"] = {"preferred": True, "auth": "x-api-key"}
     return said
 
 
