@@ -17,11 +17,22 @@ from isthmus.protocol.json import deep_merge
 from isthmus.providers import Provider, load_provider, provider_names
 
 NAMES = provider_names()
-MODELS = {
-    name: list(dict.fromkeys([provider.default_model, *(entry.example for entry in provider.models), "unlisted"]))
-    for name in NAMES
-    for provider in [load_provider(name)]
-}
+
+
+class _Models(dict[str, list[str]]):
+    """The models to ask about: every file's, and those of the snapshot when one of its providers is asked about."""
+
+    def __missing__(self, name: str) -> list[str]:
+        return snapshot_examples(name)
+
+
+MODELS = _Models(
+    {
+        name: list(dict.fromkeys([provider.default_model, *(entry.example for entry in provider.models), "unlisted"]))
+        for name in NAMES
+        for provider in [load_provider(name)]
+    }
+)
 USER_DIRS: list[Path] = []
 """Where faults are put, to prove that a question can fail."""
 
@@ -32,7 +43,7 @@ def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
     """Ask about every model that a file names, its default, and one that it does not name."""
 
     def ask(name: str) -> None:
-        for model in MODELS.get(name) or snapshot_examples(name):
+        for model in MODELS[name]:
             try:
                 question(name, model)
             except AssertionError as error:

@@ -225,7 +225,13 @@ def _read_builtin(stem: str) -> tuple[ProviderSource, ...]:
     if reason:
         raise ConfigError(f"provider `{stem}` cannot be used: {reason}", code="unknown_provider")
     known = snapshot_models(stem)
-    return *_read_builtin(BASE), replace(_from_snapshot(stem, known), known=known)
+    # Where another server is, and what endpoints it has besides, says nothing about this one.
+    shared = {"messages_endpoint"} if known.protocol == "messages" else set()
+    base = [
+        replace(source, head={key: said for key, said in source.head.items() if key in shared})
+        for source in _read_builtin(BASE)
+    ]
+    return *base, replace(_from_snapshot(stem, known), known=known)
 
 
 def _from_snapshot(id: str, known: Snapshot) -> ProviderSource:
