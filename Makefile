@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 REAL := $(VENV)/.installed-real
+PRICES_NAME ?= genai-prices
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	check-robustness check-fuzz bench bench-guard bench-baseline reference lock clean
+	check-robustness check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -66,6 +67,10 @@ bench-baseline: $(STAMP) ## record the figures of the guard for speed anew
 
 reference: $(STAMP) ## write the generated pages of docs/reference anew
 	@$(BIN)/python scripts/make_reference.py
+
+snapshot: $(STAMP) ## write the snapshot of providers and models anew: `make snapshot EXPORT=api.json DATE=2026-11-16`
+	@$(BIN)/python scripts/make_snapshot.py $(EXPORT) $(if $(DATE),--date $(DATE)) $(if $(PRICES),--prices $(PRICES) \
+		--prices-name "$(PRICES_NAME)" --prices-date $(PRICES_DATE))
 
 lock: ## pin every version again (needs uv)
 	@uv pip compile -q pyproject.toml --group dev --universal --no-header --no-annotate --generate-hashes \

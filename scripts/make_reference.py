@@ -197,8 +197,11 @@ def providers_page() -> Iterator[str]:
 
     providers = [load_provider(name) for name in provider_names()]
     yield from ("# Providers", "")
-    yield "What the built-in provider files say, for each provider's default model. Other models may differ:"
-    yield "`isthmus providers show NAME --model MODEL` tells every fact and the file that says it."
+    yield "Two kinds: those with a file that is kept by hand, and [those of the snapshot](#providers-without-a-file),"
+    yield "which have cautious facts and what models.dev knows of a model. `isthmus providers list WORD` looks in both."
+    yield ""
+    yield "What the files say, for each provider's default model. Other models may differ:"
+    yield "`isthmus providers show NAME --model MODEL` tells every fact and the layer that says it."
     for title, columns in _FACTS.items():
         yield from ("", f"## {title}", "", f"| provider | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|")
         for provider in providers:
@@ -212,6 +215,37 @@ def providers_page() -> Iterator[str]:
     for provider in providers:
         sources = ", ".join(_linked(each) for each in provider.sources)
         yield f"- {provider.title}, checked on {provider.checked}: {sources}"
+    yield from _snapshot()
+
+
+def _snapshot() -> Iterator[str]:
+    """The providers that no file is kept for."""
+    from isthmus.config.known import AMBIENT, known_key_variables
+    from isthmus.providers.find import snapshot_names
+    from isthmus.providers.snapshot import obstacle, snapshot_head, snapshot_index
+
+    head, enabling = snapshot_head(), known_key_variables()
+    listed = [snapshot_index()[name] for name in snapshot_names()]
+    usable = [each for each in listed if not obstacle(each)]
+    yield from ("", "## Providers without a file", "")
+    yield f"From {head.label} ({head.licence}), with prices of {head.prices_label} where they are newer"
+    yield f"({head.prices_licence}): {head.providers} providers with {head.models:,} models, of which {len(usable)} are"
+    yield "listed here; the others have a file or cannot be used. Set the variable, and `NAME/MODEL` works. Where it"
+    yield "says *by name*, the variable is there for other reasons, belongs to another provider first, or is not enough"
+    yield "alone, so that the provider has to be named in `isthmus.toml`. There for other reasons are:"
+    yield f"{_names(sorted(AMBIENT))}."
+    yield from ("", "| provider | name | key | speaks | models | address |", "|---|---|---|---|---|---|")
+    for each in usable:
+        enabled = any(enabling.get(variable) == each.id for variable in each.key_env)
+        key = _names(each.key_env) + ("" if enabled else " *by name*")
+        cells = [_cell(each.title), key, each.protocol, str(each.models), each.base_url]
+        yield f"| `{each.id}` | {' | '.join(cells)} |"
+    yield from ("", "### Not usable", "", "| provider | models | why |", "|---|---|---|")
+    for each in listed:
+        if obstacle(each):
+            yield f"| `{each.id}` | {each.models} | {_cell(obstacle(each))} |"
+    left = ", ".join(f"{count} {what}" for what, count in head.left_out.items())
+    yield from ("", f"Left out of the models: {left}.")
 
 
 def _models(providers: list[Any]) -> Iterator[str]:

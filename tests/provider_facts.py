@@ -17,11 +17,22 @@ from isthmus.protocol.json import deep_merge
 from isthmus.providers import Provider, load_provider, provider_names
 
 NAMES = provider_names()
-MODELS = {
-    name: list(dict.fromkeys([provider.default_model, *(entry.example for entry in provider.models), "unlisted"]))
-    for name in NAMES
-    for provider in [load_provider(name)]
-}
+
+
+class _Models(dict[str, list[str]]):
+    """The models to ask about: every file's, and those of the snapshot when one of its providers is asked about."""
+
+    def __missing__(self, name: str) -> list[str]:
+        return snapshot_examples(name)
+
+
+MODELS = _Models(
+    {
+        name: list(dict.fromkeys([provider.default_model, *(entry.example for entry in provider.models), "unlisted"]))
+        for name in NAMES
+        for provider in [load_provider(name)]
+    }
+)
 USER_DIRS: list[Path] = []
 """Where faults are put, to prove that a question can fail."""
 
@@ -41,6 +52,15 @@ def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
 
     ask.__name__ = question.__name__
     return each_file(ask)
+
+
+def snapshot_examples(name: str) -> list[str]:
+    """Of a provider without a file: its newest model that thinks, its newest that does not, and an unknown one."""
+    known = load_provider(name).snapshot
+    assert known is not None
+    rows = [row for row in known.rows.values() if row.speaks is None]
+    found = [next((row.id for row in rows if row.thinks is thinks), "unlisted") for thinks in (True, False)]
+    return list(dict.fromkeys([*found, "unlisted"]))
 
 
 def provider_of(name: str) -> Provider:

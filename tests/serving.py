@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,9 @@ class GatewayProcess:
 
 
 @contextmanager
-def running_gateway_process(config_toml: str, folder: Path, *, log_level: str = "info") -> Iterator[GatewayProcess]:
+def running_gateway_process(
+    config_toml: str, folder: Path, *, log_level: str = "info", environ: Mapping[str, str] | None = None
+) -> Iterator[GatewayProcess]:
     """`isthmus serve` with this configuration, run in `folder`; ended with SIGTERM if it still runs."""
     config = folder / "isthmus.toml"
     config.write_text(config_toml)
@@ -174,7 +176,7 @@ def running_gateway_process(config_toml: str, folder: Path, *, log_level: str = 
             stderr=written,
             cwd=folder,
             text=True,
-            env={"HOME": str(folder), "PYTHONUNBUFFERED": "1", **_kept("PATH", "PYTHONPATH")},
+            env={"HOME": str(folder), "PYTHONUNBUFFERED": "1", **_kept("PATH", "PYTHONPATH"), **(environ or {})},
         )
     try:
         gateway = GatewayProcess(process, _address(process, log, already), log)

@@ -20,6 +20,7 @@ from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
 from isthmus.config.keys import shows_header, tell_key
+from isthmus.config.known import tell_unserved
 from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
@@ -69,6 +70,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 default=config.models.default or None,
                 aliases=_aliases(config),
                 fallbacks=config.models.fallbacks,
+                unserved=lambda name: tell_unserved(name, [Path(folder) for folder in config.provider_folders]),
             ),
             store,
             checker=PooledChecker(workers, cache=config.checks.cache),
@@ -176,7 +178,7 @@ async def serve_provider(
     if provider.endpoint.key_env:  # the others take none
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
-    return Served(name, provider, backend, settings.timeouts.total, native)
+    return Served(name, provider, backend, settings.timeouts.total, native, listed=config.models.listed)
 
 
 def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]:

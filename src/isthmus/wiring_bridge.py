@@ -26,7 +26,7 @@ from isthmus.client.names import ModelName, split_model
 from isthmus.client.remote import RemoteLine
 from isthmus.client.retry import Retry
 from isthmus.config import load_config
-from isthmus.config.known import known_names
+from isthmus.config.known import all_names
 from isthmus.config.profiles import read_profile, require_key
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
@@ -174,7 +174,7 @@ class LocalConnect:
 
     def _name(self, model: str | None) -> ModelName:
         models = self._config.models
-        known = [*self._profiles, *self._config.providers, *known_names(self._folders)]
+        known = [*self._profiles, *self._config.providers, *all_names(self._folders)]
         default = self._default or ""
         asked = (model or "").strip() or models.aliases.get(default, default)
         split = split_model(asked, known) if asked not in models.aliases else None

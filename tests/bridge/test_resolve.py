@@ -160,3 +160,14 @@ def test_a_huge_name_is_not_echoed_whole() -> None:
     with pytest.raises(RequestRefused) as caught:
         resolve_model("x" * 1_000_000 + "/y", {}, None, PROVIDERS)
     assert len(caught.value.message) < 400
+
+
+def test_a_provider_that_is_known_and_not_served_says_what_it_lacks() -> None:
+    def lacks(name: str) -> str:
+        return "set `NEBIUS_API_KEY`" if name == "nebius" else ""
+
+    with pytest.raises(RequestRefused, match="`nebius`, which is not configured: set `NEBIUS_API_KEY`") as refused:
+        resolve_model("nebius/m", {}, DEFAULT, PROVIDERS, lacks)
+    assert (refused.value.code, refused.value.param) == ("unknown_provider", "model")
+    with pytest.raises(RequestRefused, match="known providers: `deepseek`"):
+        resolve_model("nobody/m", {}, DEFAULT, PROVIDERS, lacks)

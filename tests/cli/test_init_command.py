@@ -174,6 +174,10 @@ def test_numbers_names_and_urls_choose_providers() -> None:
         ("mine", "openai-compatible"),
     ]
     assert parse_choice("-", names) == parse_choice("", names) == []
+    assert parse_choice("nebius, baseten=https://h/v1", names) == [
+        ProviderAnswer("nebius"),
+        ProviderAnswer("baseten", "", "https://h/v1"),
+    ]
     with pytest.raises(ConfigError, match="use 1 to 2"):
         parse_choice("0", names)
 

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from isthmus.cli.main import app
 from isthmus.providers import load_provider, provider_names
+from isthmus.providers.find import snapshot_names
+from isthmus.providers.snapshot import snapshot_head
 
 DATA = Path(__file__).parents[2] / "src" / "isthmus" / "providers" / "data"
 WIDTHS = (80, 120, 200)
@@ -62,6 +64,57 @@ def test_list_tells_what_a_cloud_needs_in_place_of_a_key() -> None:
     assert told["azure"]["variables"] == [{"name": "AZURE_RESOURCE_NAME", "set": True}]
     assert told["bedrock"]["variables"] == [{"name": "AWS_REGION", "set": False}]
     assert told["vertex"]["key_needed"] is False
+
+
+def test_list_is_short_unless_all_are_asked_for() -> None:
+    short = run("list")
+    assert "nebius" not in short.output
+    assert f"adds {len(snapshot_names())} of {snapshot_head().label}" in short.output
+    told = json.loads(run("list", "--all", "--json").stdout)
+    assert [it["name"] for it in told] == [*provider_names(), *snapshot_names()]
+    gitlab = next(it for it in told if it["name"] == "gitlab")
+    assert gitlab["protocol"] is None
+    assert "a protocol of its own" in gitlab["obstacle"]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_all_of_them_fit_the_width(columns: int) -> None:
+    done = run("list", "--all", columns=columns)
+    assert done.exit_code == 0, done.output
+    assert max(len(line) for line in done.output.splitlines()) <= columns
+    assert all(name in done.output for name in snapshot_names())
+
+
+@pytest.mark.parametrize("word", ["nebius", "NEBIUS_API", "tokenfactory"])
+def test_a_word_is_looked_for_in_names_keys_and_addresses(word: str) -> None:
+    done = run("list", word, NEBIUS_API_KEY="sk-very-secret")
+    assert done.exit_code == 0, done.output
+    row = next(line for line in done.output.splitlines() if line.startswith("nebius "))
+    assert "NEBIUS_API_KEY ✓ set" in row
+    assert "api.tokenfactory.nebius.com/v1" in row
+    assert "sk-very-secret" not in done.output
+    assert "deepseek" not in done.output
+
+
+def test_a_word_finds_those_with_a_file_as_well() -> None:
+    told = json.loads(run("list", "moonshot", "--json").stdout)
+    assert [it["name"] for it in told] == ["kimi", "moonshotai-cn"]
+    nothing = run("list", "no-such-word")
+    assert nothing.exit_code == 1
+    assert nothing.stderr.startswith("error: no provider has `no-such-word` in its name, key or address;")
+
+
+def test_show_of_a_provider_of_the_snapshot_says_what_is_from_where() -> None:
+    done = run("show", "nebius", "--model", "zai-org/GLM-5.2")
+    assert done.exit_code == 0, done.output
+    row = next(line for line in done.output.splitlines() if line.strip().startswith("context "))
+    assert f'{snapshot_head().label} [models."zai-org/GLM-5.2".limits]' in row
+    known = load_provider("nebius").snapshot
+    assert known is not None
+    assert f"{len(known.rows) - 10} more are known" in done.output
+    told = json.loads(run("show", "nebius", "--json").stdout)
+    assert len(told["models"]) == 10
+    assert told["files"] == ["openai-compatible.toml", snapshot_head().label]
 
 
 @pytest.mark.parametrize("name", provider_names())

@@ -35,7 +35,8 @@ def test_every_key_variable_enables_its_provider_alone(tmp_path: Path, variable:
     assert list(reading.config.providers) == [provider, "demo"]
     assert reading.config.providers[provider].api_key == "k-1"
     assert reading.origins[("providers", provider, "api_key")].text == f"environment: ${variable}"
-    assert reading.config.models.default == (f"{provider}/{known.default_model}" if known.default_model else "")
+    model = find_known(provider).default_model
+    assert reading.config.models.default == (f"{provider}/{model}" if model else "")
 
 
 def test_several_keys_come_in_the_documented_order(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from isthmus.config.environment import known_variables, read_variables
+from isthmus.config import read_config
+from isthmus.config.environment import known_variables, names_provider, read_variables, sets_provider
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,14 @@ def test_a_table_is_read_pair_by_pair() -> None:
 def test_a_variable_that_sets_nothing_is_told(name: str, fix: str) -> None:
     (_, (problem,)) = read_variables({name: "1"}, [])
     assert (problem.severity, problem.place, problem.fix) == ("warning", f"${name}", fix)
+
+
+def test_a_provider_of_the_snapshot_has_its_variables(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "ISTHMUS_PROVIDERS_NEBIUS_TIMEOUTS_IDLE": "7s", "NEBIUS_API_KEY": "k"}
+    reading = read_config(None, environ=environ, cwd=tmp_path)
+    assert reading.problems == ()
+    assert reading.config.providers["nebius"].timeouts.idle == 7.0
+    assert sets_provider(environ)
+    assert names_provider(environ, "nebius")
+    assert not names_provider(environ, "novita-ai")
+    assert not sets_provider({"ISTHMUS_SERVER_PORT": "1"})

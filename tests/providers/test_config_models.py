@@ -9,6 +9,7 @@ import pytest
 from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.providers import load_provider
+from isthmus.providers.snapshot import snapshot_head
 from isthmus.wiring import http_endpoint
 
 
@@ -24,6 +25,7 @@ def test_an_entry_overrides_the_file_and_the_users_folder(tmp_path: Path) -> Non
     origin = provider.origins("deepseek-v4-pro")["limits.context"]
     assert origin == 'providers.deepseek in the configuration [models."deepseek-v4-*".limits]'
     assert provider.files == (
+        snapshot_head().label,
         "deepseek.toml",
         str(tmp_path / "deepseek.toml"),
         "providers.deepseek in the configuration",
@@ -46,7 +48,7 @@ def test_an_unknown_fact_is_an_error_that_says_where() -> None:
 
 
 def test_nothing_said_changes_nothing() -> None:
-    assert load_provider("deepseek", models={}).files == ("deepseek.toml",)
+    assert load_provider("deepseek", models={}).files == (snapshot_head().label, "deepseek.toml")
 
 
 def test_the_cloud_of_ollama_gets_its_key_as_a_bearer(tmp_path: Path) -> None:

@@ -109,6 +109,12 @@ async def the_demo_is_not_offered(scene: Scene) -> None:
         assert list(gateway.directory.served) == ["main"]
 
 
+@proves("models.listed", "3", beside={"providers.nebius.api_key": '"k"'})
+async def so_many_models_of_a_provider_without_a_file_are_listed(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert len(await gateway.directory.served["nebius"].models()) == 3
+
+
 # ── plans ──────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -7,7 +7,7 @@ Worth knowing: a name with a slash is never an alias, and only its first slash c
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,12 +32,16 @@ class ModelRef:
 
 
 def resolve_model(
-    name: str | None, aliases: Mapping[str, str], default: str | None, providers: Collection[str]
+    name: str | None,
+    aliases: Mapping[str, str],
+    default: str | None,
+    providers: Collection[str],
+    unserved: Callable[[str], str] = lambda _: "",
 ) -> ModelRef:
     """Find the model: `provider/model`, exact alias, the alias `*`, then the bare name at the default provider.
 
     `default` is a `provider/model` or an alias, for requests without a model; its provider, or the first of all, gets
-    the bare names.
+    the bare names. `unserved` tells what a provider that is known and not configured lacks.
     """
     if name is None:
         return _resolve_default(aliases, default, providers)
@@ -45,7 +49,7 @@ def resolve_model(
     if not asked:
         raise _refused("missing_model", "`model` is empty; name a model, or leave the field out to get the default")
     if "/" in asked:
-        return _split(asked, providers)
+        return _split(asked, providers, unserved=unserved)
     for alias in (asked, ANY_NAME):
         if alias in aliases:
             return _split(aliases[alias], providers, alias=alias)
@@ -100,7 +104,13 @@ def _default_provider(asked: str, aliases: Mapping[str, str], default: str | Non
     raise _refused("unknown_provider", unset)
 
 
-def _split(text: str, providers: Collection[str], *, alias: str | None = None) -> ModelRef:
+def _split(
+    text: str,
+    providers: Collection[str],
+    *,
+    alias: str | None = None,
+    unserved: Callable[[str], str] = lambda _: "",
+) -> ModelRef:
     through = f" (through the alias `{alias}`)" if alias is not None else ""
     sides = split_reference(text)
     if sides is None:
@@ -112,6 +122,8 @@ def _split(text: str, providers: Collection[str], *, alias: str | None = None) -
         near = nearest_name(_clip(provider), providers)
         hint = f"did you mean `{near}/{_clip(model)}`? " if near else ""
         wrong = f"`model` names the provider `{_clip(provider)}`{through}, which is not configured"
+        if lacks := unserved(provider):
+            raise _refused("unknown_provider", f"{wrong}: {lacks}")
         raise _refused("unknown_provider", f"{wrong}; {hint}known providers: {known}")
     return ModelRef(provider, model, alias)
 

@@ -26,6 +26,7 @@ from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
 from isthmus.config import read_config
+from isthmus.config.known import all_names
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
@@ -128,7 +129,7 @@ def _choose_name(asked: Asked, named: str, folders: Sequence[Path], config: Conf
     if named:
         return named
     sides = split_reference(str(asked.request.body.get("model") or ""))
-    if sides is not None and (sides[0] in config.providers or sides[0] in provider_names(folders)):
+    if sides is not None and (sides[0] in config.providers or sides[0] in all_names(folders)):
         return sides[0]
     raise ConfigError(
         "no provider; add `--provider NAME` (`isthmus explain --list` shows them), or `--all` to compare them"

@@ -21,7 +21,7 @@ from isthmus.addresses import is_local
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.cli.init_file import Answers, ProviderAnswer
 from isthmus.config.find import FILE_NAME, config_folder
-from isthmus.config.known import AMBIENT, CODEX, DEMO, KnownProvider, find_known, known_names
+from isthmus.config.known import AMBIENT, CODEX, DEMO, KnownProvider, find_known, known_names, usable_names
 from isthmus.errors import ConfigError
 from isthmus.providers.load import provider_names
 from isthmus.providers.schema import COMPUTED
@@ -199,11 +199,12 @@ def parse_provider(text: str, names: Sequence[str]) -> ProviderAnswer:
     name, equals, url = (side.strip() for side in text.partition("="))
     if "/" in name or not name:
         raise ConfigError(f"`{text}` is no provider; write a name, or NAME=URL")
+    known = name in names or name in usable_names()
     if equals:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"`{text}` has no URL; write it as `{name}={_EXAMPLE_URL}`")
-        return ProviderAnswer(name, "" if name in names else ANY_SERVER, url)
-    if name not in names:
+        return ProviderAnswer(name, "" if known else ANY_SERVER, url)
+    if not known:
         near = nearest_name(name, names)
         told = f"did you mean `{near}`?" if near else f"for another server write `{name}={_EXAMPLE_URL}`"
         raise ConfigError(f"there is no provider `{name}`; {told}")

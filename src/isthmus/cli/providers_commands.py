@@ -16,6 +16,7 @@ from rich.text import Text
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import show_json, show_provider
+from isthmus.cli.providers_snapshot import listed_json, listed_providers, matching_providers, show_hint, show_listed
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, plural, print_json, words
 from isthmus.errors import ConfigError
@@ -27,14 +28,28 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.
 
 
 @providers_app.command("list")
-def list_providers(as_json: JsonFlag = False, folder: FolderFlag = None) -> None:
-    """All providers: address, key variable, default model, and the main things they can do."""
+def list_providers(
+    word: Annotated[str, typer.Argument(metavar="[WORD]", help="Only those with this in a name, key or address.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also those of the snapshot, which have no file.")] = False,
+    as_json: JsonFlag = False,
+    folder: FolderFlag = None,
+) -> None:
+    """The providers with a file: address, key variable, default model, and the main things they can do."""
     folders = provider_folders(folder)
-    providers = [load_provider(name, folders) for name in provider_names(folders)]
+    providers = matching_providers([load_provider(name, folders) for name in provider_names(folders)], word)
+    listed = listed_providers(word) if word or everything else []
     if as_json:
-        print_json(list_json(providers))
+        print_json([*list_json(providers), *listed_json(listed)])
+        return
+    console = open_console()
+    if word and not providers and not listed:
+        raise ConfigError(f"no provider has `{word}` in its name, key or address; `--all` shows every one")
+    if providers:
+        show_list(console, providers)
+    if listed:
+        show_listed(console, listed)
     else:
-        show_list(open_console(), providers)
+        show_hint(console)
 
 
 @providers_app.command("show")

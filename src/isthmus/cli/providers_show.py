@@ -27,7 +27,7 @@ from isthmus.cli.terminal import (
 )
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
-from isthmus.providers.catalog import KnownModel, describe_model
+from isthmus.providers.catalog import KnownModel, describe_model, known_models
 from isthmus.providers.merge import DEFAULT
 
 
@@ -57,7 +57,7 @@ def show_json(provider: Provider, model: str = "") -> JsonObject:
         **list_json([provider])[0],
         "model": provider.capabilities(model).model,
         "sources": list(provider.sources),
-        "models": [entry.pattern for entry in provider.models],
+        "models": [entry.pattern for entry in provider.models] or [known.model for known in _listed(provider)],
         "facts": [{"path": it.path, "value": it.value, "from": it.origin} for it in list_facts(provider, model)],
     }
 
@@ -89,23 +89,29 @@ def _show_head(console: Console, provider: Provider) -> None:
 
 
 def _show_models(console: Console, provider: Provider) -> None:
-    if not provider.models:
+    listed = _listed(provider)
+    if not provider.models and not listed:
         return
-    heading(console, "Models", "others get the provider's own facts")
+    more = len(provider.snapshot.rows) - len(listed) if provider.snapshot is not None and listed else 0
+    heading(console, "Models", f"{more} more are known" if more else "others get the provider's own facts")
     wide = console.width >= WIDE
     columns = ("model", "title", "context", "output", "reads", "efforts", "$ per million: in, cached, out")
     table = lined_table(*(columns if wide else ("model", "context", "output", "$ in, cached, out")))
-    for entry in provider.models:
-        known = describe_model(provider, entry.example)
-        name: Any = Text(entry.pattern, "cyan")
+    shown = [(entry.pattern, entry.title, describe_model(provider, entry.example)) for entry in provider.models]
+    for pattern, title, known in (*shown, *((known.model, known.title, known) for known in listed)):
+        name: Any = Text(pattern, "cyan")
         limits = [_count(known.context), _count(known.output)]
         if wide:
             reads = ", ".join(("text", *known.input))
-            table.add_row(name, Text(entry.title), *limits, reads, " ".join(known.efforts) or "–", _cost(known))
+            table.add_row(name, Text(title), *limits, reads, " ".join(known.efforts) or "–", _cost(known))
         else:
-            title = Text(entry.title, "dim")
-            table.add_row(Group(name, title) if entry.title else name, *limits, _cost(known))
+            table.add_row(Group(name, Text(title, "dim")) if title else name, *limits, _cost(known))
     console.print(indented(table))
+
+
+def _listed(provider: Provider) -> list[KnownModel]:
+    """The newest models of a provider without a file."""
+    return known_models([provider]) if provider.snapshot is not None and provider.snapshot.whole else []
 
 
 def _show_facts(console: Console, provider: Provider, model: str) -> None:

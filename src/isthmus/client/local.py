@@ -30,7 +30,7 @@ from isthmus.errors import IsthmusError
 from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
-from isthmus.providers.catalog import KnownModel, describe_model, known_models
+from isthmus.providers.catalog import KnownModel, describe_model, is_known, known_models
 
 _REMEMBERED: Final = 256
 """Models whose lessons are kept; a forgotten one is learned again."""
@@ -111,8 +111,7 @@ class LocalLine:
         return learn(Target(self._name, model, self._capabilities(model)), known)
 
     def describe(self, model: str) -> ModelInfo:
-        listed = {entry.model for entry in known_models([self._provider])}
-        return _info(self._name, describe_model(self._provider, model), model in listed)
+        return _info(self._name, describe_model(self._provider, model), is_known(self._provider, model))
 
     def cost(self, model: str, facts: Mapping[str, Any]) -> Cost | None:
         return self._provider.capabilities(model).cost

@@ -21,7 +21,7 @@ import msgspec
 from isthmus.bridge.resolve import split_reference
 from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
-from isthmus.config.known import DEMO, KnownProvider, find_known, known_key_variables, known_names
+from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
 from isthmus.config.schema import Config, ProviderConfig, Server
 from isthmus.config.variables import fill_variables
@@ -84,7 +84,7 @@ def _list_providers(config: Config, state: Completion) -> dict[str, ProviderConf
     if not explicit:
         discovered = _discover(state)
         found = {name: found.get(name, ProviderConfig()) for name in (*discovered, *found)}
-    names = known_names(state.folders)
+    names = all_names(state.folders)
     for reference in (config.models.default, *config.models.aliases.values(), *_flat(config.models.fallbacks)):
         sides = split_reference(reference)
         if sides and sides[0] in names:

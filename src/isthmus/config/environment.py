@@ -54,6 +54,17 @@ def read_variables(environ: Mapping[str, str], providers: Iterable[str]) -> tupl
     return found, problems
 
 
+def sets_provider(environ: Mapping[str, str]) -> bool:
+    """Whether some variable sets a key of any provider."""
+    return any(name.startswith(f"{PREFIX}PROVIDERS_") for name in environ)
+
+
+def names_provider(environ: Mapping[str, str], provider: str) -> bool:
+    """Whether some variable sets a key of this provider."""
+    above = f"{_name(('providers', provider))}_"
+    return any(name.startswith(above) for name in environ)
+
+
 def known_variables(providers: Iterable[str]) -> dict[str, tuple[KeyPath, bool]]:
     """Every variable that sets a key, its path, and whether the key is a table of strings."""
     found: dict[str, tuple[KeyPath, bool]] = {name: (path, False) for name, path in SHORT.items()}

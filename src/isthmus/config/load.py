@@ -15,10 +15,10 @@ from typing import Any
 
 from isthmus.config.check import check_config
 from isthmus.config.complete import Completion, complete
-from isthmus.config.environment import read_variables
+from isthmus.config.environment import names_provider, read_variables, sets_provider
 from isthmus.config.find import find_config, own_provider_folders
 from isthmus.config.interpolate import interpolate
-from isthmus.config.known import KnownProvider, known_names
+from isthmus.config.known import KnownProvider, known_names, usable_names
 from isthmus.config.origins import Layers, Origin, nearest_origin
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
@@ -138,7 +138,9 @@ def _add_overrides(
 
 def _provider_names(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     given = values.get("providers")
-    return [*known_names(own_provider_folders(environ)), *(given if isinstance(given, Mapping) else ())]
+    # All of the snapshot's would be thousands of variables: only those that somebody set are looked at.
+    named = [name for name in usable_names() if names_provider(environ, name)] if sets_provider(environ) else []
+    return [*known_names(own_provider_folders(environ)), *named, *(given if isinstance(given, Mapping) else ())]
 
 
 def _parse_key(key: str) -> KeyPath:

@@ -113,6 +113,9 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Alias, or `provider/model` → models to try in order when it fails before its first event."""
     demo: bool = True
     """Whether the built-in demo provider is offered."""
+    listed: Annotated[int, Meta(ge=0)] = 10
+    """How many models of a provider without a file of its own `/v1/models` lists, those that call tools and the newest
+    first. All the others can be named as well."""
 
 
 class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

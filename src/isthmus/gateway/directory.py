@@ -10,7 +10,7 @@ from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.bridge.types.plan import Target
 from isthmus.ports import Backend
 from isthmus.providers import Provider
-from isthmus.providers.catalog import KnownModel, known_models
+from isthmus.providers.catalog import LISTED, KnownModel, known_models
 from isthmus.providers.responses import responses_capabilities, serves
 
 
@@ -26,11 +26,13 @@ class Served:
     """Whether it is spoken to in Responses, at the provider's own endpoint, wherever that has the model."""
     list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None
     """How the provider tells its models itself; `None`: its file names them."""
+    listed: int = LISTED
+    """How many models are shown of a provider without a file."""
 
     async def models(self) -> Sequence[KnownModel]:
         """The models to show in a list."""
         told = await self.list_models() if self.list_models is not None else ()
-        return told or known_models([self.provider])
+        return told or known_models([self.provider], listed=self.listed)
 
     def capabilities(self, model: str) -> ProviderCapabilities:
         known = self.provider.capabilities(model)
@@ -54,10 +56,12 @@ class Directory:
     default: str | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unserved: Callable[[str], str] = lambda _: ""
+    """What to do to be served by a provider that is known and not configured."""
 
     def find(self, name: str | None) -> Candidate:
         """The model that a request asks for; an unknown one is refused with what to write instead."""
-        return self._candidate(resolve_model(name, self.aliases, self.default, self.served))
+        return self._candidate(resolve_model(name, self.aliases, self.default, self.served, self.unserved))
 
     def after(self, first: Candidate) -> list[Candidate]:
         """The models to try when it fails before it has said anything."""

@@ -1,7 +1,7 @@
 """Which models are known, and what is known about them: for listings, budgets and model pickers.
 
 In: providers. Out: `KnownModel`s in the order of the files. A provider serves more than is listed here: an
-unlisted model gets its provider's own facts.
+unlisted model gets its provider's own facts, and what the snapshot knows of it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from isthmus.bridge.capabilities import EFFORTS, Cost, Modality, ReasoningSupport
 from isthmus.providers.load import Provider, load_provider, provider_names
+
+LISTED: Final = 10
+"""How many models of a provider without a file are listed: some have hundreds, and a client reads the whole list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +38,31 @@ class KnownModel:
         return f"{self.provider}/{self.model}"
 
 
-def known_models(providers: Iterable[Provider] | None = None, user_dirs: Sequence[Path] = ()) -> list[KnownModel]:
-    """Every model that a provider file names, and each provider's default."""
+def known_models(
+    providers: Iterable[Provider] | None = None, user_dirs: Sequence[Path] = (), *, listed: int = LISTED
+) -> list[KnownModel]:
+    """Every model that a provider file names, and each provider's default; `listed` of those that have no file."""
     if providers is None:
         providers = [load_provider(name, user_dirs) for name in provider_names(user_dirs)]
-    return [known for provider in providers for known in _models_of(provider)]
+    return [known for provider in providers for known in _models_of(provider, listed)]
+
+
+def is_known(provider: Provider, model: str) -> bool:
+    """Whether a file or the snapshot names exactly this model."""
+    named = (entry.pattern for entry in provider.models if entry.exact)
+    known = provider.snapshot.rows if provider.snapshot is not None and provider.snapshot.whole else {}
+    return model in (provider.default_model, *named) or model.lower() in known
 
 
 def describe_model(provider: Provider, model: str) -> KnownModel:
     """What is known about one model, listed or not."""
     facts = provider.capabilities(model)
     titles = [entry.title for entry in provider.models if entry.exact and entry.matches(facts.model) and entry.title]
+    known = provider.snapshot.title(facts.model) if provider.snapshot is not None else ""
     return KnownModel(
         provider=provider.name,
         model=facts.model,
-        title=titles[-1] if titles else facts.model,
+        title=titles[-1] if titles else known or facts.model,
         context=facts.limits.context,
         output=facts.limits.output,
         input=tuple(sorted(facts.messages.input)),
@@ -59,8 +73,10 @@ def describe_model(provider: Provider, model: str) -> KnownModel:
     )
 
 
-def _models_of(provider: Provider) -> Iterator[KnownModel]:
+def _models_of(provider: Provider, listed: int) -> Iterator[KnownModel]:
     named = [entry.pattern for entry in provider.models if entry.exact]
+    if provider.snapshot is not None and provider.snapshot.whole:
+        named += provider.snapshot.listed(listed)
     first = [provider.default_model] if provider.default_model else []
     for model in dict.fromkeys([*first, *named]):
         yield describe_model(provider, model)

@@ -1,4 +1,5 @@
-"""Which file does a provider's name mean? Ours live in the package, a user's in folders of their own."""
+"""Which file does a provider's name mean? Ours live in the package, a user's in folders of their own; a name that no
+file has may stand in the snapshot."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from isthmus.errors import ConfigError
+from isthmus.providers.snapshot import snapshot_index
 
 
 def find_file(name: str, user_dirs: Sequence[Path]) -> str:
-    """The stem of the file that `name` means, by its own name or by an alias."""
+    """The stem of the file that `name` means, by its own name or by an alias; or its id in the snapshot."""
     wanted = name.strip().lower()
     names = [*name_files(None), *(stem for folder in user_dirs for stem in name_files(folder))]
     if wanted in names:
@@ -22,7 +25,10 @@ def find_file(name: str, user_dirs: Sequence[Path]) -> str:
     known = {**_builtin_aliases(), **{alias: stem for folder in user_dirs for alias, stem in _read_aliases(folder)}}
     if wanted in known:
         return known[wanted]
-    close = difflib.get_close_matches(wanted, [*names, *known], n=1, cutoff=0.6)
+    index = snapshot_index()
+    if wanted in index:
+        return wanted
+    close = difflib.get_close_matches(wanted, [*names, *known, *index], n=1, cutoff=0.6)
     hint = f"did you mean `{close[0]}`?" if close else f"known providers: {', '.join(sorted(set(names)))}"
     raise ConfigError(f"there is no provider `{name}`; {hint}", code="unknown_provider")
 
@@ -38,6 +44,13 @@ def name_files(folder: Path | None) -> tuple[str, ...]:
 def _name_builtin() -> tuple[str, ...]:
     entries = (files("isthmus.providers") / "data").iterdir()
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
+
+
+@lru_cache(maxsize=1)
+def snapshot_names() -> tuple[str, ...]:
+    """The providers of the snapshot that no file of ours stands for, usable or not, sorted."""
+    taken = {*_name_builtin(), *_builtin_aliases()}
+    return tuple(sorted(id for id in snapshot_index() if id not in taken))
 
 
 @lru_cache(maxsize=1)
@@ -61,10 +74,16 @@ def _read_aliases(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _aliases(text: str) -> list[str]:
-    """Only the head of the file is parsed: an alias must not cost the reading of every provider."""
+    """Only that line of the head is parsed: an alias must not cost the reading of every provider."""
     head, _, _ = text.partition("\n[")
+    said = _ALIASES.search(head)
+    if said is None:
+        return []
     try:
-        found = tomllib.loads(head).get("aliases", [])
+        found = tomllib.loads(said[0]).get("aliases", [])
     except tomllib.TOMLDecodeError:
         return []  # a broken file is reported when it is loaded itself
     return [alias.lower() for alias in found if isinstance(alias, str)] if isinstance(found, list) else []
+
+
+_ALIASES: Final = re.compile(r"^\s*aliases\s*=\s*\[[^\]]*\]", re.MULTILINE)

@@ -1,10 +1,12 @@
 """Provider files → `Provider`s. One file is read when its provider is asked for, and not before.
 
-The layers of a provider, weakest first: the defaults of the capability page; the file's own facts; its
-`[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
-beats every glob, then the order of the file); and the same again for each file on top of it: the one that
-a user file `extends`, then the user's files of the same name, folder by folder; and last of all the model
-entries of the user's configuration. `schema` tells what a file may say.
+The layers of a provider, weakest first: the defaults of the capability page; the file's own facts; what the snapshot
+knows of the model itself (see `snapshot`: a file that speaks of all its models must not beat what is known of the one);
+the file's `[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
+beats every glob, then the order of the file); and the same again for each file on top of it: the one that a user file
+`extends`, then the user's files of the same name, folder by folder; and last of all the model entries of the user's
+configuration. A provider without a file is the file `snapshot.BASE` with the snapshot on top. `schema` tells what a
+file may say.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
 from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
+from isthmus.providers.snapshot import BASE, Snapshot, obstacle, provider_head, snapshot_index, snapshot_models
 from isthmus.values.locate import locate_keys
 from isthmus.values.problems import KeyPath, Problem
 
@@ -34,7 +37,7 @@ _REMEMBERED: Final = 256
 
 
 def provider_names(user_dirs: Sequence[Path] = ()) -> list[str]:
-    """Every provider that can be loaded, sorted."""
+    """Every provider with a file, ours or the user's, sorted. The snapshot has more: see `find.snapshot_names`."""
     return sorted({*name_files(None), *(name for folder in user_dirs for name in name_files(folder))})
 
 
@@ -66,6 +69,7 @@ def load_provider(
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
+        snapshot=next((source.known for source in reversed(sources) if source.known is not None), None),
     )
 
 
@@ -113,17 +117,22 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProviderSource:
-    """One file, read and checked."""
+    """One file, read and checked; or what stands in place of one."""
 
     stem: str
     label: str
     head: Mapping[str, Any]
     layer: Layer
     models: tuple[ModelEntry, ...]
+    known: Snapshot | None = None
+    """What the snapshot knows of its models."""
+    own: bool = False
+    """Whether the user wrote it: then it is stronger than whatever a server says of itself."""
 
     def layers(self, model: str) -> Iterable[Layer]:
+        known = self.known.layers(model) if self.known is not None else ()
         matching = [entry for entry in self.models if entry.matches(model)]
-        return self.layer, *(entry.layer for entry in sorted(matching, key=lambda entry: entry.specificity))
+        return self.layer, *known, *(entry.layer for entry in sorted(matching, key=lambda entry: entry.specificity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,8 @@ class Provider:
     """The files it was read from, weakest first."""
     models: tuple[ModelEntry, ...]
     parts: tuple[ProviderSource, ...] = field(repr=False)
+    snapshot: Snapshot | None = field(default=None, repr=False)
+    """What the snapshot knows of its models, if it has any."""
     _known: dict[str, ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
 
     def capabilities(self, model: str = "") -> ProviderCapabilities:
@@ -184,7 +195,7 @@ def _gather(name: str, user_dirs: tuple[Path, ...], seen: tuple[str, ...]) -> li
     stem = find_file(name, user_dirs)
     if stem in seen:
         raise ConfigError(f"provider files extend each other in a circle: {' → '.join((*seen, stem))}")
-    gathered = [_read_builtin(stem)] if stem in name_files(None) else []
+    gathered = list(_read_builtin(stem))
     below = gathered[-1].head.get("extends", "") if gathered else ""
     if below:  # one of ours that is another of ours at another address
         gathered = [*_gather(below, (), (*seen, stem)), *gathered]
@@ -201,16 +212,47 @@ def _gather(name: str, user_dirs: tuple[Path, ...], seen: tuple[str, ...]) -> li
 
 
 @lru_cache(maxsize=64)
-def _read_builtin(stem: str) -> ProviderSource:
-    text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
-    return _read(tomllib.loads(text), stem, f"{stem}.toml")
+def _read_builtin(stem: str) -> tuple[ProviderSource, ...]:
+    """Our own file with the snapshot around it, or the snapshot alone; nothing where we know nothing."""
+    if stem in name_files(None):
+        text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
+        source = _read(tomllib.loads(text), stem, f"{stem}.toml")
+        id = source.head.get("snapshot", "")
+        if not id:
+            return (source,)
+        known = snapshot_models(id, source.layer.facts.get("messages", {}).get("input", ()))
+        return _from_snapshot(id, known), replace(source, known=known)
+    if stem not in snapshot_index():
+        return ()
+    reason = obstacle(snapshot_index()[stem])
+    if reason:
+        raise ConfigError(f"provider `{stem}` cannot be used: {reason}", code="unknown_provider")
+    known = snapshot_models(stem)
+    # Where another server is, and what endpoints it has besides, says nothing about this one.
+    shared = {"messages_endpoint"} if known.protocol == "messages" else set()
+    base = [
+        replace(source, head={key: said for key, said in source.head.items() if key in shared})
+        for source in _read_builtin(BASE)
+    ]
+    return *base, replace(_from_snapshot(stem, known), known=known)
+
+
+def _from_snapshot(id: str, known: Snapshot) -> ProviderSource:
+    """What it says of the provider itself is where it is; all facts are of single models."""
+    return ProviderSource(
+        stem=id,
+        label=known.head.label,
+        head=provider_head(id, whole=known.whole),
+        layer=Layer({}, known.head.label),
+        models=(),
+    )
 
 
 def _read_user(path: Path) -> ProviderSource:
     problems = check_provider_file(path)
     if problems:
         raise ConfigError("\n".join(problem.text for problem in problems), metadata={"problems": problems})
-    return _read(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.stem, str(path))
+    return replace(_read(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.stem, str(path)), own=True)
 
 
 def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str) -> ProviderSource:
@@ -218,7 +260,7 @@ def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str
     if problems:
         told = "\n".join(f"{place}: {problem.text}" for problem in problems)
         raise ConfigError(told, metadata={"problems": problems})
-    return _read({"models": dict(models)}, stem, place)
+    return replace(_read({"models": dict(models)}, stem, place), own=True)
 
 
 def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:

@@ -6,6 +6,7 @@ A file is TOML, in this order:
     title = "DeepSeek"
     aliases = ["deep-seek"]               # other names it answers to
     extends = "openai-compatible"         # start from another provider's facts
+    snapshot = "deepseek"                 # its name in the snapshot of models.dev, whose models' measures it takes
     default_model = "deepseek-v4-pro"
     checked = "2026-11-15"                # the day the facts were checked …
     sources = ["https://…"]               # … and against what
@@ -153,6 +154,7 @@ class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str = ""
     aliases: list[str] = []
     extends: str = ""
+    snapshot: str = ""
     default_model: str = ""
     checked: str = ""
     sources: list[str] = []
