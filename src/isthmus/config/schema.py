@@ -113,6 +113,9 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Alias, or `provider/model` → models to try in order when it fails before its first event."""
     demo: bool = True
     """Whether the built-in demo provider is offered."""
+    refresh: Seconds = 3600.0
+    """How old a server's own word about its models may grow before it is asked again, in the background; 0: no server
+    is asked, and nothing that one said counts."""
 
 
 class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,6 +211,8 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
     models: Mapping[str, Mapping[str, Any]] = {}
     """Facts about models, by name or glob, as in a provider file; they override the file's."""
+    ask: bool = True
+    """Whether its server is asked about its own models (`/models` and the like), at most once in `models.refresh`."""
     codex: CodexSettings = CodexSettings()
 
 

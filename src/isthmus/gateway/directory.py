@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
@@ -12,11 +13,24 @@ from isthmus.ports import Backend
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, known_models
 from isthmus.providers.responses import responses_capabilities, serves
+from isthmus.providers.word.told import Told
 
 
-@dataclass(frozen=True, slots=True)
+class Asking(Protocol):
+    """How a server is asked about its own models."""
+
+    own: bool
+    """Whether it runs on this machine."""
+    place: str
+    """Which server it is: another one has another word."""
+
+    async def ask(self) -> Told: ...
+
+
+@dataclass(slots=True)
 class Served:
-    """One configured provider: its facts, and the way to it."""
+    """One configured provider: its facts, and the way to it. The facts change when its server is heard; whoever has
+    begun to plan goes on with those that it has."""
 
     name: str
     provider: Provider
@@ -26,6 +40,11 @@ class Served:
     """Whether it is spoken to in Responses, at the provider's own endpoint, wherever that has the model."""
     list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None
     """How the provider tells its models itself; `None`: its file names them."""
+    asking: Asking | None = None
+
+    def hear(self, told: Told) -> None:
+        """What its server says counts from the next request on."""
+        self.provider = self.provider.hear(told)
 
     async def models(self) -> Sequence[KnownModel]:
         """The models to show in a list."""

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from isthmus.bridge.capabilities import EFFORTS, Cost, Modality, ReasoningSupport
 from isthmus.providers.load import Provider, load_provider, provider_names
+
+_MOST_LISTED: Final = 100
+"""Models of the user's own server that a list shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class KnownModel:
 
 
 def known_models(providers: Iterable[Provider] | None = None, user_dirs: Sequence[Path] = ()) -> list[KnownModel]:
-    """Every model that a provider file names, and each provider's default."""
+    """Every model that a provider file names, and each provider's default; what a server of the user's own lists in
+    their place."""
     if providers is None:
         providers = [load_provider(name, user_dirs) for name in provider_names(user_dirs)]
     return [known for provider in providers for known in _models_of(provider)]
@@ -62,7 +67,8 @@ def describe_model(provider: Provider, model: str) -> KnownModel:
 def _models_of(provider: Provider) -> Iterator[KnownModel]:
     named = [entry.pattern for entry in provider.models if entry.exact]
     first = [provider.default_model] if provider.default_model else []
-    for model in dict.fromkeys([*first, *named]):
+    listed = provider.told.models[:_MOST_LISTED] if provider.told.own else ()
+    for model in listed or dict.fromkeys([*first, *named]):
         yield describe_model(provider, model)
 
 

@@ -3,8 +3,9 @@
 The layers of a provider, weakest first: the defaults of the capability page; the file's own facts; its
 `[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
 beats every glob, then the order of the file); and the same again for each file on top of it: the one that
-a user file `extends`, then the user's files of the same name, folder by folder; and last of all the model
-entries of the user's configuration. `schema` tells what a file may say.
+a user file `extends`; then the server's own word, where it was heard (`word`); then the user's files of the same
+name, folder by folder; and last of all the model entries of the user's configuration. `schema` tells what a file may
+say.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
+from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts, WordFacts
+from isthmus.providers.word.told import NOTHING, Told, age_words
 from isthmus.values.locate import locate_keys
 from isthmus.values.problems import KeyPath, Problem
 
@@ -63,6 +65,7 @@ def load_provider(
         checked=head.checked,
         sources=tuple(head.sources),
         responses=head.responses,
+        word=head.word,
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
@@ -120,6 +123,8 @@ class ProviderSource:
     head: Mapping[str, Any]
     layer: Layer
     models: tuple[ModelEntry, ...]
+    own: bool = False
+    """Whether it is the user's: then it outranks what the server says."""
 
     def layers(self, model: str) -> Iterable[Layer]:
         matching = [entry for entry in self.models if entry.matches(model)]
@@ -137,10 +142,13 @@ class Provider:
     sources: tuple[str, ...]
     """What the facts were checked against."""
     responses: ResponsesFacts | None
+    word: WordFacts
     files: tuple[str, ...]
     """The files it was read from, weakest first."""
     models: tuple[ModelEntry, ...]
     parts: tuple[ProviderSource, ...] = field(repr=False)
+    told: Told = field(default=Told(), repr=False)  # frozen
+    """What its server said of itself when it was last asked."""
     _known: dict[str, ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
 
     def capabilities(self, model: str = "") -> ProviderCapabilities:
@@ -153,17 +161,33 @@ class Provider:
             known = self._known[model] = self._merge(model)
         return known
 
-    def origins(self, model: str = "") -> dict[str, str]:
-        """For every fact, by its dotted path: the file and section that said it, or `default`."""
-        _, said = merge_layers(self._layers(model or self.default_model))
+    def hear(self, told: Told) -> Provider:
+        """The provider as its server describes it."""
+        return replace(self, told=told, _known={})
+
+    def states(self, model: str, path: tuple[str, str]) -> bool:
+        """Whether the user says this himself, in a file or in the configuration."""
+        own = (layer.facts for part in self.parts if part.own for layer in part.layers(model or self.default_model))
+        return any(path[1] in facts.get(path[0], ()) for facts in own)
+
+    def origins(self, model: str = "", now: float | None = None) -> dict[str, str]:
+        """For every fact, by its dotted path: the file and section that said it, the server, or `default`. `now`: to
+        say how long ago the server said so."""
+        _, said = merge_layers(self._layers(model or self.default_model, now))
         found = {path: said[path] for path in said}
         for path in all_paths():
             if path not in found and not any(known.startswith(f"{path}.") for known in said):
                 found[path] = DEFAULT
         return dict(sorted(found.items(), key=lambda item: _page_order(item[0])))
 
-    def _layers(self, model: str) -> Iterable[Layer]:
-        return (layer for part in self.parts for layer in part.layers(model))
+    def _layers(self, model: str, now: float | None = None) -> Iterable[Layer]:
+        ours = [layer for part in self.parts if not part.own for layer in part.layers(model)]
+        own = [layer for part in self.parts if part.own for layer in part.layers(model)]
+        word = self.told.word(model)
+        if word == NOTHING:
+            return (*ours, *own)
+        when = "" if now is None else f", {age_words(now - self.told.at)}"
+        return (*ours, Layer(word.facts(merge_layers(ours)[0]), f"server{when}", written=False), *own)
 
     def _merge(self, model: str) -> ProviderCapabilities:
         facts, _ = merge_layers(self._layers(model))
@@ -210,7 +234,7 @@ def _read_user(path: Path) -> ProviderSource:
     problems = check_provider_file(path)
     if problems:
         raise ConfigError("\n".join(problem.text for problem in problems), metadata={"problems": problems})
-    return _read(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.stem, str(path))
+    return replace(_read(tomllib.loads(path.read_text(encoding="utf-8-sig")), path.stem, str(path)), own=True)
 
 
 def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str) -> ProviderSource:
@@ -218,7 +242,7 @@ def _read_entries(models: Mapping[str, Mapping[str, Any]], stem: str, place: str
     if problems:
         told = "\n".join(f"{place}: {problem.text}" for problem in problems)
         raise ConfigError(told, metadata={"problems": problems})
-    return _read({"models": dict(models)}, stem, place)
+    return replace(_read({"models": dict(models)}, stem, place), own=True)
 
 
 def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
@@ -242,11 +266,11 @@ def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
 
 
 def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
-    """The last word on each field; `endpoint` and `responses` are merged field by field."""
+    """The last word on each field; `endpoint`, `responses` and `word` are merged field by field."""
     merged: dict[str, Any] = {}
     for source in sources:
         for key, value in source.head.items():
-            if key in ("endpoint", "responses") and isinstance(merged.get(key), Mapping):
+            if key in ("endpoint", "responses", "word") and isinstance(merged.get(key), Mapping):
                 below = merged[key]
                 if key == "endpoint" and "key_env" in value:  # who names another key says anew whether it is needed
                     below = {name: fact for name, fact in below.items() if name != "key_optional"}
