@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.addresses import fill_gaps, gaps_of, is_local, is_loopback, may_get_key, misfit
+from isthmus.addresses import behind, fill_gaps, gaps_of, is_local, is_loopback, may_get_key, misfit
 
 LOOPBACK = [
     *("127.0.0.1", "127.0.0.2", "127.255.0.9", "::1", "[::1]", "::ffff:127.0.0.1"),
@@ -122,3 +122,15 @@ def test_a_host_is_a_name_and_nothing_else(value: str) -> None:
 @pytest.mark.parametrize("value", ["h", "https://u@h", "https://h?x", "ftp://h", "https://", "https://h/#"])
 def test_a_whole_address_is_one_that_a_request_can_go_to(value: str) -> None:
     assert fill_gaps(WHOLE, {"BASE": value}) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "full"),
+    [
+        ("http://h:1/v1", "models", "http://h:1/v1/models"),
+        ("http://h:1/v1/", "/props", "http://h:1/props"),
+        ("http://h:1/api", "/props", "http://h:1/api/props"),
+    ],
+)
+def test_a_path_from_the_root_leaves_the_version_out(base: str, path: str, full: str) -> None:
+    assert behind(base, path) == full

@@ -54,6 +54,12 @@ def may_get_key(own: str, url: str) -> bool:
     return not url or is_local(own) or (host_of(own) is not None and host_of(url) == host_of(own))
 
 
+def behind(base_url: str, path: str) -> str:
+    """The address of a path behind a base URL; a path from the root leaves the version (`/v1`) out."""
+    base = base_url.rstrip("/")
+    return f"{base.removesuffix('/v1')}{path}" if path.startswith("/") else f"{base}/{path}"
+
+
 def host_of(url: str) -> str | None:
     """The host in small letters; empty where the URL names none, `None` where it is no URL at all."""
     try:

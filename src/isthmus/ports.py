@@ -196,6 +196,17 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredWord:
+    """What a provider's server said of its own models, as `providers.word` writes it."""
+
+    provider: str
+    place: str
+    """Which server it was: another address is another server."""
+    data: bytes
+    heard_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """A word for whoever holds a lease: `cancel`, `delete`."""
 
@@ -364,6 +375,15 @@ class Store(Protocol):
 
     async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
         """What was learned about a model since then, oldest first."""
+
+    async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
+        """Keep what a server said; a later word of the same place takes its place.
+
+        Words from before `since` go, and beyond `most` of them the oldest.
+        """
+
+    async def words(self, *, since: float = 0.0) -> list[StoredWord]:
+        """What servers said since then, oldest first."""
 
     async def stats(self) -> StoreStats: ...
 

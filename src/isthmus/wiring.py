@@ -19,7 +19,7 @@ from isthmus import __version__
 from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
-from isthmus.config.keys import shows_header, tell_key
+from isthmus.config.keys import first_address, shows_header, tell_key
 from isthmus.config.known import tell_unserved
 from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
 from isthmus.config.secrets import configured_secrets
@@ -36,6 +36,7 @@ from isthmus.providers import Provider, load_provider
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
+from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
@@ -82,6 +83,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 bounds=schema_bounds(config.checks),
                 limits=_taken(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
+                refresh_words=config.models.refresh,
                 runs=RunLimits(
                     background=config.background.max_running,
                     queued=config.background.max_queued,
@@ -94,6 +96,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             observer=LogObserver(),
         )
         stack.push_async_callback(gateway.aclose)
+        gateway.words.start()
         rule = Retention(config.store.keep_days, config.store.max_bytes)
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
@@ -178,7 +181,18 @@ async def serve_provider(
     if provider.endpoint.key_env:  # the others take none
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
-    return Served(name, provider, backend, settings.timeouts.total, native, listed=config.models.listed)
+    asking = server_asking(name, provider, settings, base_url)
+    return Served(name, provider, backend, settings.timeouts.total, native, listed=config.models.listed, asking=asking)
+
+
+def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_url: str = "") -> Asking | None:
+    """How its server is asked about its models: the first of its places, with the key that requests show there."""
+    if not settings.ask or not provider.word.paths or provider.capabilities().dialect == "codex":
+        return None
+    if provider.endpoint.auth in COMPUTED and not settings.api_key:
+        return None  # a signer belongs to one wire, and clouds' lists say nothing of their models but the names
+    endpoint = http_endpoint(name, provider, _places(settings)[0], base_url)
+    return Asking(endpoint, first_address(provider.endpoint, settings) or base_url, provider.word, time.time)
 
 
 def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]:

@@ -102,3 +102,16 @@ async def test_names_from_clients_do_not_pile_up() -> None:
     long = "m" * 10_000
     await mine.keep("resp_1", Lesson("mine", long, "tool_choice", "required", 100), UNKNOWN)
     assert await store.lessons("mine", long) == []
+
+
+async def test_what_the_user_states_himself_outranks_a_lesson() -> None:
+    store, clock = Counting(), Clock()
+    await store.learn(LESSON)
+    mine = Lessons(store, keep=50, now=clock)
+    entry = {"m": {"tool_choice": {"supported": ["auto", "none", "required"]}}}
+    stated = load_provider("openai-compatible", models=entry)
+    target = Target("mine", "m", stated.capabilities("m"))
+    assert not taught(await mine.taught(target, stated))
+    assert taught(await mine.taught(UNKNOWN, load_provider("openai-compatible")))
+    other = load_provider("openai-compatible", models={"m": {"response_formats": {"supported": ["text"]}}})
+    assert taught(await mine.taught(Target("mine", "m", other.capabilities("m")), other))

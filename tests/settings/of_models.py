@@ -13,10 +13,10 @@ from isthmus.bridge.parse import parse_request
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL
 from isthmus.gateway.gateway import Gateway
-from isthmus.testing import ScriptedUpstream, chat
+from isthmus.testing import ScriptedUpstream, chat, reply
 from isthmus.wiring_bridge import Bridge
 from isthmus.workers.pool import WorkerPool
-from settings.proving import Scene, ask, http_places, proves, refusal
+from settings.proving import PATIENCE, Scene, ask, http_places, proves, refusal
 
 UPSTREAM = {"providers.main.base_url": '"@UPSTREAM@"'}
 TWO = {"providers.other.uses": '"openai-compatible"'}
@@ -232,3 +232,33 @@ _bounds_schemas("max_patterns", "1", PATTERNS)
 _bounds_schemas("max_pattern", "5", PATTERNS)
 _bounds_schemas("max_pattern_total", "10", PATTERNS)
 _bounds_schemas("max_regex", "1000", _flat(a={"type": "string", "pattern": r"(\w{3}x){20}"}))
+
+
+# ── what servers say of themselves ─────────────────────────────────────────────────────────────────
+
+
+async def _asked(scene: Scene, age: float = 0.0) -> int:
+    """How often a server is asked about its models: at the start, and when it is used so many seconds later."""
+    listing = reply({"data": [{"id": "m", "max_model_len": 4096}]})
+    with ScriptedUpstream.running(routes={"/v1/models": listing}) as upstream:
+        async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
+            await gateway.words.settled(PATIENCE)
+            now = gateway.words._now
+            scene.monkeypatch.setattr(gateway.words, "_now", lambda: now() + age)
+            await gateway.words.settled(PATIENCE)
+        return sum(request.path == "/v1/models" for request in upstream.requests)
+
+
+@proves("models.refresh", '"10s"')
+async def a_word_that_is_older_is_heard_anew(scene: Scene) -> None:
+    assert await _asked(scene, age=60) == 2
+
+
+@proves("models.refresh", "0")
+async def nobody_is_asked_at_all(scene: Scene) -> None:
+    assert await _asked(scene) == 0
+
+
+@proves("providers.NAME.ask", "false")
+async def this_one_is_not_asked(scene: Scene) -> None:
+    assert await _asked(scene) == 0

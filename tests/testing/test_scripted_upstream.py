@@ -474,3 +474,17 @@ def test_importing_the_package_does_not_load_the_fakes() -> None:
 def test_done_is_left_out_on_request() -> None:
     assert DONE not in testing.stream(CHUNKS, done=False).parts
     assert testing.stream(CHUNKS).parts[-1] == DONE
+
+
+async def test_questions_about_models_stand_apart_from_the_script() -> None:
+    async with ScriptedUpstream([{"id": "1"}], routes={"/props": {"n_ctx": 5}}) as upstream:
+        async with aiohttp.ClientSession(upstream.url, headers={"user-agent": "isthmus (models)"}) as asking:
+            assert (await asking.get("/v1/models")).status == 404
+            assert (await asking.post("/api/show", json={"model": "m"})).status == 404
+            assert (await (await asking.get("/props")).json()) == {"n_ctx": 5}
+        assert upstream.connections == 0
+        async with aiohttp.ClientSession(upstream.url) as session:
+            assert (await session.post("/v1/chat/completions", json={})).status == 200
+        assert [question.path for question in upstream.questions] == ["/v1/models", "/api/show"]
+        assert [request.path for request in upstream.requests] == ["/props", "/v1/chat/completions"]
+        assert upstream.connections == 1

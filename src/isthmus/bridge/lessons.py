@@ -28,6 +28,12 @@ _LADDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "json_object": ("json_object",),
 }
 """What a planner puts in the place of a value that is not taken, best first."""
+FACTS: Final[Mapping[str, tuple[str, str]]] = {
+    "tool_choice": ("tool_choice", "supported"),
+    "response_format": ("response_formats", "supported"),
+    "parallel_tool_calls": ("parameters", "parallel_tool_calls"),
+}
+"""Field → the section and the fact that a lesson changes: a user who states it himself is believed over the lesson."""
 _ORDER: Final = ("text", "auto", "none", "required", "function", "json_object", "json_schema")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from isthmus.bridge.resolve import nearest_name, split_reference
+from isthmus.cli.heard import ask_own_servers, recall_words
 from isthmus.config.known import CODEX, DEMO, find_known
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
@@ -32,6 +33,7 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
         name: load_provider(given.uses or name, folders, models=given.models)
         for name, given in settings.providers.items()
     }
+    providers = ask_own_servers(settings, recall_words(settings, providers))
     names = settings.models
     chosen = (model or names.default or "").strip()
     if not chosen:

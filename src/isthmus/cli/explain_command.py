@@ -7,30 +7,28 @@ contract and the exact upstream body. Exit code 2 means that the request is refu
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
-from isthmus.bridge.types.plan import Lesson
 from isthmus.cli.explain_compare import compare, show_comparison
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
+from isthmus.cli.heard import load_known, recall_lessons
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
 from isthmus.config import read_config
 from isthmus.config.known import all_names
-from isthmus.config.schema import Config, ProviderConfig
+from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
-from isthmus.providers import Provider, load_provider, provider_names
+from isthmus.providers import load_provider, provider_names
 
 REFUSED = 2
 
@@ -72,18 +70,10 @@ def explain(
         return
     config = read_config().config
     name = _choose_name(asked, provider, folders, config)
-    settings = config.providers.get(name)
-    chosen, dialect = _load(name, folders, settings)
-    known_as = name if settings is not None else ""
+    chosen, settings = load_known(name, folders, config)
+    known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
     model = choose_model(asked, chosen, model, known_as)
-    lessons: list[Lesson] = []
-    if known_as and chosen.capabilities(model).assumed and config.lessons.keep:
-        from isthmus.store.open import read_lessons  # late: it brings a database along
-
-        try:
-            lessons = read_lessons(config.store.url, name, model, since=time.time() - config.lessons.keep)
-        except ConfigError as error:
-            typer.echo(f"what the server has taught is not known here: {error.message}", err=True)
+    lessons = recall_lessons(config, name, chosen, model) if known_as else []
     explained = explain_request(asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons)
     if body_only and explained.plan is not None:
         print_json(explained.body, pretty=not as_json)
@@ -134,14 +124,6 @@ def _choose_name(asked: Asked, named: str, folders: Sequence[Path], config: Conf
     raise ConfigError(
         "no provider; add `--provider NAME` (`isthmus explain --list` shows them), or `--all` to compare them"
     )
-
-
-def _load(name: str, folders: Sequence[Path], settings: ProviderConfig | None) -> tuple[Provider, Dialect | None]:
-    """A provider as the configuration has it, where it has one of that name; else as its file says."""
-    if settings is None:
-        return load_provider(name, folders), None
-    place = f"providers.{name} in the configuration"
-    return load_provider(settings.uses or name, folders, models=settings.models, place=place), settings.dialect
 
 
 def _hint(body: JsonObject, *, chat: bool) -> str:

@@ -1,11 +1,12 @@
 """`isthmus providers list | show | check`: which providers there are, what is known of them and where it is written.
 
-Nothing is asked of the network (`probe`, which does, lives in `probe_command`), and no key is ever printed: only the
-names of the variables that hold them.
+Nothing is asked of the network (but with `show --ask`; `probe`, which does nothing else, lives in `probe_command`), and
+no key is ever printed: only the names of the variables that hold them.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,14 +14,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from isthmus.cli.heard import ask_server, load_known, recall_lessons
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
-from isthmus.cli.providers_show import show_json, show_provider
+from isthmus.cli.providers_show import Known, show_json, show_provider
 from isthmus.cli.providers_snapshot import listed_json, listed_providers, matching_providers, show_hint, show_listed
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, plural, print_json, words
+from isthmus.config import read_config
+from isthmus.config.keys import first_address
 from isthmus.errors import ConfigError
 from isthmus.providers import check_provider_file, load_provider, provider_names
+from isthmus.values.redact import redact_url
 
 providers_app = typer.Typer(name="providers", help="List, show, check or probe providers.", no_args_is_help=True)
 
@@ -56,15 +61,22 @@ def list_providers(
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The provider, by its name or an alias.")],
     model: Annotated[str, typer.Option("--model", "-m", help="The model; the default one otherwise.")] = "",
+    ask: Annotated[bool, typer.Option("--ask", help="Ask its server about its models first.")] = False,
     as_json: JsonFlag = False,
     folder: FolderFlag = None,
 ) -> None:
-    """Every fact about a provider and one of its models, with the file and section that says it."""
-    provider = load_provider(name, provider_folders(folder))
+    """Every fact about a provider and one of its models, and who says it: a file, its server, or the configuration."""
+    folders, config = provider_folders(folder), read_config().config
+    provider, settings = load_known(name, folders, config)
+    if ask:
+        provider = ask_server(name, provider, settings, folders)
+    lessons = recall_lessons(config, name, provider, model or provider.default_model) if settings is not None else []
+    address = redact_url(first_address(provider.endpoint, settings)) if settings is not None else ""
+    known = Known(provider, model, tuple(lessons), address, time.time())
     if as_json:
-        print_json(show_json(provider, model))
+        print_json(show_json(known))
     else:
-        show_provider(open_console(), provider, model)
+        show_provider(open_console(), known)
 
 
 @providers_app.command("check")

@@ -15,9 +15,12 @@ import msgspec
 from rich.console import Console, Group
 from rich.text import Text
 
+from isthmus.bridge.lessons import learn
+from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.cli.providers_view import key_words, list_json
 from isthmus.cli.terminal import (
     WIDE,
+    clean,
     facts_table,
     heading,
     indented,
@@ -29,6 +32,10 @@ from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, known_models
 from isthmus.providers.merge import DEFAULT
+from isthmus.providers.word.told import age_words
+
+_NAMED: Final = 4
+"""Models of a server that are named in the head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +53,71 @@ class Fact:
         return self.path.partition(".")[2] or self.path
 
 
-def list_facts(provider: Provider, model: str = "") -> list[Fact]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to show: a provider with its server's word, and what the server taught about the model."""
+
+    provider: Provider
+    model: str = ""
+    lessons: tuple[Lesson, ...] = ()
+    address: str = ""
+    """Where the configuration has it, if it does; without its secrets."""
+    now: float | None = None
+
+
+def list_facts(known: Known) -> list[Fact]:
     """Every fact that holds for the model, in the order of the capability page."""
-    values = msgspec.to_builtins(provider.capabilities(model), order="deterministic")
-    return [Fact(path, _find(values, path), origin) for path, origin in provider.origins(model).items()]
+    provider = known.provider
+    capabilities = provider.capabilities(known.model)
+    values = msgspec.to_builtins(capabilities, order="deterministic")
+    found = [Fact(path, _find(values, path), from_) for path, from_ in provider.origins(known.model, known.now).items()]
+    if not known.lessons:
+        return found
+    taught = learn(Target(provider.name, capabilities.model, capabilities), known.lessons).capabilities
+    after = msgspec.to_builtins(taught, order="deterministic")
+    latest = max(lesson.learned_at for lesson in known.lessons)
+    when = f"a 400, {age_words((known.now or latest) - latest)}"
+    return [
+        fact if (value := _find(after, fact.path)) == fact.value else Fact(fact.path, value, when) for fact in found
+    ]
 
 
-def show_json(provider: Provider, model: str = "") -> JsonObject:
+def show_json(known: Known) -> JsonObject:
+    provider, told = known.provider, known.provider.told
+    heard: JsonObject | None = None
+    if told.at:
+        heard = {"heard_at": int(told.at), "models": list(told.models)}
+        if known.now is not None:
+            heard["age_seconds"] = max(0, round(known.now - told.at))
     return {
         **list_json([provider])[0],
-        "model": provider.capabilities(model).model,
+        "model": provider.capabilities(known.model).model,
         "sources": list(provider.sources),
         "models": [entry.pattern for entry in provider.models] or [known.model for known in _listed(provider)],
-        "facts": [{"path": it.path, "value": it.value, "from": it.origin} for it in list_facts(provider, model)],
+        "server": heard,
+        "lessons": [
+            {"parameter": lesson.parameter, "value": lesson.value or None, "learned_at": int(lesson.learned_at)}
+            for lesson in known.lessons
+        ],
+        "facts": [{"path": it.path, "value": it.value, "from": it.origin} for it in list_facts(known)],
     }
 
 
-def show_provider(console: Console, provider: Provider, model: str = "") -> None:
-    _show_head(console, provider)
-    _show_models(console, provider)
-    _show_facts(console, provider, model)
+def show_provider(console: Console, known: Known) -> None:
+    _show_head(console, known)
+    _show_models(console, known.provider)
+    _show_facts(console, known)
 
 
-def _show_head(console: Console, provider: Provider) -> None:
+def _show_head(console: Console, known: Known) -> None:
+    provider = known.provider
     endpoint = provider.endpoint
     facts = facts_table()
     facts.add_row("provider", Text.assemble((provider.name, "bold"), (f"   {provider.title}", "dim")))
     if provider.aliases:
         facts.add_row("also called", Text(", ".join(provider.aliases)))
-    facts.add_row("endpoint", Text(endpoint.url() if endpoint.base_url else "its address is known when it runs"))
+    address = known.address or (endpoint.url() if endpoint.base_url else "its address is known when it runs")
+    facts.add_row("endpoint", Text(address))
     for name, other in endpoint.alternatives.items():
         facts.add_row(f"  {name}", Text.assemble(other.base_url, (f"   {other.title}" if other.title else "", "dim")))
     if provider.responses is not None:
@@ -85,7 +128,17 @@ def _show_head(console: Console, provider: Provider) -> None:
     facts.add_row("checked", Text(provider.checked or "no date"))
     facts.add_row("against", Group(*map(Text, provider.sources or ("nothing named",))))
     facts.add_row("read from", Group(*map(Text, provider.files)))
+    facts.add_row("its server", _server_words(known))
     console.print(facts)
+
+
+def _server_words(known: Known) -> Text:
+    told = known.provider.told
+    if not told.at:
+        return Text("nothing heard from it yet; --ask asks it", "dim")
+    when = age_words((known.now or told.at) - told.at)
+    names = ", ".join(told.models[:_NAMED]) + (f" … ({len(told.models)} in all)" if len(told.models) > _NAMED else "")
+    return Text.assemble(f"heard {when}", (f"   has {clean(names)}" if names else "", "dim"))
 
 
 def _show_models(console: Console, provider: Provider) -> None:
@@ -114,12 +167,13 @@ def _listed(provider: Provider) -> list[KnownModel]:
     return known_models([provider]) if provider.snapshot is not None and provider.snapshot.whole else []
 
 
-def _show_facts(console: Console, provider: Provider, model: str) -> None:
-    heading(console, "Facts", f"for {provider.capabilities(model).model or 'any model'}; grey ones are defaults")
+def _show_facts(console: Console, known: Known) -> None:
+    about = clean(known.provider.capabilities(known.model).model) or "any model"
+    heading(console, "Facts", f"for {about}; grey ones are defaults")
     wide = console.width >= WIDE
-    for section, facts in _by_section(list_facts(provider, model)).items():
+    for section, facts in _by_section(list_facts(known)).items():
         table = lined_table(f"[{section}]" if section else "top of the file", "value", "from")
-        table.columns[0].width = 34
+        table.columns[0].width = 34 if wide else 26
         table.columns[1].max_width = max(24, console.width // 3)
         for fact in facts:
             default = fact.origin == DEFAULT

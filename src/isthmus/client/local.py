@@ -18,6 +18,7 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
 from isthmus.bridge.envelope import Kind, Sealed, seal
 from isthmus.bridge.fit import fit_request
+from isthmus.bridge.history.locate import locate_content
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request
@@ -96,7 +97,11 @@ class LocalLine:
         def without(lesson: Lesson) -> Attempt:
             return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter})
 
-        return Attempt(plan, Turn(plan, response_id=id, now=int(time.time()), seal=_seal), self._backend, without)
+        def locate(kind: str) -> str | None:
+            return locate_content(kind, request.items, ())
+
+        turn = Turn(plan, response_id=id, now=int(time.time()), seal=_seal)
+        return Attempt(plan, turn, self._backend, without, locate)
 
     async def _remember(self, id: str, lesson: Lesson, target: Target) -> None:
         """The server took the request without what it had refused: that is proof."""

@@ -17,3 +17,5 @@ class Attempt:
     backend: Backend
     without: Callable[[Lesson], Attempt] | None = None
     """The same way, planned anew without the field that its server has just refused."""
+    locate: Callable[[str], str | None] | None = None
+    """Where a kind of content (`image` …) stands in the request, for a server that refuses it."""

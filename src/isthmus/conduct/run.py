@@ -319,6 +319,9 @@ class Run:
             # A Response has no word for whose bug it was; an HTTP answer does.
             inside = self._turn.started or self.tells_refusals
             failure = UpstreamFailed(words) if inside else IsthmusError(words, code="internal_error")
+        content, locate = failure.metadata.get("content"), self._ways.current.locate
+        if content is not None and failure.param is None and locate is not None:
+            failure.param = locate(content)
         self._life.failed(self.plan, failure)
         return failure
 

@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.addresses import host_of, is_local, may_get_key
+from isthmus.addresses import fill_gaps, host_of, is_local, may_get_key
 from isthmus.config.interpolate import REFERENCE
 from isthmus.config.known import KnownProvider
 from isthmus.config.origins import Origin, nearest_origin
 from isthmus.config.schema import EndpointConfig, ProviderConfig
+from isthmus.providers.schema import EndpointFacts
 from isthmus.values.problems import KeyPath, Problem, dotted
 from isthmus.values.redact import is_secret_key
 
@@ -113,6 +114,13 @@ def lacks_key(provider: ProviderConfig, known: KnownProvider) -> bool:
 def shows_header(provider: ProviderConfig) -> bool:
     """Whether the user's own headers or query say who we are, in a key's place."""
     return any(is_secret_key(name) for name in (*provider.headers, *provider.query))
+
+
+def first_address(facts: EndpointFacts, settings: ProviderConfig) -> str:
+    """The base URL that a provider's requests go to, the first of several; empty where it is known at run time."""
+    given = settings.endpoints[0].base_url if settings.endpoints else settings.base_url
+    own = (facts.alternative(settings.endpoint) if settings.endpoint else facts).base_url
+    return given or fill_gaps(own, settings.variables)
 
 
 def _fill_place(at: KeyPath, place: EndpointConfig, sources: Sources) -> EndpointConfig:

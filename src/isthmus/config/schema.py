@@ -116,6 +116,9 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listed: Annotated[int, Meta(ge=0)] = 10
     """How many models of a provider without a file of its own `/v1/models` lists, those that call tools and the newest
     first. All the others can be named as well."""
+    refresh: Seconds = 3600.0
+    """How old a server's own word about its models may grow before it is asked again, in the background; 0: no server
+    is asked, and nothing that one said counts."""
 
 
 class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,6 +214,8 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
     models: Mapping[str, Mapping[str, Any]] = {}
     """Facts about models, by name or glob, as in a provider file; they override the file's."""
+    ask: bool = True
+    """Whether its server is asked about its own models (`/models` and the like), at most once in `models.refresh`."""
     codex: CodexSettings = CodexSettings()
 
 

@@ -15,6 +15,7 @@ from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.fit import fit_request
+from isthmus.bridge.history.locate import locate_content
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.turn import Turn
@@ -53,7 +54,10 @@ class Attempts:
             taught = replace(candidate, target=learn(candidate.target, [lesson]))
             return self.make(taught, dropped | {lesson.parameter})
 
-        return Attempt(plan, turn, candidate.served.backend, without)
+        def locate(kind: str) -> str | None:
+            return locate_content(kind, self.request.items, self.history)
+
+        return Attempt(plan, turn, candidate.served.backend, without, locate)
 
     def others(self, candidates: Iterable[Candidate]) -> Iterator[Attempt]:
         """Those that can be planned."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
@@ -12,11 +13,24 @@ from isthmus.ports import Backend
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, known_models
 from isthmus.providers.responses import responses_capabilities, serves
+from isthmus.providers.word.told import Told
 
 
-@dataclass(frozen=True, slots=True)
+class Asking(Protocol):
+    """How a server is asked about its own models."""
+
+    own: bool
+    """Whether it runs on this machine."""
+    place: str
+    """Which server it is: another one has another word."""
+
+    async def ask(self) -> Told: ...
+
+
+@dataclass(slots=True)
 class Served:
-    """One configured provider: its facts, and the way to it."""
+    """One configured provider: its facts, and the way to it. The facts change when its server is heard; whoever has
+    begun to plan goes on with those that it has."""
 
     name: str
     provider: Provider
@@ -28,6 +42,11 @@ class Served:
     """How the provider tells its models itself; `None`: its file names them."""
     listed: int = LISTED
     """How many models are shown of a provider without a file."""
+    asking: Asking | None = None
+
+    def hear(self, told: Told) -> None:
+        """What its server says counts from the next request on."""
+        self.provider = self.provider.hear(told)
 
     async def models(self) -> Sequence[KnownModel]:
         """The models to show in a list."""

@@ -35,6 +35,7 @@ from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.settings import Settings
+from isthmus.gateway.words import Words
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
@@ -75,6 +76,7 @@ class Gateway:
         self.aside = Aside()
         self.draining = False
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
+        self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
 
     async def read(self, raw: bytes, reader: Callable[[bytes, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
@@ -245,6 +247,7 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Ends its runs and closes its store; the ways to the providers belong to whoever opened them."""
+        await self.words.aclose()
         await self.runs.aclose()
         self.aside.close()
         await self.store.aclose()
@@ -358,7 +361,8 @@ class Gateway:
         return [await self._taught(each) for each in found]
 
     async def _taught(self, candidate: Candidate) -> Candidate:
-        target = await self.lessons.taught(candidate.target)
+        self.words.used(candidate.target.provider)
+        target = await self.lessons.taught(candidate.target, candidate.served.provider)
         return candidate if target is candidate.target else replace(candidate, target=target)
 
 

@@ -7,15 +7,16 @@ for each request; a process that does not know a lesson yet would only learn it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from isthmus.bridge.lessons import config_lines, learn
+from isthmus.bridge.lessons import FACTS, config_lines, learn
 from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.ports import Store
+from isthmus.providers import Provider
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -33,8 +34,9 @@ class Lessons:
         self._fresh = fresh
         self._looked: dict[tuple[str, str], tuple[float, list[Lesson]]] = {}
 
-    async def taught(self, target: Target) -> Target:
-        """The target with what is known of its model. A store that does not answer is no reason to refuse."""
+    async def taught(self, target: Target, provider: Provider | None = None) -> Target:
+        """The target with what is known of its model. A store that does not answer is no reason to refuse. What the
+        user states about the `provider` himself outranks a lesson."""
         if not target.capabilities.assumed or not self._keep:
             return target
         now, key = self._now(), (target.provider, target.model)
@@ -50,7 +52,8 @@ class Lessons:
             looked = self._looked[key] = (now, found)
         if not looked[1]:
             return target
-        return learn(target, [lesson for lesson in looked[1] if lesson.learned_at >= now - self._keep])
+        young = [lesson for lesson in looked[1] if lesson.learned_at >= now - self._keep]
+        return learn(target, young if provider is None else believed(young, provider))
 
     async def keep(self, id: str, lesson: Lesson, target: Target) -> None:
         """A server took the request without the field: that is proof. `target` knows the lesson already."""
@@ -76,3 +79,8 @@ class Lessons:
             await self._store.learn(lesson, since=lesson.learned_at - self._keep)
         except IsthmusError as error:
             tell(log, "error", "lesson.not_kept", id=id, reason=str(error))
+
+
+def believed(lessons: Iterable[Lesson], provider: Provider) -> list[Lesson]:
+    """Those about facts that the user does not state himself."""
+    return [each for each in lessons if not provider.states(each.model, FACTS.get(each.parameter, ("", "")))]

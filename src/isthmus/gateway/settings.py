@@ -18,4 +18,5 @@ class Settings:
     bounds: Bounds = DEFAULT_BOUNDS
     limits: RequestLimits = DEFAULT_LIMITS
     keep_lessons: float = 604_800.0
+    refresh_words: float = 3_600.0
     runs: RunLimits = DEFAULT_RUNS

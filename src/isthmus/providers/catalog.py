@@ -16,6 +16,8 @@ from isthmus.providers.load import Provider, load_provider, provider_names
 
 LISTED: Final = 10
 """How many models of a provider without a file are listed: some have hundreds, and a client reads the whole list."""
+_MOST_LISTED: Final = 100
+"""Models of the user's own server that a list shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class KnownModel:
 def known_models(
     providers: Iterable[Provider] | None = None, user_dirs: Sequence[Path] = (), *, listed: int = LISTED
 ) -> list[KnownModel]:
-    """Every model that a provider file names, and each provider's default; `listed` of those that have no file."""
+    """Every model that a provider file names, and each provider's default; `listed` of those that have no file; what a
+    server of the user's own lists in their place."""
     if providers is None:
         providers = [load_provider(name, user_dirs) for name in provider_names(user_dirs)]
     return [known for provider in providers for known in _models_of(provider, listed)]
@@ -78,7 +81,8 @@ def _models_of(provider: Provider, listed: int) -> Iterator[KnownModel]:
     if provider.snapshot is not None and provider.snapshot.whole:
         named += provider.snapshot.listed(listed)
     first = [provider.default_model] if provider.default_model else []
-    for model in dict.fromkeys([*first, *named]):
+    served = provider.told.models[:_MOST_LISTED] if provider.told.own else ()
+    for model in served or dict.fromkeys([*first, *named]):
         yield describe_model(provider, model)
 
 

@@ -4,9 +4,9 @@ The layers of a provider, weakest first: the defaults of the capability page; th
 knows of the model itself (see `snapshot`: a file that speaks of all its models must not beat what is known of the one);
 the file's `[models."glob"]` entries that match, the most specific last (more literal characters win, an exact name
 beats every glob, then the order of the file); and the same again for each file on top of it: the one that a user file
-`extends`, then the user's files of the same name, folder by folder; and last of all the model entries of the user's
-configuration. A provider without a file is the file `snapshot.BASE` with the snapshot on top. `schema` tells what a
-file may say.
+`extends`; then the server's own word, where it was heard (`word`); then the user's files of the same name, folder by
+folder; and last of all the model entries of the user's configuration. A provider without a file is the file
+`snapshot.BASE` with the snapshot on top. `schema` tells what a file may say.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
+from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts, WordFacts
 from isthmus.providers.snapshot import BASE, Snapshot, obstacle, provider_head, snapshot_index, snapshot_models
+from isthmus.providers.word.told import NOTHING, Told, age_words
 from isthmus.values.locate import locate_keys
 from isthmus.values.problems import KeyPath, Problem
 
@@ -66,6 +67,7 @@ def load_provider(
         checked=head.checked,
         sources=tuple(head.sources),
         responses=head.responses,
+        word=head.word,
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
@@ -127,7 +129,7 @@ class ProviderSource:
     known: Snapshot | None = None
     """What the snapshot knows of its models."""
     own: bool = False
-    """Whether the user wrote it: then it is stronger than whatever a server says of itself."""
+    """Whether it is the user's: then it outranks what the server says."""
 
     def layers(self, model: str) -> Iterable[Layer]:
         known = self.known.layers(model) if self.known is not None else ()
@@ -146,12 +148,15 @@ class Provider:
     sources: tuple[str, ...]
     """What the facts were checked against."""
     responses: ResponsesFacts | None
+    word: WordFacts
     files: tuple[str, ...]
     """The files it was read from, weakest first."""
     models: tuple[ModelEntry, ...]
     parts: tuple[ProviderSource, ...] = field(repr=False)
     snapshot: Snapshot | None = field(default=None, repr=False)
     """What the snapshot knows of its models, if it has any."""
+    told: Told = field(default=Told(), repr=False)  # frozen
+    """What its server said of itself when it was last asked."""
     _known: dict[str, ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
 
     def capabilities(self, model: str = "") -> ProviderCapabilities:
@@ -164,17 +169,33 @@ class Provider:
             known = self._known[model] = self._merge(model)
         return known
 
-    def origins(self, model: str = "") -> dict[str, str]:
-        """For every fact, by its dotted path: the file and section that said it, or `default`."""
-        _, said = merge_layers(self._layers(model or self.default_model))
+    def hear(self, told: Told) -> Provider:
+        """The provider as its server describes it."""
+        return replace(self, told=told, _known={})
+
+    def states(self, model: str, path: tuple[str, str]) -> bool:
+        """Whether the user says this himself, in a file or in the configuration."""
+        own = (layer.facts for part in self.parts if part.own for layer in part.layers(model or self.default_model))
+        return any(path[1] in facts.get(path[0], ()) for facts in own)
+
+    def origins(self, model: str = "", now: float | None = None) -> dict[str, str]:
+        """For every fact, by its dotted path: the file and section that said it, the server, or `default`. `now`: to
+        say how long ago the server said so."""
+        _, said = merge_layers(self._layers(model or self.default_model, now))
         found = {path: said[path] for path in said}
         for path in all_paths():
             if path not in found and not any(known.startswith(f"{path}.") for known in said):
                 found[path] = DEFAULT
         return dict(sorted(found.items(), key=lambda item: _page_order(item[0])))
 
-    def _layers(self, model: str) -> Iterable[Layer]:
-        return (layer for part in self.parts for layer in part.layers(model))
+    def _layers(self, model: str, now: float | None = None) -> Iterable[Layer]:
+        ours = [layer for part in self.parts if not part.own for layer in part.layers(model)]
+        own = [layer for part in self.parts if part.own for layer in part.layers(model)]
+        word = self.told.word(model)
+        if word == NOTHING:
+            return (*ours, *own)
+        when = "" if now is None else f", {age_words(now - self.told.at)}"
+        return (*ours, Layer(word.facts(merge_layers(ours)[0]), f"server{when}", written=False), *own)
 
     def _merge(self, model: str) -> ProviderCapabilities:
         facts, _ = merge_layers(self._layers(model))
@@ -284,11 +305,11 @@ def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
 
 
 def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
-    """The last word on each field; `endpoint` and `responses` are merged field by field."""
+    """The last word on each field; `endpoint`, `responses` and `word` are merged field by field."""
     merged: dict[str, Any] = {}
     for source in sources:
         for key, value in source.head.items():
-            if key in ("endpoint", "responses") and isinstance(merged.get(key), Mapping):
+            if key in ("endpoint", "responses", "word") and isinstance(merged.get(key), Mapping):
                 below = merged[key]
                 if key == "endpoint" and "key_env" in value:  # who names another key says anew whether it is needed
                     below = {name: fact for name, fact in below.items() if name != "key_optional"}

@@ -26,15 +26,17 @@ class Layer:
     file: str
     section: str = ""
     """`models."glob"` for a model's entry; empty for the file's own facts."""
+    written: bool = True
+    """Whether `file` is one, so that a fact has a place in it that one can look at."""
 
     def origin(self, path: Path) -> str:
         """Where the fact at `path` stands, as a person would look for it."""
         parts = [part for part in (self.section, *path[:-1]) if part]
-        return f"{self.file} [{'.'.join(parts)}]" if parts and self.file != DEFAULT else self.file
+        return f"{self.file} [{'.'.join(parts)}]" if parts and self.written else self.file
 
 
 # Entries, not whole tables, are overridden here, so the defaults have to take part.
-BASE: Final = Layer({"tools": {"degraded": dict(ToolSupport().degraded)}}, DEFAULT)
+BASE: Final = Layer({"tools": {"degraded": dict(ToolSupport().degraded)}}, DEFAULT, written=False)
 
 
 def merge_layers(layers: Iterable[Layer]) -> tuple[dict[str, Any], dict[str, str]]:

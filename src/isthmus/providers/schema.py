@@ -16,6 +16,7 @@ A file is TOML, in this order:
 
     [endpoint]                            # where requests go: `EndpointFacts`
     [responses]                           # a native Responses endpoint, if there is one: `ResponsesFacts`
+    [word]                                # where its server is asked about its own models: `WordFacts`
     [parameters]                          # the facts: one section per domain of
     [tools]                               # `bridge.capabilities.ProviderCapabilities`,
     [tool_choice]                         # with exactly the fields that its structs have
@@ -149,6 +150,16 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether its web search can be kept off the live web (`external_web_access = false`)."""
 
 
+class WordFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a server tells about its own models (see `word.read` for what is understood)."""
+
+    paths: list[str] = msgspec.field(default_factory=lambda: ["models"])
+    """Asked with GET, one after another, behind the base URL; from the root (`/props`), its version (`/v1`) is left
+    out. What answers 404 tells nothing. Empty: it is not asked at all."""
+    show: str = ""
+    """Asked with POST about each of its models by name, where that is a question of its own (Ollama)."""
+
+
 class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     title: str = ""
@@ -160,6 +171,7 @@ class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: list[str] = []
     endpoint: EndpointFacts = EndpointFacts()
     responses: ResponsesFacts | None = None
+    word: WordFacts = WordFacts()
 
 
 class ModelHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -42,16 +42,18 @@ class ChatApi:
         def encode(events: list[Event]) -> bytes:
             return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
 
-        if streaming:
-            await accompany(run, ChatSink(receive, send, encode), self._options.server)
-            return
-
         def whole(response: FinishedResponse) -> JsonObject:
             if response["status"] in ("failed", "cancelled"):
                 raise run.failure or _failure(response)
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
-        await accompany(run, JsonSink(receive, send, whole, leaving_of(scope)), self._options.server)
+        left = leaving_of(scope)
+        sink = ChatSink(receive, send, encode) if streaming else JsonSink(receive, send, whole, left)
+        try:
+            await accompany(run, sink, self._options.server)
+        except UpstreamFailed as failure:
+            failure.param = failure.param and chat.path(failure.param)
+            raise
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

@@ -15,6 +15,8 @@ from isthmus.server.http import send_json
 
 _CREATED: Final = 1_767_225_600
 """A model list has no honest creation time; clients only want a number."""
+_PATIENCE: Final = 1.0
+"""Seconds that a list of models waits for servers that are being asked: Codex reads it once, when it starts."""
 
 
 class ModelsApi:
@@ -43,6 +45,7 @@ class ModelsApi:
     async def _models(self) -> dict[str, KnownModel]:
         """The default first, then aliases, then every model that the providers or their files name."""
         directory = self._gateway.directory
+        await self._gateway.words.settled(_PATIENCE)
         listed: dict[str, KnownModel] = {}
         for alias in (directory.default, *directory.aliases):
             if alias and alias != "*":

@@ -23,6 +23,7 @@ from isthmus.ports import (
     Pruned,
     StoredResponse,
     StoredTurn,
+    StoredWord,
     StoreStats,
     run_lease,
 )
@@ -77,6 +78,7 @@ class MemoryStore:
         """When each id was first saved: the order that retention and exports go by."""
         self._saved = 0
         self._lessons: dict[tuple[str, ...], Lesson] = {}
+        self._words: dict[tuple[str, str], StoredWord] = {}
         self._leases = Leases(now)
         self._changes = Changes()
 
@@ -217,6 +219,15 @@ class MemoryStore:
         newest = sorted(self._lessons.items(), key=lambda entry: entry[1].learned_at)[-most:]
         self._lessons = {key: each for key, each in newest if each.learned_at >= since}
 
+    async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
+        self._words[word.provider, word.place] = word
+        newest = sorted(self._words.items(), key=lambda entry: entry[1].heard_at)[-most:]
+        self._words = {key: each for key, each in newest if each.heard_at >= since}
+
+    async def words(self, *, since: float = 0.0) -> list[StoredWord]:
+        kept = (each for each in self._words.values() if each.heard_at >= since)
+        return sorted(kept, key=lambda each: each.heard_at)
+
     async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
         about = (each for each in self._lessons.values() if (each.provider, each.model) == (provider, model))
         return sorted((each for each in about if each.learned_at >= since), key=lambda each: each.learned_at)
@@ -259,6 +270,7 @@ class MemoryStore:
     async def aclose(self) -> None:
         self._entries.clear()
         self._lessons.clear()
+        self._words.clear()
 
     def _has_parent(self, record: StoredResponse) -> bool:
         """Also one that was deleted on purpose: what was built on it cannot be continued any more."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
-from isthmus.ports import Store
+from isthmus.ports import Store, StoredWord
 from isthmus.store.memory import MemoryStore
 from isthmus.store.sqlite.backup import BackedUp, back_up
 from isthmus.store.sqlite.connect import Durability, connect_reader, unavailable
 from isthmus.store.sqlite.examine import Examined, examine
 from isthmus.store.sqlite.medium import Medium
-from isthmus.store.sqlite.reads import load_lessons
+from isthmus.store.sqlite.reads import load_lessons, load_words
 from isthmus.store.sqlite.store import SqliteStore
 
+_T = TypeVar("_T")
 _BRIEFLY: Final = 1.0
 """Seconds that a look from outside waits for a busy file."""
 _PATIENTLY: Final = 10.0
@@ -80,13 +82,23 @@ def _there(url: str) -> Path:
 
 
 def read_lessons(url: str, provider: str, model: str, *, since: float) -> list[Lesson]:
-    """What the store at `url` knows about a model, for a look from outside: a store that is not there is not made."""
+    """What the store at `url` knows about a model, for a look from outside."""
+    return _look(url, lambda connection: load_lessons(connection, provider, model, since))
+
+
+def read_words(url: str, *, since: float) -> list[StoredWord]:
+    """What servers said of themselves, for a look from outside."""
+    return _look(url, lambda connection: load_words(connection, since))
+
+
+def _look(url: str, read: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
+    """A store that is not there is not made."""
     path = database_path(url)
     if path is None or not path.is_file():
         return []
     try:
         with closing(connect_reader(path, _BRIEFLY)) as connection:
-            return load_lessons(connection, provider, model, since)
+            return read(connection)
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
             return []  # written by a version that learned nothing yet

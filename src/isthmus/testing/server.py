@@ -2,7 +2,9 @@
 
 In: steps (see `script`). Out: recorded requests. Each request takes the next step, whatever its path;
 `routes` answer fixed paths beside the script. Strict by default: steps that nobody asked for, and
-requests that no step was left for, fail the test at the end of the `with` block.
+requests that no step was left for, fail the test at the end of the `with` block. A gateway asks a server about its
+models in the background (`/v1/models`, `/props` …): where no route answers that, it gets a 404 and stands in
+`questions`, apart from the requests, so that a script need not know of it.
 
     async with ScriptedUpstream([chat("Hello")]) as upstream: ...      # in a coroutine
     with ScriptedUpstream.running([chat("Hello")]) as upstream: ...    # in a thread of its own
@@ -28,6 +30,8 @@ _TURNS: Final = 5
 """Of the loop, until whoever was accepted has arrived at `_connected`. asyncio makes a transport in a task of its own,
 and a server that was closed meanwhile refuses it without closing its socket (Python 3.11): stop accepting, wait, close.
 """
+_ASKS = "isthmus (models)"
+"""The user agent of questions about models (`upstream.asking`)."""
 
 
 class ScriptedUpstream:
@@ -44,11 +48,14 @@ class ScriptedUpstream:
     ) -> None:
         self.requests: list[RecordedRequest] = []
         """Every request, in order of arrival, those to `routes` included."""
+        self.questions: list[RecordedRequest] = []
+        """What was asked about the models, and answered with 404 because no route does."""
         self.unexpected: list[RecordedRequest] = []
         """Requests that no step was left for; they got a 500 that says so."""
         self.failures: list[Exception] = []
         """What handlers raised; they fail the test, strict or not."""
-        self.connections = 0
+        self._connections = 0
+        self._asking: set[int] = set()
         self._script = deque(script)
         self._default = default
         self._routes = dict(routes or {})
@@ -106,6 +113,11 @@ class ScriptedUpstream:
     def base_url(self) -> str:
         """What a client of Chat Completions takes as its base URL."""
         return f"{self.url}/v1"
+
+    @property
+    def connections(self) -> int:
+        """How many there were, without those that only asked about the models."""
+        return self._connections - len(self._asking)
 
     @property
     def remaining(self) -> int:
@@ -185,8 +197,8 @@ class ScriptedUpstream:
             started.set()
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        connection = Connection(self.connections, reader, writer, self._choose)
+        self._connections += 1
+        connection = Connection(self._connections, reader, writer, self._choose)
         task = asyncio.get_running_loop().create_task(connection.serve())
         self._open[task] = connection
         task.add_done_callback(self._disconnected)
@@ -197,8 +209,12 @@ class ScriptedUpstream:
             self.failures.append(failure)
 
     async def _choose(self, request: RecordedRequest) -> Answer:
-        self._record(request)
         step = self._routes.get(request.path)
+        if step is None and request.headers.get("user-agent") == _ASKS:
+            self.questions.append(request)
+            self._asking.add(request.connection)
+            return error(404, f"no route answers {request.method} {request.target}")
+        self._record(request)
         if step is None and self._script:
             step = self._script.popleft()
         if step is None:

@@ -12,7 +12,7 @@ from isthmus.cli.probe_file import provider_file
 from isthmus.errors import UpstreamFailed
 from isthmus.testing import Handler, ScriptedUpstream, drop, error, reply, silence
 from isthmus.upstream.probe.findings import Findings
-from isthmus.upstream.probe.probe import address, probe
+from isthmus.upstream.probe.probe import probe
 from leaking import assert_silent, everything_of
 from probed_servers import SERVERS, Server, ask, routes
 from raw_server import raw_server
@@ -41,18 +41,6 @@ def test_nobody_there_is_said_so() -> None:
 
     with pytest.raises(UpstreamFailed, match="cannot be reached"):
         asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("base", "path", "full"),
-    [
-        ("http://h:1/v1", "models", "http://h:1/v1/models"),
-        ("http://h:1/v1/", "/props", "http://h:1/props"),
-        ("http://h:1/api", "/props", "http://h:1/api/props"),
-    ],
-)
-def test_addresses(base: str, path: str, full: str) -> None:
-    assert address(base, path) == full
 
 
 def test_a_key_that_the_server_repeats_is_not_repeated() -> None:

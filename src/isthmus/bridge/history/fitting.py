@@ -57,7 +57,7 @@ class Fitter:
         if isinstance(part, Words):
             return part
         self._decide(part.path, "a tool message carries text only; it was moved into the user message that follows")
-        return Words(f"[{_kind(part)}: see the user message that follows]")
+        return Words(f"[{media_kind(part)}: see the user message that follows]")
 
     def _fit(self, part: Part) -> Fitted:
         match part:
@@ -128,13 +128,13 @@ class Fitter:
     def _omit(self, part: Media, why: str) -> Words:
         self._decide(part.path, f"{why}; a note was put in its place")
         label = _label(part)
-        return Words(f"[{_kind(part)} omitted: {f'{label}; ' if label else ''}{why}]")
+        return Words(f"[{media_kind(part)} omitted: {f'{label}; ' if label else ''}{why}]")
 
     def _decide(self, path: str, reason: str) -> None:
         self._decisions.append(decide_item(path, "degraded", reason))
 
 
-def _kind(part: Part) -> str:
+def media_kind(part: Part) -> str:
     if isinstance(part, File) and (part.video or _media_type(part.data).startswith("video/")):
         return "video"
     return type(part).__name__.lower()

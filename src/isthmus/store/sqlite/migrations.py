@@ -225,6 +225,20 @@ def _digests(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE scratch (key INTEGER PRIMARY KEY, data BLOB NOT NULL)")
 
 
+def _words(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE words (
+            provider TEXT NOT NULL,
+            place TEXT NOT NULL,
+            data BLOB NOT NULL,
+            heard_at REAL NOT NULL,
+            PRIMARY KEY (provider, place)
+        ) WITHOUT ROWID
+        """
+    )
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -233,4 +247,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0005_memos", _memos),
     ("0006_local_owner", _local_owner),
     ("0007_digests", _digests),
+    ("0008_words", _words),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from isthmus.bridge.types.plan import Lesson
-from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoreStats, run_lease
+from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoredWord, StoreStats, run_lease
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
 from isthmus.store.refusals import damaged, events_expired, not_found, too_long
@@ -339,3 +339,10 @@ def load_lessons(connection: sqlite3.Connection, provider: str, model: str, sinc
         (provider, model, since),
     )
     return [Lesson(*row) for row in rows]
+
+
+def load_words(connection: sqlite3.Connection, since: float) -> list[StoredWord]:
+    rows = connection.execute(
+        "SELECT provider, place, data, heard_at FROM words WHERE heard_at >= ? ORDER BY heard_at", (since,)
+    )
+    return [StoredWord(provider, place, bytes(data), heard_at) for provider, place, data, heard_at in rows]

@@ -23,6 +23,7 @@ from isthmus.ports import (
     Pruned,
     StoredResponse,
     StoredTurn,
+    StoredWord,
     StoreStats,
 )
 from isthmus.store.pieces import export_line, with_status
@@ -161,6 +162,12 @@ class SqliteStore:
     async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
         query = partial(reads.load_lessons, provider=provider, model=_text(model), since=since)
         return await self.readers.run(query)
+
+    async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
+        await self.writer.run(partial(writes.keep_word, word=word, since=since, most=most))
+
+    async def words(self, *, since: float = 0.0) -> list[StoredWord]:
+        return await self.readers.run(partial(reads.load_words, since=since))
 
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)

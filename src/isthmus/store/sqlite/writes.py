@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from isthmus.bridge.types.plan import Lesson
-from isthmus.ports import EventBatch, StoredResponse
+from isthmus.ports import EventBatch, StoredResponse, StoredWord
 from isthmus.store.pieces import FIELD, Piece, split
 from isthmus.store.sqlite.packing import (
     digest_events,
@@ -114,6 +114,19 @@ def keep_lesson(connection: sqlite3.Connection, lesson: Lesson, since: float, mo
     connection.execute(
         "DELETE FROM lessons WHERE (provider, model, parameter, value) IN (SELECT provider, model, parameter, value"
         " FROM lessons ORDER BY learned_at DESC LIMIT -1 OFFSET ?)",
+        (most,),
+    )
+
+
+def keep_word(connection: sqlite3.Connection, word: StoredWord, since: float, most: int) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO words (provider, place, data, heard_at) VALUES (?, ?, ?, ?)",
+        (word.provider, word.place, word.data, word.heard_at),
+    )
+    connection.execute("DELETE FROM words WHERE heard_at < ?", (since,))
+    connection.execute(
+        "DELETE FROM words WHERE (provider, place) IN"
+        " (SELECT provider, place FROM words ORDER BY heard_at DESC LIMIT -1 OFFSET ?)",
         (most,),
     )
 

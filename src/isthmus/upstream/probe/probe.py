@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from isthmus.addresses import behind
 from isthmus.bridge.sse import SseParser
 from isthmus.errors import UpstreamFailed
 from isthmus.scrub import Scrub
@@ -67,7 +68,7 @@ async def _carry_out(wire: Wire, ask: Ask) -> Answer:
     try:
         async with asyncio.timeout(endpoint.patience.first_byte):
             method = "GET" if data is None else "POST"
-            incoming = await wire.send(data, method=method, url=address(endpoint.url, ask.path))
+            incoming = await wire.send(data, method=method, url=behind(endpoint.url, ask.path))
             try:
                 said = b""
                 while len(said) < _MAX and (piece := await incoming.read()):
@@ -79,12 +80,6 @@ async def _carry_out(wire: Wire, ask: Ask) -> Answer:
         return Answer(0, text=wire.failed("did not answer in time").message)
     except UpstreamFailed as failure:
         return Answer(0, text=failure.message)
-
-
-def address(base_url: str, path: str) -> str:
-    """Behind the base URL; a path from the root leaves the version (`/v1`) out."""
-    base = base_url.rstrip("/")
-    return f"{base.removesuffix('/v1')}{path}" if path.startswith("/") else f"{base}/{path}"
 
 
 def _answer(status: int, data: bytes, streamed: bool, scrub: Scrub) -> Answer:

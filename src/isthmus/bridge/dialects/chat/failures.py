@@ -40,11 +40,20 @@ _PER_MINUTE: Final = _pattern(r"per.?(minute|second)")
 _SPENT: Final = _pattern(r"per.?(day|month)|\blimit: 0\b")
 _RATE: Final = _pattern(r"rate.?limit|too many requests|throttl")
 _OVERLOAD: Final = _pattern(r"overload|server.?busy|capacity")
-# llama.cpp says with a 500 that the model takes no images, or that a flag is missing (ggml-org/llama.cpp#12947,
-# #13566, #15377): the request is wrong there, and asking again changes nothing.
-_OUR_REQUEST: Final = _pattern(
-    r"(image|audio|video|file) input is not supported|unsupported content part type|param requires --jinja"
+# Content that the model does not take, as the servers word it (2026-11-16): llama.cpp "image input is not supported"
+# with a 500 (ggml-org/llama.cpp#12947, #13566), Mistral "Image input is not enabled for this model", vLLM "At most 0
+# image(s) may be provided" and "is not a multimodal model", Ollama "missing data required for image input", LM Studio
+# "Model does not support images", OpenAI "image_url is only supported by certain models", serde servers such as
+# DeepSeek "unknown variant `image_url`", OpenRouter "No endpoints found that support image input" with a 404.
+_KIND: Final = r"(?:input_)?(image|audio|video|file)"
+_CONTENT: Final = _pattern(
+    rf"{_KIND}s? inputs? (?:is|are) not (?:supported|enabled)|(?:not|n't) (?:support|accept|take)s? {_KIND}"
+    rf"|at most 0 {_KIND}|missing data required for {_KIND}|{_KIND}(?:_url)? is only supported by"
+    rf"|unknown variant `{_KIND}|unsupported content (?:part )?type\W{{1,4}}{_KIND}|that support {_KIND}"
+    r"|not a multimodal model"
 )
+# The request is wrong here, too, although llama.cpp says so with a 500 (#15377): asking again changes nothing.
+_OUR_REQUEST: Final = _pattern(rf"{_CONTENT.pattern}|unsupported content part type|param requires --jinja")
 # What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
 _NAMED: Final = (
     # OpenAI's words, which most gateways and hosts copy: "Unsupported parameter: 'parallel_tool_calls' is not supported
@@ -78,6 +87,7 @@ _INSIDE: Final = _pattern(
 _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
     "rate_limit_exceeded": [("insufficient_quota", _QUOTA)],
     "invalid_prompt": [("context_length_exceeded", _CONTEXT)],
+    "model_not_found": [("invalid_prompt", _CONTENT)],
     "server_error": [
         ("context_length_exceeded", _CONTEXT),
         ("invalid_prompt", _OUR_REQUEST),
@@ -124,8 +134,11 @@ def upstream_failure(
     if retry_after is None and FAILURES[code].retry:
         retry_after = _told_delay(error) or told_wait(message)
     metadata = {"provider": provider}
-    if code == "invalid_prompt" and (field := _refused_field(error)) is not None:
-        metadata["refused"] = field  # the one who sent it on trust may ask again without it
+    if code == "invalid_prompt":
+        if (field := _refused_field(error)) is not None:
+            metadata["refused"] = field  # the one who sent it on trust may ask again without it
+        if (content := _refused_content(words)) is not None:
+            metadata["content"] = content  # the one who knows the request can say where it stands
     return UpstreamFailed(message, code=code, status=status, retry_after=retry_after, metadata=metadata)
 
 
@@ -163,6 +176,12 @@ def _refused_field(error: Any) -> str | None:
     param = error.get("param") if isinstance(error, dict) else None
     named = [field for field, pattern in _NAMED if pattern.search(str(param) if isinstance(param, str) else words)]
     return named[0] if len(named) == 1 else None
+
+
+def _refused_content(words: str) -> str | None:
+    """The kind of content that the model does not take."""
+    found = _CONTENT.search(words)
+    return None if found is None else next((kind.lower() for kind in found.groups() if kind), "image")
 
 
 def _describe(error: JsonObject) -> str:

@@ -1,0 +1,1 @@
+"""What a server says of its own models: pure readers of its answers, and the facts that they become."""
