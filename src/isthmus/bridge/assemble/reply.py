@@ -257,7 +257,7 @@ class Reply(msgspec.Struct, eq=False):
             self.take(())
         self.calls.close_all(outcome, spoken_since=self._speech is not None)
         outcome = self._unless_cut(outcome)
-        if outcome.status == "incomplete" and self._met_limit:
+        if outcome is _CUT and self._met_limit:
             words = f"the server says that the answer is complete, but it used all of the {self._limit} tokens it had"
             self._notices.append(notice("bridge.response.length_untold", "max_output_tokens", words))
         self._hosted.close_all()

@@ -61,9 +61,9 @@ def logprobs_of(text: str, logprobs: list[Logprob]) -> list[Logprob]:
         return logprobs
     at = 0
     for index, entry in enumerate(logprobs):
-        if at >= before:
-            return logprobs[index:]
         at += len(entry["token"])
+        if at > before:
+            return logprobs[index:]
     return logprobs
 
 
