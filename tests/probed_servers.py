@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isthmus.testing import (
@@ -40,6 +41,14 @@ class Server:
     short_ids: bool = False
     null_content: bool = True
     key: str = ""
+    silent_limit: bool = False
+    """Whether an answer that it cut is called a whole one."""
+    alternates: bool = False
+    """Whether one speaker may not say two messages in a row, nor the user speak after a tool."""
+    image_status: int = 400
+    """What it says to images, unless it follows them."""
+    native: Server | None = None
+    """Its Responses endpoint, where that is not the same as its Chat Completions."""
 
     def chat(self, request: RecordedRequest) -> Answer:
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
@@ -48,11 +57,37 @@ class Server:
         complaint = self._complaint(body)
         if complaint:
             return error(422, complaint)
+        if "images" not in self.follows and "image_url" in str(body["messages"]):
+            return error(self.image_status, "image input is not supported")
         answer = self._answer(body)
         if body.get("stream"):
             asked = body.get("stream_options") or not self.stream_usage
             return stream(chat_chunks(usage=(3, 4) if asked else None, **answer))
-        return reply(chat_reply(**answer))
+        whole = chat_reply(usage=(3, 3 if answer.get("text") == "1, 2, 3" else 4), **answer)
+        if body.get("logprobs") and "logprobs" in self.follows:
+            whole["choices"][0]["logprobs"] = {"content": [{"token": "hello", "logprob": -0.1, "top_logprobs": []}]}
+        return reply(whole)
+
+    def respond(self, request: RecordedRequest) -> Answer:
+        """The same server in the other dialect."""
+        body = request.json
+        asked = _as_chat(body)
+        complaint = self._complaint(asked)
+        if complaint or ("image_url" in str(body["input"]) and "images" not in self.follows):
+            return error(422 if complaint else self.image_status, complaint or "image input is not supported")
+        said = self._answer(asked)
+        cut = said.get("finish") == "length"
+        part: Json = {"type": "output_text", "annotations": [], "text": said.get("text") or "", "logprobs": []}
+        if body.get("top_logprobs") and "logprobs" in self.follows:
+            part["logprobs"] = [{"token": "hello", "logprob": -0.1, "bytes": [], "top_logprobs": []}]
+        output: list[Json] = [{"type": "reasoning", "id": "rs_1", "summary": []}] if said.get("reasoning") else []
+        output += [
+            {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": name, "arguments": arguments}
+            for id, name, arguments in said.get("calls", ())
+        ] or [{"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}]
+        usage = {"input_tokens": 3, "output_tokens": 3 if part["text"] == "1, 2, 3" else 4, "total_tokens": 7}
+        whole = {"object": "response", "status": "incomplete" if cut else "completed", "output": output, "usage": usage}
+        return stream([{"type": "response.completed", "response": whole}]) if body.get("stream") else reply(whole)
 
     def _complaint(self, body: Json) -> str:
         unknown = [name for name in body if self.fields is not None and name not in self.fields]
@@ -65,13 +100,19 @@ class Server:
                 return "content must be a string"
             if self.short_ids and any(len(call["id"]) != 9 for call in message.get("tool_calls", ())):
                 return "tool call ids must have nine characters"
+        roles = [message["role"] for message in body["messages"]]
+        if self.alternates and any(pair in _UNEVEN for pair in itertools.pairwise(roles)):
+            return "conversation roles must alternate"
         return "" if self.tools or "tools" not in body else "tools are not supported"
 
     def _answer(self, body: Json) -> Json:
         text = " ".join(str(message["content"]) for message in body["messages"])
         if body.get(self.limit) == 3:
-            return {"text": "1, 2, 3", "finish": "length"}
-        said: Json = {**self.reasoning, "text": "hello"}
+            return {"text": "1, 2, 3", **({} if self.silent_limit else {"finish": "length"})}
+        quiet = body.get("reasoning_effort") == "none" and "effort" in self.follows
+        said: Json = {**({} if quiet else self.reasoning), "text": "hello"}
+        if "Count" in text:
+            said["text"] = "1" if body.get("stop") and "stop" in self.follows else "1, 2, 3, 4"
         if "banana" in text and "developer" in self.follows:
             said["text"] = "Banana"
         if "papaya" in text and "later" in self.follows:
@@ -93,11 +134,39 @@ class Server:
             called = [] if "none" in self.follows else called
         elif "weather" not in text:
             called = called if choice == "required" and "required" in self.follows else []
-        return [(f"call_{number}", name, '{"city":"Paris"}') for number, name in enumerate(called)]
+        arguments = '{"city":"Paris"}'
+        if "pick_colour" in str(body["tools"]):
+            called = ["pick_colour"]
+            arguments = '{"colour":"ultraviolet"}' if "strict" in self.follows else '{"colour":"red"}'
+        return [(f"call_{number}", name, arguments) for number, name in enumerate(called)]
+
+
+_UNEVEN = frozenset({("user", "user"), ("assistant", "assistant"), ("tool", "user")})
+
+
+def _as_chat(body: Json) -> Json:
+    """A Responses body in the words of the other dialect."""
+    given = dict(body)
+    messages = [
+        {"role": item["role"], "content": " ".join(str(part.get("text", part)) for part in item["content"])}
+        for item in given.pop("input")
+    ]
+    choice = given.get("tool_choice", "auto")
+    renamed: Json = {"messages": messages}
+    if isinstance(choice, dict):
+        renamed["tool_choice"] = {"function": {"name": choice["name"]}}
+    if "text" in given:
+        renamed["response_format"] = given.pop("text")["format"]
+    if "reasoning" in given:
+        renamed["reasoning_effort"] = given.pop("reasoning")["effort"]
+    for name in ("store", "include", "top_logprobs"):
+        given.pop(name, None)
+    return {**given, **renamed}
 
 
 ALL = frozenset(
     {"developer", "later", "json_schema", "json_object", "parallel", "none", "required", "function", "responses"}
+    | {"logprobs", "strict", "effort", "images", "stop"}
 )
 STRICT_FIELDS = frozenset(
     {"model", "messages", "stream", "tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p"}
@@ -117,9 +186,17 @@ SERVERS = {
         stream_usage=False,
     ),
     "llama": Server(
-        follows=frozenset({"json_schema", "json_object", "none", "required"}),
+        follows=frozenset({"json_schema", "json_object", "none", "required", "logprobs", "strict", "effort", "stop"}),
         reasoning={"reasoning": "hm", "reasoning_field": "reasoning_content"},
         null_content=False,
+        image_status=500,
+        native=Server(
+            follows=frozenset({"required", "strict", "effort", "responses"}),
+            reasoning={"reasoning": "hm", "reasoning_field": "reasoning_content"},
+            limit="max_output_tokens",
+            silent_limit=True,
+            image_status=500,
+        ),
     ),
     "bare": Server(tools=False, reasoning={}, limit="nothing"),
 }
@@ -136,20 +213,17 @@ def routes(
     found: dict[str, Handler] = {"/v1/models": listing, "/v1/chat/completions": server.chat}
     if props is not None:
         found["/props"] = lambda request: reply(props)
-    if "responses" in server.follows:
-        found["/v1/responses"] = _respond
+    if server.native is not None:
+        found["/v1/responses"] = server.native.respond
+    elif "responses" in server.follows:
+        found["/v1/responses"] = replace(server, limit="max_output_tokens").respond
     return found
-
-
-def _respond(request: RecordedRequest) -> Answer:
-    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
-    return reply({"object": "response", "status": "completed", "output": [item], "model": request.json["model"]})
 
 
 def ask(server: Server, **told: Any) -> tuple[Findings, list[tuple[str, str]]]:
     """Probe a server over a real socket; also what was told on the way."""
     heard: list[tuple[str, str]] = []
-    given = {name: told.pop(name) for name in ("key", "model") if name in told}
+    given = {name: told.pop(name) for name in ("key", "model", "bounds") if name in told}
 
     async def run() -> Findings:
         async with ScriptedUpstream(default=error(404, "no such path"), routes=routes(server, **told)) as upstream:

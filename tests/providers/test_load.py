@@ -229,6 +229,7 @@ def test_extending_an_unknown_provider_is_refused(tmp_path: Path) -> None:
         ("[parameters]\ntemperature = false\n", lambda facts: "temperature" not in facts.parameters),
         ("[parameters.top_p]\nhigh = false\n", lambda facts: facts.parameters["top_p"].high is None),
         ("[parameters.top_p]\nwhile_thinking = false\n", lambda facts: not facts.parameters["top_p"].while_thinking),
+        ("[parameters.top_p]\nin_tool_streams = false\n", lambda facts: not facts.parameters["top_p"].in_tool_streams),
         ("[tools.degraded]\nshell = false\n", lambda facts: "shell" not in facts.tools.degraded),
         ("[tools.degraded]\nmcp = 'function'\n", lambda facts: len(facts.tools.degraded) == 6),
         ("[reasoning]\noff = {}\n", lambda facts: facts.reasoning.off == {} and facts.reasoning.on != {}),

@@ -35,6 +35,8 @@ class ParameterRule(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     map: Mapping[str, Any] = {}
     while_thinking: bool = True
     """False where the provider ignores or refuses the parameter while the model thinks."""
+    in_tool_streams: bool = True
+    """False where the provider refuses the parameter in a stream that offers tools."""
 
 
 _DEGRADED_TOOLS: Final = ("custom", "local_shell", "shell", "apply_patch", "tool_search")
@@ -155,6 +157,9 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reasoning_tokens: list[str] = msgspec.field(default_factory=lambda: ["completion_tokens_details.reasoning_tokens"])
     finish_reasons: Mapping[str, str] = {}
     """Vendor values mapped to those of the finish-reason table."""
+    tells_length: bool = True
+    """False where the server calls an answer complete that it cut at the limit: then one that has used the whole limit
+    counts as cut."""
 
 
 class TokenLimits(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):

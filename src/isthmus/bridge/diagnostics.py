@@ -40,6 +40,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.history.repaired": "The conversation was not a valid chat sequence; the smallest repair was made.",
     "bridge.attempt.failed": "The model that was asked for failed before it said anything; a fallback answered.",
     "bridge.response.answer_cut": "The answer was longer than this gateway reads; the response is `incomplete`.",
+    "bridge.response.length_untold": "The server called an answer complete that used the whole limit; `incomplete`.",
     "bridge.response.invalid_output_format": "The answer does not match the requested JSON format.",
     "bridge.response.output_unchecked": "The answer could not be checked against the requested JSON format in time.",
     "bridge.response.output_cleaned": "Fences or prose around the requested JSON were removed.",

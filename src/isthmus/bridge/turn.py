@@ -294,6 +294,7 @@ class Turn:
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
             contract.held or (contract.requires_valid_json and not plan.stream),
             plan.reasoning_as == "summary",
+            None if plan.reply.tells_length else plan.output_limit,
         )
 
     def _start(self) -> None:

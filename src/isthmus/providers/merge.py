@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.capabilities import ProviderCapabilities, ToolSupport
+from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities, ToolSupport
 from isthmus.providers.schema import FACT_FIELDS, KEYED
 
 DEFAULT: Final = "default"
@@ -77,7 +77,7 @@ def is_section(path: Path) -> bool:
 
 def is_boolean(path: Path) -> bool:
     """Whether `false` at `path` is a value rather than a taking back."""
-    return path in BOOLEANS or (len(path) == 3 and path[0] == "parameters" and path[2] == "while_thinking")
+    return path in BOOLEANS or (len(path) == 3 and path[0] == "parameters" and path[2] in _RULE_BOOLEANS)
 
 
 def all_paths() -> tuple[str, ...]:
@@ -104,3 +104,4 @@ SECTIONS: Final = frozenset(
     if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct)
 )
 BOOLEANS: Final = frozenset(path for path, kind in _fields() if kind is bool)
+_RULE_BOOLEANS: Final = frozenset(field.name for field in msgspec.structs.fields(ParameterRule) if field.type is bool)

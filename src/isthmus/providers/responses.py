@@ -88,6 +88,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
         ),
         reasoning=_reasoning(chat, facts),
         streaming_usage=False,
+        reply=msgspec.structs.replace(chat.reply, tells_length=facts.tells_length),
         messages=msgspec.structs.replace(
             chat.messages,
             developer="developer",

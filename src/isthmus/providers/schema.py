@@ -148,6 +148,8 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether a tool's result may carry images."""
     cached_search: bool = False
     """Whether its web search can be kept off the live web (`external_web_access = false`)."""
+    tells_length: bool = True
+    """Whether it says `incomplete` of an answer that it cut at `max_output_tokens`."""
 
 
 class WordFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

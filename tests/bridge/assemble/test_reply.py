@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from isthmus.bridge.capabilities import ResponseFormatSupport
+from isthmus.bridge.capabilities import ParameterRule, ReplyRules, ResponseFormatSupport
 from isthmus.bridge.deltas import (
     Annotation,
     CallArguments,
@@ -22,6 +22,8 @@ from isthmus.bridge.deltas import (
     Reasoning,
     Refusal,
     Text,
+    Usage,
+    Used,
     VendorExtra,
 )
 from isthmus.bridge.envelope import seal, unseal
@@ -244,3 +246,45 @@ def test_an_event_that_was_told_never_changes() -> None:
     done = end_here(turn, 2)
     assert isinstance(done, Done)
     assert events == told
+
+
+def limited(limit: int | None = 8, *, tells_length: bool = False) -> Plan:
+    """A plan for a server that does, or does not, tell that an answer met its limit."""
+    body = {} if limit is None else {"max_output_tokens": limit}
+    facts = {"max_output_tokens": ParameterRule(to="max_tokens")}
+    return plan_for(body, parameters=facts, reply=ReplyRules(tells_length=tells_length))
+
+
+@pytest.mark.parametrize(
+    ("plan", "used", "status"),
+    [
+        (limited(8), 8, "incomplete"),
+        (limited(8), 9, "incomplete"),
+        (limited(8), 7, "completed"),
+        (limited(None), 99, "completed"),
+        (limited(8, tells_length=True), 8, "completed"),
+    ],
+    ids=["the whole limit", "beyond it", "less", "no limit", "a server that tells"],
+)
+def test_an_answer_that_used_its_whole_limit_is_cut_where_the_server_does_not_tell(
+    plan: Plan, used: int, status: str
+) -> None:
+    told = [ItemBegan("message"), Text("1, 2,"), ItemEnded(), Used(Usage(5, used, 5 + used)), Finished("stop")]
+    _, response = run(*told, plan=plan)
+    assert response["status"] == response["output"][-1]["status"] == status
+    cut = status == "incomplete"
+    assert response["incomplete_details"] == ({"reason": "max_output_tokens"} if cut else None)
+    codes = [said["code"] for said in response["isthmus"]["diagnostics"]]
+    assert codes == (["bridge.response.length_untold"] if cut else [])
+
+
+def test_a_filter_outranks_a_limit_that_was_met() -> None:
+    _, response = run(Text("1"), Used(Usage(5, 8, 13)), Finished("content_filter"), plan=limited(8))
+    assert response["incomplete_details"] == {"reason": "content_filter"}
+    assert response["isthmus"]["diagnostics"] == []
+
+
+def test_of_two_items_only_the_last_was_cut() -> None:
+    begun = [ItemBegan("reasoning"), Reasoning("hm"), ItemEnded(), ItemBegan("message"), Text("1"), ItemEnded()]
+    _, response = run(*begun, Used(Usage(5, 8, 13)), Finished("stop"), plan=limited(8))
+    assert [item["status"] for item in response["output"]] == ["completed", "incomplete"]

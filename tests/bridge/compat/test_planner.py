@@ -412,3 +412,23 @@ def test_planning_a_coding_agents_request_is_cheap() -> None:
     survey = survey_tools(request.body.get("tools"), request.items, "auto", capabilities)
     times = timeit.repeat(lambda: plan_bridge_compatibility(request, capabilities, survey=survey), repeat=20, number=20)
     assert min(times) / 20 < 150e-6
+
+
+TOOLS = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "action"),
+    [
+        ({"stream": True, "tools": TOOLS}, "ignored"),
+        ({"stream": True, "tools": TOOLS, "tool_choice": "none"}, "supported"),
+        ({"stream": True}, "supported"),
+        ({"tools": TOOLS}, "supported"),
+    ],
+    ids=["tools in a stream", "tools that stay away", "a stream", "tools"],
+)
+def test_what_is_refused_in_streams_with_tools_is_left_out_there(fields: dict[str, Any], action: str) -> None:
+    capabilities = rules(top_logprobs=ParameterRule(in_tool_streams=False))
+    included = {"include": ["message.output_text.logprobs"]}
+    assert decide({"top_logprobs": 1, **fields}, "top_logprobs", capabilities).action == action
+    assert decide({**included, **fields}, "include", capabilities).action == action

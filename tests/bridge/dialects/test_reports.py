@@ -8,7 +8,15 @@ import pytest
 
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Usage
-from isthmus.bridge.dialects.reports import read_annotations, read_citation, read_logprobs, read_phase, read_usage, seal
+from isthmus.bridge.dialects.reports import (
+    logprobs_of,
+    read_annotations,
+    read_citation,
+    read_logprobs,
+    read_phase,
+    read_usage,
+    seal,
+)
 
 CASES: dict[str, tuple[dict[str, Any], Usage]] = {
     "xAI: thinking beside the completion": (
@@ -99,3 +107,20 @@ def test_sealed_reasoning_is_what_the_vendor_takes_back_and_nothing_else() -> No
     sealed = seal({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "status": "completed"})
     assert sealed.key == "encrypted_content"
     assert sealed.value == [{"summary": [], "type": "reasoning", "id": "rs_1", "encrypted_content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text", "kept"),
+    [
+        (["<think>", "hm", "</think>", "\n\n", "Green", "."], "Green.", ["Green", "."]),
+        (["Green", "."], "Green.", ["Green", "."]),
+        (["hm", "\nGre", "en"], "Green", ["\nGre", "en"]),
+        (["something", "else"], "Green", ["something", "else"]),
+        (["Green", ""], "Green", ["Green", ""]),
+        ([], "Green", []),
+    ],
+    ids=["thoughts before it", "the text alone", "a token of both", "another text", "an empty end", "none"],
+)
+def test_log_probabilities_of_the_text_are_those_at_the_end(tokens: list[str], text: str, kept: list[str]) -> None:
+    given = read_logprobs([{"token": token, "logprob": -1.0} for token in tokens]) or []
+    assert [entry["token"] for entry in logprobs_of(text, given)] == kept

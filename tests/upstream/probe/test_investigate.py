@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from isthmus.providers import check_provider_file, load_provider
 from isthmus.upstream.probe.answers import Answer, Ask
 from isthmus.upstream.probe.findings import Findings
 from isthmus.upstream.probe.investigate import STAGES, investigate
+from isthmus.upstream.probe.probe import Bounds
 from probed_servers import SERVERS, Server, ask, verdicts
 
 Json = dict[str, Any]
@@ -42,7 +44,7 @@ def test_a_full_server() -> None:
     assert found.reasoning_fields == ()
     assert verdicts(found)["shows its reasoning"] == "unknown"
     assert [title for title, _ in STAGES] == list(dict.fromkeys(stage for stage, _ in heard))
-    assert len(heard) <= 26
+    assert found.spent.requests == len(heard) <= Bounds().requests
 
 
 def test_a_strict_server() -> None:
@@ -60,13 +62,98 @@ def test_a_strict_server() -> None:
 
 
 def test_a_local_server_with_props() -> None:
-    found, _ = ask(SERVERS["llama"], props=PROPS)
+    sees = replace(SERVERS["llama"], follows=SERVERS["llama"].follows | {"images"})
+    found, _ = ask(sees, props=PROPS)
     assert found.context == 32768
     assert found.inputs == ("image",)
     assert found.reasoning_fields == ("reasoning_content",)
     assert found.choices == ("auto", "none", "required")
     assert not found.parallel
     assert (found.empty_content, found.call_ids) == ("empty", "keep")
+
+
+def test_a_server_whose_dialects_differ() -> None:
+    found, _ = ask(SERVERS["llama"])
+    own = found.native
+    assert own is not None
+    assert (found.tells_length, own.tells_length) == (True, False)
+    assert (found.limit_field, own.limit_field) == ("max_tokens", "max_output_tokens")
+    assert (found.formats, own.formats) == (("text", "json_object", "json_schema"), ("text",))
+    assert (found.logprobs, own.logprobs) == (True, False)
+    assert (found.strict, own.strict) == (True, True)
+    assert (found.effort_none, own.effort_none) == (True, True)
+    assert "required" in own.choices
+    assert "function" not in own.choices
+    assert (found.inputs, own.inputs) == ((), ())
+    assert verdicts(found)["Responses: tells that the limit was met"] == "no"
+
+
+def test_a_server_whose_dialects_are_alike() -> None:
+    found, _ = ask(SERVERS["openai"])
+    own = found.native
+    assert own is not None
+    for name in ("formats", "choices", "logprobs", "strict", "parallel", "developer", "tells_length", "inputs"):
+        assert getattr(own, name) == getattr(found, name), name
+    assert own.inputs == ("image",)
+    assert "effort_none" in own.unclear, "a model that shows no thoughts cannot show that it stopped"
+
+
+def test_what_is_told_and_refused_all_the_same_does_not_count() -> None:
+    found, _ = ask(SERVERS["llama"], props=PROPS)
+    assert found.inputs == ()
+    assert verdicts(found)["reads images"] == "no"
+
+
+def test_a_server_that_wants_speakers_to_take_turns() -> None:
+    found, _ = ask(Server(alternates=True))
+    assert (found.repeats, found.after_tool) == (False, False)
+    found, _ = ask(Server())
+    assert (found.repeats, found.after_tool) == (True, True)
+
+
+def test_an_answer_that_was_cut_is_no_answer_to_the_question() -> None:
+    talks = Answer(200, {"choices": [{"message": {"content": "Well, "}, "finish_reason": "length"}], "usage": {}})
+    found = _feed(talks)
+    assert {"tools", "strict", "choices.required", "formats.json_schema"} <= found.unclear
+    assert {note.question: note.verdict for note in found.notes}["calls tools"] == "unknown"
+
+
+def test_every_answer_is_bounded() -> None:
+    bodies: list[Json] = []
+    steps = investigate(Findings(model="m"), room=77)
+    answer = Answer(200, {"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]})
+    ask = next(steps)
+    with pytest.raises(StopIteration):
+        while True:
+            bodies += [ask.body] if ask.body else []
+            ask = steps.send(answer)
+    assert bodies
+    for body in bodies:
+        assert 0 < (body.get("max_completion_tokens") or body["max_output_tokens"]) <= 77
+
+
+def test_what_the_bounds_leave_no_room_for_is_unknown_and_counted() -> None:
+    whole, _ = ask(SERVERS["openai"])
+    found, heard = ask(SERVERS["openai"], bounds=Bounds(requests=8))
+    assert found.spent.requests == len(heard) == 8
+    assert found.spent.unasked > 0
+    assert not found.tools
+    assert "tools" in found.unclear
+    assert verdicts(found)["calls tools"] == "unknown"
+    assert whole.spent.unasked == 0
+    assert whole.spent.tokens > 0
+
+
+def _feed(answer: Answer) -> Findings:
+    """Everything, with one answer to all of it."""
+    steps = investigate(Findings(model="m"))
+    next(steps)
+    while True:
+        try:
+            steps.send(answer)
+        except StopIteration as done:
+            found: Findings = done.value
+            return found
 
 
 def test_a_bare_server() -> None:

@@ -12,7 +12,7 @@ from isthmus.cli.probe_file import provider_file
 from isthmus.errors import UpstreamFailed
 from isthmus.testing import Handler, ScriptedUpstream, drop, error, reply, silence
 from isthmus.upstream.probe.findings import Findings
-from isthmus.upstream.probe.probe import probe
+from isthmus.upstream.probe.probe import Bounds, probe
 from leaking import assert_silent, everything_of
 from probed_servers import SERVERS, Server, ask, routes
 from raw_server import raw_server
@@ -72,14 +72,14 @@ async def test_an_answer_that_breaks_off_is_none() -> None:
 async def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     async with ScriptedUpstream(default=silence()) as upstream:
         with pytest.raises(UpstreamFailed, match="the endpoint did not answer in time"):
-            await probe(upstream.base_url, patience=0.1)
+            await probe(upstream.base_url, bounds=Bounds(answer_seconds=0.1))
 
 
 async def test_informational_answers_without_an_end_are_given_up() -> None:
     endless = b"HTTP/1.1 100 Continue\r\n\r\n" * 100
     told = "more than 1000 informational answers"
     with raw_server(endless=endless) as server, pytest.raises(UpstreamFailed, match=told):
-        await probe(server.base_url, patience=20)
+        await probe(server.base_url, bounds=Bounds(answer_seconds=20))
 
 
 async def test_bytes_that_are_no_text_are_no_answer() -> None:

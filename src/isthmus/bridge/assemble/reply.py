@@ -11,7 +11,8 @@ message or a reasoning item), while any number of calls may be open. What speaks
     open calls   whole ones close      whole ones close      whole ones close whole ones close     close all
 
 `PartBegan` closes the part that is open, and opens the next one of the same item.
-`ItemEnded` closes what speaks at once, unless it is `incomplete`: then the end of the reply says how it ended.
+`ItemEnded` closes what speaks at once, unless it is `incomplete`, or the server tells no cuts: then the end of the
+reply says how it ended.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.finish import Outcome, map_provider_finish_reason
 from isthmus.protocol.items import Annotation, Phase, Status
 
-_BROKEN: Final = map_provider_finish_reason("length")
-"""A call that was half shown and never ended: whatever the provider says, its answer was cut off."""
+_CUT: Final = map_provider_finish_reason("length")
+"""A call that was half shown and never ended, or a limit that was met: whatever the provider says, it was cut off."""
 
 _THOUGHTS: Final = ("reasoning_text", "summary_text")
 
@@ -48,6 +49,8 @@ class Reply(msgspec.Struct, eq=False):
     """Whether answer text is not shown before the end, because a contract may still replace it."""
     _summarises: bool
     """Whether all thinking is told as a summary."""
+    _limit: int | None = None
+    """The tokens that were asked for at most, where the server does not tell that an answer met them."""
     _speech: Speech | None = None
     _open_text: TextPart | None = None
     """The hot path: `Text` is appended without asking anything."""
@@ -72,10 +75,14 @@ class Reply(msgspec.Struct, eq=False):
     def outcome(self) -> Outcome:
         if self.failure is not None:
             return Outcome("failed", None, self.failure.code, self.failure.message)
-        return self._unless_broken(map_provider_finish_reason(self.finish))
+        return self._unless_cut(map_provider_finish_reason(self.finish))
 
-    def _unless_broken(self, outcome: Outcome) -> Outcome:
-        return _BROKEN if self.calls.broken and outcome.status == "completed" else outcome
+    def _unless_cut(self, outcome: Outcome) -> Outcome:
+        return _CUT if outcome.status == "completed" and (self.calls.broken or self._met_limit) else outcome
+
+    @property
+    def _met_limit(self) -> bool:
+        return self._limit is not None and self.usage is not None and self.usage.output_tokens >= self._limit
 
     @property
     def text(self) -> str:
@@ -162,7 +169,8 @@ class Reply(msgspec.Struct, eq=False):
             case kinds.ItemEnded(status, phase):
                 if self._speech is not None and phase is not None:
                     self._speech.phase = phase
-                if status == "completed":
+                # Where the server does not tell a cut, only the usage does, and that comes last.
+                if status == "completed" and self._limit is None:
                     self._close_speech("completed")
             case kinds.HostedOpened():
                 self._make_room()
@@ -248,7 +256,10 @@ class Reply(msgspec.Struct, eq=False):
         if self._waiting:
             self.take(())
         self.calls.close_all(outcome, spoken_since=self._speech is not None)
-        outcome = self._unless_broken(outcome)
+        outcome = self._unless_cut(outcome)
+        if outcome is _CUT and self._met_limit:
+            words = f"the server says that the answer is complete, but it used all of the {self._limit} tokens it had"
+            self._notices.append(notice("bridge.response.length_untold", "max_output_tokens", words))
         self._hosted.close_all()
         self._release()
         if not (self.calls or self._hosted.told or self._messages or outcome.status == "failed"):

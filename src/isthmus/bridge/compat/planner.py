@@ -17,7 +17,16 @@ from msgspec.structs import replace
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.compat.format import mentions_json, plan_format
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
-from isthmus.bridge.compat.rules import apply_rule, asks_nothing, clamp, ignored, rejected, supported, without_rule
+from isthmus.bridge.compat.rules import (
+    apply_rule,
+    asks_nothing,
+    clamp,
+    hindrance,
+    ignored,
+    rejected,
+    supported,
+    without_rule,
+)
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, hold_back
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
@@ -224,7 +233,9 @@ class _Planner(NamedTuple):
         if name != _LOGPROBS:
             return self._rule("include") is not None
         rule = self._rule("top_logprobs") or self._rule("logprobs")
-        return rule is not None and (rule.while_thinking or not self.reasoning.thinking)
+        return rule is not None and not hindrance(
+            rule, thinking=self.reasoning.thinking, streams_tools=self._streams_tools
+        )
 
     def _other(self, path: str, value: Any) -> CompatibilityDecision:
         """By the host, by the provider's rule, or not at all."""
@@ -235,7 +246,11 @@ class _Planner(NamedTuple):
         rule = self._rule(path)
         if rule is None:
             return without_rule(path, value)
-        return apply_rule(path, value, rule, thinking=self.reasoning.thinking)
+        return apply_rule(path, value, rule, thinking=self.reasoning.thinking, streams_tools=self._streams_tools)
+
+    @property
+    def _streams_tools(self) -> bool:
+        return bool(self.body.get("stream")) and self.survey.sends
 
     def _rule(self, path: str) -> ParameterRule | None:
         return self.capabilities.parameters.get(path)

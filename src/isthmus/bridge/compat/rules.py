@@ -16,10 +16,12 @@ from isthmus.protocol.json import nest
 from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
 
 
-def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) -> CompatibilityDecision:
+def apply_rule(
+    path: str, value: Any, rule: ParameterRule, *, thinking: bool, streams_tools: bool = False
+) -> CompatibilityDecision:
     """Carry a parameter over: renamed, mapped, clamped, or left out where the rule says so."""
-    if thinking and not rule.while_thinking:
-        return ignored(path, "the provider does not take it while the model thinks")
+    if hindered := hindrance(rule, thinking=thinking, streams_tools=streams_tools):
+        return ignored(path, hindered)
     to, key = rule.to or path, _map_key(value) if rule.map else None
     mapped = rule.map.get(key, value) if key is not None else value
     action: Action = "supported"
@@ -34,6 +36,15 @@ def apply_rule(path: str, value: Any, rule: ParameterRule, *, thinking: bool) ->
     elif (used := clamp(value, rule.low, rule.high)) != value:
         action, reason = "degraded", f"the provider takes {_range(rule.low, rule.high)}; {value} is sent as {used}"
     return CompatibilityDecision(path, action, reason, used, nest(to, used))
+
+
+def hindrance(rule: ParameterRule, *, thinking: bool, streams_tools: bool) -> str:
+    """Why a parameter that the provider knows cannot go with this request; empty: it can."""
+    if thinking and not rule.while_thinking:
+        return "the provider does not take it while the model thinks"
+    if streams_tools and not rule.in_tool_streams:
+        return "the provider does not take it in a stream that offers tools"
+    return ""
 
 
 def without_rule(path: str, value: Any) -> CompatibilityDecision:

@@ -52,6 +52,21 @@ def _count(value: Any) -> int | None:
     return int(value)
 
 
+def logprobs_of(text: str, logprobs: list[Logprob]) -> list[Logprob]:
+    """Those of a text at the end of what was sampled: where a server parts the thoughts from the text, it still lists
+    the tokens of both (llama.cpp in whole replies, 2026-11-16)."""
+    sampled = "".join(entry["token"] for entry in logprobs)
+    before = len(sampled) - len(text)
+    if before <= 0 or not sampled.endswith(text):
+        return logprobs
+    at = 0
+    for index, entry in enumerate(logprobs):
+        at += len(entry["token"])
+        if at > before:
+            return logprobs[index:]
+    return logprobs
+
+
 def read_logprobs(entries: Any) -> list[Logprob] | None:
     """One object for each token, with its alternatives; `None` where there is nothing of the kind."""
     if not isinstance(entries, list):

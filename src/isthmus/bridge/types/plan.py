@@ -158,6 +158,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return "\n\n".join(words for words in (self.tools.choice.instruction, self.contract.instruction) if words)
 
     @property
+    def output_limit(self) -> int | None:
+        """The most tokens that the upstream was asked to answer with; `None`: as many as it likes."""
+        limit = self.compatibility.decision("max_output_tokens")
+        return limit.effective_value if limit is not None and limit.sends else None
+
+    @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:
         return self.compatibility.decisions
 

@@ -32,6 +32,8 @@ class Answer:
     """The decoded data of a stream's events."""
     text: str = ""
     """An excerpt, for people."""
+    late: bool = False
+    """Whether nothing came back in time."""
 
     @property
     def ok(self) -> bool:
@@ -85,6 +87,18 @@ def call_names(message: Mapping[str, Any]) -> list[str]:
 def usage_of(events: tuple[Any, ...]) -> bool:
     """Whether a stream told its token usage."""
     return any(isinstance(event, dict) and isinstance(event.get("usage"), dict) for event in events)
+
+
+def tokens_of(answer: Answer) -> int:
+    """How many tokens the model wrote, as the server counts them; 0 where it does not say."""
+    whole = answer.body if isinstance(answer.body, dict) else {}
+    ends = [event.get("response") for event in answer.events if isinstance(event, dict)]
+    for place in (whole, *(event for event in reversed(answer.events)), *reversed(ends)):
+        usage = place.get("usage") if isinstance(place, dict) else None
+        if isinstance(usage, dict):
+            counts = (usage.get("completion_tokens"), usage.get("output_tokens"))
+            return next((count for count in counts if type(count) is int and count > 0), 0)
+    return 0
 
 
 def json_of(text: str) -> Any:

@@ -1,49 +1,54 @@
-"""What to ask an endpoint, in what order, and what its answers mean: a generator of questions, fed with answers.
+"""What to ask an endpoint, in what order: a generator of questions, fed with answers.
 
-    stages:  models → answer → limits → fields → streams → roles → history → tools → choices → formats → Responses
+    models → limits → answer → fields → streams → roles → tools → choices → formats → insight → inputs → Responses
 
-Nothing is believed because it was accepted: many servers take a field and do nothing about it. A tool choice, a
-format or a role counts when the answer shows that it was followed.
+The limit comes first, so that no later answer is without one. What both dialects are asked alike is in `questions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
-from isthmus.upstream.probe.answers import (
-    Answer,
-    Ask,
-    call_names,
-    delta_of,
-    finish_of,
-    json_of,
-    message_of,
-    text_of,
-    usage_of,
-)
-from isthmus.upstream.probe.findings import Findings
+from isthmus.upstream.probe.answers import Answer, Ask, tokens_of, usage_of
+from isthmus.upstream.probe.findings import Abilities, Findings
 from isthmus.upstream.probe.listing import read_context, read_inputs, read_models, read_props
+from isthmus.upstream.probe.questions import (
+    ROOM,
+    THOUGHTFUL,
+    Dialogue,
+    Steps,
+    ask_choices,
+    ask_formats,
+    ask_inputs,
+    ask_insight,
+    ask_roles,
+    ask_streams,
+    ask_tools,
+    tool,
+)
+from isthmus.upstream.probe.voices import CHAT, RESPONSES, Said
 
-_T = TypeVar("_T")
-Steps = Generator[Ask, Answer, _T]
-
-CHAT: Final = "chat/completions"
-_ROOM: Final = 2000
-"""Most tokens of an answer: enough for a model that thinks first, not enough to cost much."""
+_CUT: Final = 3
+"""Tokens that no count to fifty fits into."""
+_COUNT: Final = "Count from 1 to 50."
 
 
-def investigate(findings: Findings, stage: Callable[[str], None] = lambda title: None) -> Steps[Findings]:
-    """Ask everything; `stage` is told when the next group of questions begins."""
+def investigate(
+    findings: Findings, stage: Callable[[str], None] = lambda title: None, *, room: int = ROOM
+) -> Steps[Findings]:
+    """Ask everything; `stage` is told when the next group of questions begins, `room` bounds each answer."""
+    talk = Dialogue(findings, findings, CHAT, room)
     for title, questions in STAGES:
         stage(title)
-        yield from questions(findings)
+        yield from questions(talk)
     return findings
 
 
-def _ask_models(found: Findings) -> Steps[None]:
+def _ask_models(talk: Dialogue) -> Steps[None]:
+    found = talk.found
     listing = yield Ask("which models are there", "models")
     found.models = read_models(listing)
     found.note("lists its models", bool(found.models) if listing.status else None, f"{len(found.models)} found")
@@ -60,44 +65,55 @@ def _ask_models(found: Findings) -> Steps[None]:
         raise UpstreamFailed("the endpoint names no models; name one with `--model`", code="model_not_found")
 
 
-def _ask_plainly(found: Findings) -> Steps[None]:
-    answer = yield Ask("does it answer", CHAT, _body(found, "Reply with the word: hello"))
-    if not answer.ok:
-        raise UpstreamFailed(_trouble(answer, found.model), status=answer.status or None)
-    message = message_of(answer)
-    found.note("answers", bool(text_of(message) or message), found.model)
-    _look_for_reasoning(found, message)
-
-
-def _ask_limits(found: Findings) -> Steps[None]:
-    accepted: list[str] = []
+def _ask_limits(talk: Dialogue) -> Steps[None]:
+    found, accepted = talk.found, []
     for name in ("max_completion_tokens", "max_tokens"):
-        answer = yield Ask(f"does it take `{name}`", CHAT, _body(found, "Count from 1 to 50.", **{name: 3}))
+        answer = yield talk.ask(f"does it take `{name}`", _COUNT, **{name: _CUT})
         if answer.ok:
             accepted.append(name)
-            if finish_of(answer) == "length":
+            found.tells_length = talk.voice.hear(answer).cut
+            if found.tells_length or 0 < tokens_of(answer) <= _CUT:
                 found.limit_field = name
                 break
+        elif not answer.refused:
+            break  # trouble, and the plain question will say which
     found.limit_field = found.limit_field or (accepted[-1] if accepted else "")
     found.note("limits the answer", bool(found.limit_field), f"`{found.limit_field}`" if found.limit_field else "")
+    found.note("tells that the limit was met", found.tells_length if found.limit_field else None)
 
 
-def _ask_fields(found: Findings) -> Steps[None]:
-    answer = yield Ask("what does it do with unknown fields", CHAT, _body(found, "Hello", isthmus_probe=True))
+def _ask_plainly(talk: Dialogue) -> Steps[None]:
+    answer = yield talk.ask("does it answer", THOUGHTFUL)
+    if not answer.ok:
+        raise UpstreamFailed(_trouble(answer, talk.found.model), status=answer.status or None)
+    said = talk.voice.hear(answer)
+    talk.note("answers", bool(said.text or said.thoughts or answer.body), talk.found.model)
+    _look_for_reasoning(talk.found, said)
+
+
+def _ask_fields(talk: Dialogue) -> Steps[None]:
+    found = talk.found
+    answer = yield talk.ask("what does it do with unknown fields", "Hello", isthmus_probe=True)
     found.strict_fields = answer.refused
     found.note("takes fields that it does not know", answer.ok if answer.ok or answer.refused else None)
-    together = yield Ask("does it take sampling parameters", CHAT, _body(found, "Hello", **_SAMPLING))
+    together = yield talk.ask("does it take sampling parameters", "Hello", **_SAMPLING)
     if together.ok:
         found.parameters = tuple(_SAMPLING)
     else:
         taken = []
         for name, value in _SAMPLING.items():
-            answer = yield Ask(f"does it take `{name}`", CHAT, _body(found, "Hello", **{name: value}))
+            answer = yield talk.ask(f"does it take `{name}`", "Hello", **{name: value})
             if answer.ok:
                 taken.append(name)
         found.parameters = tuple(taken)
     detail = ", ".join(f"`{name}`" for name in found.parameters)
     found.note("takes sampling parameters", bool(found.parameters), detail)
+    if "stop" in found.parameters:
+        answer = yield talk.ask("does it stop where told to", _COUNT, stop=["2"], room=64)
+        heeded = answer.ok and "2" not in talk.voice.hear(answer).text
+        found.note("heeds `stop`", heeded if answer.ok else None)
+        if answer.ok and not heeded:
+            found.parameters = tuple(name for name in found.parameters if name != "stop")
 
 
 _SAMPLING: Final[JsonObject] = {
@@ -111,172 +127,116 @@ _SAMPLING: Final[JsonObject] = {
 }
 
 
-def _ask_streams(found: Findings) -> Steps[None]:
-    asking = _body(found, "Reply with the word: hello", stream=True)
-    answer = yield Ask("does it stream", CHAT, asking)
-    found.streaming = bool(answer.events)
-    found.note("streams", found.streaming)
-    for event in answer.events:
-        _look_for_reasoning(found, delta_of(event))
-    asked = {**asking, "stream_options": {"include_usage": True}}
-    counted = yield Ask("does it count tokens in a stream", CHAT, asked)
+def _ask_streams(talk: Dialogue) -> Steps[None]:
+    found = talk.found
+    said = yield from ask_streams(talk)
+    _look_for_reasoning(found, said)
+    options: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
+    counted = yield talk.ask("does it count tokens in a stream", "Reply with the word: hello", **options)
     found.streaming_usage = counted.ok
-    detail = "without being asked" if usage_of(answer.events) and not counted.ok else ""
-    found.note("tells usage in streams", usage_of(counted.events) or usage_of(answer.events), detail)
+    detail = "without being asked" if said.usage and not counted.ok else ""
+    found.note("tells usage in streams", usage_of(counted.events) or said.usage, detail)
     shown = ", ".join(f"`{name}`" for name in found.reasoning_fields) or ("`<think>` tags" if found.think_tags else "")
     found.note("shows its reasoning", bool(shown) or None, shown)
 
 
-def _ask_roles(found: Findings) -> Steps[None]:
-    rule = "Whatever you are asked, reply with the single word banana."
-    answer = yield Ask("does it know developers", CHAT, _talk(found, ("developer", rule), ("user", "Hello")))
-    found.developer = "banana" in text_of(message_of(answer)).lower()
-    found.note("follows the developer role", found.developer, "" if answer.ok else "refused")
-    later = "From now on, whatever you are asked, reply with the single word papaya."
-    talk = [
-        ("system", "Be brief."),
-        ("user", "Hello"),
-        ("assistant", "Hello!"),
-        ("system", later),
-        ("user", "How are you?"),
-    ]
-    answer = yield Ask("may system messages come later", CHAT, _talk(found, *talk))
-    found.system_anywhere = "papaya" in text_of(message_of(answer)).lower()
-    found.note("follows system messages anywhere", found.system_anywhere, "" if answer.ok else "refused")
+def _ask_tools(talk: Dialogue) -> Steps[None]:
+    yield from ask_tools(talk)
+    if talk.can.tools:
+        yield from _ask_history(talk)
 
 
-def _ask_tools(found: Findings) -> Steps[None]:
-    asked = _body(found, "What is the weather in Paris? Use the tool.", tools=[_tool("get_weather")])
-    answer = yield Ask("does it call tools", CHAT, asked)
-    found.tools = "get_weather" in call_names(message_of(answer))
-    found.note("calls tools", found.tools, "" if answer.ok else "refused")
-    if not found.tools:
-        return
-    words = "What is the weather in Paris and in Oslo? Call the tool once for each city, both at once."
-    several = _body(found, words, tools=[_tool("get_weather")], parallel_tool_calls=True)
-    answer = yield Ask("does it call several at once", CHAT, several)
-    if answer.ok:
-        found.parameters = (*found.parameters, "parallel_tool_calls")
-    else:
-        several.pop("parallel_tool_calls")
-        answer = yield Ask("does it call several at once, unasked", CHAT, several)
-    found.parallel = len(call_names(message_of(answer))) > 1
-    found.note("calls several tools at once", found.parallel or (None if answer.ok else False))
-    yield from _ask_history(found)
-
-
-def _ask_history(found: Findings) -> Steps[None]:
+def _ask_history(talk: Dialogue) -> Steps[None]:
+    found = talk.found
     long, short = "call_0123456789abcdef", "aB3dE6gH9"
     for content, id in ((None, long), ("", long), ("", short), (None, short)):
-        answer = yield Ask("does it take tool results back", CHAT, _past_call(found, content, id))
+        answer = yield Ask("does it take tool results back", CHAT.path, _past_call(talk, content, id))
         if answer.ok:
             found.empty_content = "null" if content is None else "empty"
             found.call_ids = "keep" if len(id) > 9 else "alphanumeric9"
             break
     detail = "call ids of nine letters and digits" if found.call_ids != "keep" else ""
-    found.note("takes tool results back", answer.ok, detail)
+    found.note("takes tool results back", answer.ok if answer.status else None, detail)
+    if answer.ok:
+        body = _past_call(talk, content, id)
+        body["messages"].append({"role": "user", "content": "Thank you. And in Oslo?"})
+        answer = yield Ask("may the user speak after a tool", CHAT.path, body)
+        found.after_tool = answer.ok
+        if not answer.status:
+            found.unclear.add("after_tool")
+        found.note("takes a user's message after a tool's", answer.ok if answer.status else None)
 
 
-def _ask_choices(found: Findings) -> Steps[None]:
-    if not found.tools:
+def _past_call(talk: Dialogue, content: str | None, id: str) -> JsonObject:
+    call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+    body = talk.ask("", "What is the weather in Paris?", tools=[tool("get_weather")], room=16).body or {}
+    asked: list[JsonObject] = body["messages"]
+    answered: JsonObject = {"role": "assistant", "content": content, "tool_calls": [call]}
+    return {**body, "messages": [*asked, answered, {"role": "tool", "tool_call_id": id, "content": "sunny"}]}
+
+
+def _ask_insight(talk: Dialogue) -> Steps[None]:
+    yield from ask_insight(talk, talk.found.reasoning_fields or (("think",) if talk.found.think_tags else ()))
+
+
+def _ask_responses(talk: Dialogue) -> Steps[None]:
+    """The same of the endpoint's own Responses, where it has one."""
+    can = Abilities(limit_field="max_output_tokens")
+    own = Dialogue(talk.found, can, RESPONSES, talk.room)
+    answer = yield own.ask("does it speak Responses", THOUGHTFUL)
+    speaks = answer.ok and isinstance(answer.body, dict) and isinstance(answer.body.get("output"), list)
+    talk.found.note("has a Responses endpoint", speaks if answer.status else None)
+    if not speaks:
         return
-    tools = [_tool("get_weather"), _tool("get_time")]
-    named = {"type": "function", "function": {"name": "get_time"}}
-    asked: list[tuple[str, Any, str, Callable[[list[str]], bool]]] = [
-        ("auto", "auto", "What is the weather in Paris? Use the tool.", bool),
-        ("none", "none", "What is the weather in Paris? Use the tool.", lambda calls: not calls),
-        ("required", "required", "Say hello.", bool),
-        ("function", named, "What is the weather in Paris?", lambda calls: calls == ["get_time"]),
-    ]
-    followed: list[str] = []
-    for name, choice, words, kept in asked:
-        answer = yield Ask(f"tool choice `{name}`", CHAT, _body(found, words, tools=tools, tool_choice=choice))
-        if answer.ok and kept(call_names(message_of(answer))):
-            followed.append(name)
-    found.choices = tuple(followed)
-    found.note("follows tool choices", bool(followed), ", ".join(f"`{name}`" for name in followed))
+    talk.found.native = can
+    can.inputs = talk.found.inputs
+    thoughts = own.voice.hear(answer).thoughts
+    answer = yield own.ask("does it take `max_output_tokens`", _COUNT, room=_CUT)
+    said = own.voice.hear(answer)
+    can.tells_length = said.cut
+    if not (said.cut or 0 < tokens_of(answer) <= _CUT):
+        can.limit_field = ""
+    own.note("limits the answer", bool(can.limit_field) if answer.status else None)
+    own.note("tells that the limit was met", can.tells_length if can.limit_field else None)
+    streamed = yield from ask_streams(own)
+    can.streaming_usage = streamed.usage
+    own.note("tells usage in streams", can.streaming_usage)
+    together = yield own.ask("does it take sampling parameters", "Hello", temperature=0.5, top_p=0.9)
+    can.parameters = ("temperature", "top_p") if together.ok else ()
+    yield from ask_roles(own)
+    yield from ask_tools(own)
+    yield from ask_choices(own)
+    yield from ask_formats(own)
+    yield from ask_insight(own, thoughts)
+    yield from ask_inputs(own)
 
 
-def _ask_formats(found: Findings) -> Steps[None]:
-    formats = ["text"]
-    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA, "strict": True}}
-    answer = yield Ask("does it keep to JSON schemas", CHAT, _body(found, "Say hello.", response_format=wanted))
-    keeps = json_of(text_of(message_of(answer))) == {"colour": "ultraviolet"}
-    words = 'Reply with a JSON object that has the key "greeting".'
-    asked = _body(found, words, response_format={"type": "json_object"})
-    answer = yield Ask("does it keep to JSON", CHAT, asked)
-    if isinstance(json_of(text_of(message_of(answer))), dict):
-        formats.append("json_object")
-    if keeps:
-        formats.append("json_schema")
-    found.formats = tuple(formats)
-    found.note("keeps to JSON schemas", keeps)
-    found.note("keeps to JSON objects", "json_object" in formats)
-
-
-_SCHEMA: Final[JsonObject] = {
-    "type": "object",
-    "properties": {"colour": {"type": "string", "enum": ["ultraviolet"]}},
-    "required": ["colour"],
-    "additionalProperties": False,
-}
-
-
-def _ask_responses(found: Findings) -> Steps[None]:
-    body = {"model": found.model, "input": "Reply with the word: hello", "store": False}
-    answer = yield Ask("does it speak Responses", "responses", body)
-    found.responses = answer.ok and isinstance(answer.body, dict) and isinstance(answer.body.get("output"), list)
-    found.note("has a Responses endpoint", found.responses)
-
-
-STAGES: Final[tuple[tuple[str, Callable[[Findings], Steps[None]]], ...]] = (
+STAGES: Final[tuple[tuple[str, Callable[[Dialogue], Steps[None]]], ...]] = (
     ("models", _ask_models),
-    ("a plain answer", _ask_plainly),
     ("limits", _ask_limits),
+    ("a plain answer", _ask_plainly),
     ("fields", _ask_fields),
     ("streams", _ask_streams),
-    ("roles", _ask_roles),
+    ("roles", ask_roles),
     ("tools", _ask_tools),
-    ("tool choices", _ask_choices),
-    ("formats", _ask_formats),
+    ("tool choices", ask_choices),
+    ("formats", ask_formats),
+    ("insight", _ask_insight),
+    ("images", ask_inputs),
     ("Responses", _ask_responses),
 )
 
 
-def _look_for_reasoning(found: Findings, message: JsonObject) -> None:
-    for name in ("reasoning_content", "reasoning"):
-        if isinstance(message.get(name), str) and message[name] and name not in found.reasoning_fields:
-            found.reasoning_fields = (*found.reasoning_fields, name)
-    found.think_tags = found.think_tags or "<think>" in text_of(message)
-
-
-def _body(found: Findings, words: str, **fields: Any) -> JsonObject:
-    return {**_talk(found, ("user", words)), **fields}
-
-
-def _talk(found: Findings, *messages: tuple[str, str]) -> JsonObject:
-    said = [{"role": role, "content": content} for role, content in messages]
-    return {"model": found.model, "messages": said, **({found.limit_field: _ROOM} if found.limit_field else {})}
-
-
-def _past_call(found: Findings, content: str | None, id: str) -> JsonObject:
-    call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
-    messages: list[JsonObject] = [
-        {"role": "user", "content": "What is the weather in Paris?"},
-        {"role": "assistant", "content": content, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": id, "content": "sunny"},
-    ]
-    return {**_talk(found), "messages": messages, "tools": [_tool("get_weather")]}
-
-
-def _tool(name: str) -> JsonObject:
-    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    return {"type": "function", "function": {"name": name, "description": f"{name} of a city", "parameters": city}}
+def _look_for_reasoning(found: Findings, said: Said) -> None:
+    found.reasoning_fields = tuple(dict.fromkeys((*found.reasoning_fields, *said.thoughts)))
+    found.think_tags = found.think_tags or "<think>" in said.text
 
 
 def _trouble(answer: Answer, model: str) -> str:
     if answer.status in (401, 403):
         return f"the endpoint refuses the key (HTTP {answer.status}); give one with `--key` or `--key-env`"
+    if answer.late:
+        return f"{answer.text}; give it more time with `--timeout`, or less to write with `--max-tokens`"
     if not answer.status:
         return f"{answer.text}; start the server, or correct the address"
     return f"the endpoint does not answer for `{model}` (HTTP {answer.status}): {answer.text}"

@@ -16,7 +16,7 @@ from isthmus.bridge.dialects.chat.failures import read_error
 from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
 from isthmus.bridge.dialects.chat.thinking import ThinkTags
 from isthmus.bridge.dialects.decoder import JsonDecoder
-from isthmus.bridge.dialects.reports import read_citation, read_logprobs, read_usage
+from isthmus.bridge.dialects.reports import logprobs_of, read_citation, read_logprobs, read_usage
 from isthmus.bridge.finish import map_provider_finish_reason
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
@@ -105,6 +105,8 @@ class ChatDecoder(JsonDecoder):
         if isinstance(content, str):
             given = choice.get("logprobs")
             logprobs = read_logprobs(given.get("content")) if isinstance(given, dict) else None
+            if logprobs:
+                logprobs = logprobs_of(content, logprobs)
             plain: list[Delta] = []
             if self._tags is None:
                 plain.append(deltas.Text(content, logprobs))
