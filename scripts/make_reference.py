@@ -171,6 +171,7 @@ FIXED: Mapping[str, str] = {
     "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
     "gateway.lessons._LONGEST_NAME": "Characters of a model's name about which something is learned.",
     "gateway.outline.MAX_EVENTS": "Events of a stored stream that can be resumed in its own numbering.",
+    "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
     "store.sqlite.examine._MOST_TOLD": "Problems of a database that are told in words.",
     "store.sqlite.store._MOST_NAMED": "Damaged rows of a database that are named.",
     "store.sqlite.writer._LARGEST_GROUP": "Changes of the database that are written together.",
