@@ -19,6 +19,7 @@ from isthmus import __version__
 from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
+from isthmus.conduct.aside import Aside
 from isthmus.config.keys import shows_header, tell_key
 from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
 from isthmus.config.secrets import configured_secrets
@@ -53,11 +54,11 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
     """A gateway with everything it needs, closed in the right order."""
     async with AsyncExitStack() as stack:
-        workers = open_workers(config.checks)
+        workers, aside = open_workers(config.checks), Aside()
         stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers)
+            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers, aside)
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
@@ -90,6 +91,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             now=time.time,
             new_id=new_id,
             observer=LogObserver(),
+            aside=aside,
         )
         stack.push_async_callback(gateway.aclose)
         rule = Retention(config.store.keep_days, config.store.max_bytes)
@@ -148,7 +150,12 @@ def _with_queue(settings: ProviderConfig) -> ProviderConfig:
 
 
 async def serve_provider(
-    name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack, workers: Workers
+    name: str,
+    settings: ProviderConfig,
+    config: Config,
+    stack: AsyncExitStack,
+    workers: Workers,
+    aside: Aside | None = None,
 ) -> Served:
     provider = load_provider(
         settings.uses or name,
@@ -169,7 +176,7 @@ async def serve_provider(
     # Of all providers: what stands behind one address may well know the key of another.
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = _taken(AnswerLimits, config.limits)
-    places = [HttpBackend(endpoint, secrets, limits) for endpoint in endpoints]
+    places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))

@@ -57,7 +57,7 @@ def is_heavy(size: int, values: int = 0) -> bool:
     return size > HEAVY_BYTES or values > HEAVY_VALUES
 
 
-def check_text(raw: bytes, limits: RequestLimits) -> None:
+def check_text(raw: bytes | bytearray, limits: RequestLimits) -> None:
     """Before it is decoded: thirteen million empty lists are 40 MB, and six seconds."""
     if len(raw) > SMALL:
         _refuse_above(count_values(raw, limits.max_values), "max_values", limits, "holds more than {} values")

@@ -39,11 +39,12 @@ class ChatApi:
         streaming = bool(chat.request.body.get("stream"))
         renderer = ChatRenderer(include_usage=chat.include_usage, legacy_functions=chat.legacy_functions)
 
-        def encode(events: list[Event]) -> bytes:
-            return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
+        def encode(events: list[Event], size: int = 0) -> bytes:
+            chunks = [_renamed(chunk, chat) for event in events for chunk in renderer.render(event)]
+            return b"".join([encode_data(chunk, size) for chunk in chunks])
 
         if streaming:
-            await accompany(run, ChatSink(receive, send, encode), self._options.server)
+            await accompany(run, ChatSink(receive, send, encode, self._gateway.aside), self._options.server)
             return
 
         def whole(response: FinishedResponse) -> JsonObject:
@@ -51,7 +52,8 @@ class ChatApi:
                 raise run.failure or _failure(response)
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
-        await accompany(run, JsonSink(receive, send, whole, leaving_of(scope)), self._options.server)
+        sink = JsonSink(receive, send, whole, self._gateway.aside, leaving_of(scope))
+        await accompany(run, sink, self._options.server)
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-import msgspec
-
 from isthmus.bridge.deltas import Delta, Finished, Markup
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
@@ -20,8 +18,10 @@ from isthmus.bridge.limits import DEFAULT_ANSWER, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject, count_values
+from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.wire import Endpoint, Incoming, Wire
@@ -30,7 +30,6 @@ _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
 """Bytes of a chunk around its words, as vendors send them: ids, names, times."""
 _SSE: Final = "text/event-stream"
-_encode: Final = msgspec.json.Encoder().encode
 
 Decoder = ChatDecoder | ResponsesDecoder
 
@@ -39,11 +38,16 @@ class HttpBackend:
     """A provider that speaks Chat Completions or Responses over HTTP."""
 
     def __init__(
-        self, endpoint: Endpoint, more_secrets: Sequence[Secret] = (), limits: AnswerLimits = DEFAULT_ANSWER
+        self,
+        endpoint: Endpoint,
+        more_secrets: Sequence[Secret] = (),
+        limits: AnswerLimits = DEFAULT_ANSWER,
+        aside: Aside | None = None,
     ) -> None:
         """`more_secrets`: those of the provider's other places and keys."""
         self.wire = Wire(endpoint, more_secrets)
         self._limits = limits
+        self._aside = aside or Aside()
 
     @property
     def queue(self) -> int:
@@ -57,7 +61,9 @@ class HttpBackend:
         """An answer that was accepted, and what reads it."""
         others = self.wire.endpoint.others
         url = others.get(plan.target.capabilities.dialect, "") if others else ""
-        incoming = await self.wire.send(_encode(body), url=url)
+        size = plan.size
+        data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
+        incoming = await self.wire.send(data, url=url)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
@@ -73,6 +79,7 @@ class HttpBackend:
 
     async def aclose(self) -> None:
         await self.wire.aclose()
+        self._aside.close()
 
     async def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if incoming.kind == _SSE:
