@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, compress, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -43,6 +43,14 @@ class AnswerLimits(msgspec.Struct, frozen=True):
     max_answer: int = 16_000_000
     max_chunks: int = 500_000
     max_values: int = 200_000
+
+
+_T = TypeVar("_T", RequestLimits, AnswerLimits)
+
+
+def take_limits(kind: type[_T], section: object) -> _T:
+    """The settings of these names."""
+    return kind(**{name: getattr(section, name) for name in kind.__struct_fields__})
 
 
 _ANY: Final = 1 << 62

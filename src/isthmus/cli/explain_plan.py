@@ -18,6 +18,7 @@ from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagn
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
 from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.lessons import learn, tell_lessons
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
@@ -97,11 +98,11 @@ class Explained:
         return shown
 
 
-def ask(body: JsonObject, *, chat: bool) -> Asked:
+def ask(body: JsonObject, *, chat: bool, limits: RequestLimits = DEFAULT_LIMITS) -> Asked:
     """Check a request; raises `RequestRefused` where every provider would get the same 400."""
     if not chat:
-        return Asked(parse_request(body))
-    received = receive_chat_request(body)
+        return Asked(parse_request(body, limits))
+    received = receive_chat_request(body, limits)
     return Asked(received.request, received)
 
 

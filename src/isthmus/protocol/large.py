@@ -18,7 +18,7 @@ STEP: Final = 1_000_000
 _DEEP: Final = 8
 """Levels that are written one value at a time: as deep as the texts of any dialect lie. Below are schemas, which have
 bounds of their own."""
-_LONGEST_ESCAPE: Final = 12
+_ESCAPE: Final = 12
 """Bytes of the longest thing that must not be cut in two: a character as two `\\uXXXX`."""
 
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
@@ -60,7 +60,7 @@ def _decode_text(raw: bytes | bytearray | memoryview, step: int) -> str:
     pieces: list[str] = []
     while start < end:
         cut = _between_characters(raw, min(start + step, end), end)
-        for earlier in range(cut, max(cut - _LONGEST_ESCAPE, start), -1):
+        for earlier in range(cut, max(cut - _ESCAPE, start), -1):
             try:
                 pieces.append(_decode(b'"%b"' % bytes(raw[start:earlier])))
             except (msgspec.DecodeError, UnicodeDecodeError):
@@ -81,7 +81,7 @@ def _between_characters(raw: bytes | bytearray | memoryview, cut: int, end: int)
         return cut
     while raw[cut] & 0xC0 == 0x80:  # inside a character of UTF-8
         cut -= 1
-    tail = bytes(raw[cut - _LONGEST_ESCAPE : cut])
+    tail = bytes(raw[cut - _ESCAPE : cut])
     escape = tail.rfind(b"\\")
     return cut if escape <= 0 or tail[escape - 1 : escape] == b"\\" else cut - len(tail) + escape
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from isthmus.bridge.deltas import Delta, Finished, Markup
+from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
@@ -23,6 +23,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
+from isthmus.upstream.cut import Setting, cut_answer
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.wire import Endpoint, Incoming, Wire
 
@@ -88,7 +89,7 @@ class HttpBackend:
             return
         data = await incoming.within(self._limits.max_answer)
         if data is None:
-            yield self._cut("max_answer", "a part of it cannot be read")
+            yield cut_answer(self._limits, "max_answer", "a part of it cannot be read")
             return
         if len(data) > SMALL and count_values(data, self._limits.max_values) > self._limits.max_values:
             raise self.wire.failed(f"sent a reply of more than {self._limits.max_values:,} values")
@@ -116,19 +117,12 @@ class HttpBackend:
             size += len(data)
             count += len(events)
             if size - _AROUND * count > limits.max_answer or count > limits.max_chunks:
-                setting = "max_chunks" if count > limits.max_chunks else "max_answer"
-                yield named_deltas([*decoder.end(), *self._cut(setting, "the rest was not read")], provider)
+                setting: Setting = "max_chunks" if count > limits.max_chunks else "max_answer"
+                yield named_deltas([*decoder.end(), *cut_answer(limits, setting)], provider)
                 return
         held = decoder.end()
         if held:
             yield named_deltas(held, provider)
-
-    def _cut(self, setting: str, rest: str) -> list[Delta]:
-        """As if the model had met its own limit: clients know how to go on from there."""
-        most = getattr(self._limits, setting)
-        what = "bytes" if setting == "max_answer" else "chunks"
-        words = f"the answer is longer than {most:,} {what}, the limit `limits.{setting}` of this gateway; {rest}"
-        return [Markup(words, "bridge.response.answer_cut"), Finished("length")]
 
     async def _refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
         provider = self.wire.endpoint.provider
