@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway.house import Upstream, make_gateway
-from isthmus.bridge import plan
+from isthmus.bridge.fit import fit_request
 from isthmus.bridge.parse import parse_request
 from isthmus.errors import UpstreamFailed
 from isthmus.gateway import attempts
@@ -49,11 +49,11 @@ async def test_the_largest_request_that_is_let_in_takes_less_than_fifty_millisec
 async def test_another_way_for_a_large_request_is_planned_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[int] = []
 
-    def plan_request(*given: Any, **named: Any) -> Any:
+    def planning(*given: Any, **named: Any) -> Any:
         planned.append(threading.get_ident())
-        return plan.plan_request(*given, **named)
+        return fit_request(*given, **named)
 
-    monkeypatch.setattr(attempts, "plan_request", plan_request)
+    monkeypatch.setattr(attempts, "fit_request", planning)
     upstream = Upstream()
     gateway = make_gateway(MemoryStore(), upstream, fallbacks={"one/m": ["two/m"]})
     request = parse_request(msgspec.json.encode({"model": "one/m", "input": "x" * 1_100_000}))
