@@ -176,6 +176,8 @@ FIXED: Mapping[str, str] = {
     "providers.word.told.LARGEST_SIZE": "Tokens of a window that a server may claim.",
     "providers.word.told.LONGEST_NAME": "Characters of a model's name in a server's list.",
     "providers.word.told.MAX_MODELS": "Models of a server's list that are read.",
+    "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
+    "observe.vitals._LONGEST_PAUSE": "Seconds between two attempts to give memory back, where that was in vain.",
     "store.sqlite.examine._MOST_TOLD": "Problems of a database that are told in words.",
     "store.sqlite.store._MOST_NAMED": "Damaged rows of a database that are named.",
     "store.sqlite.writer._LARGEST_GROUP": "Changes of the database that are written together.",
@@ -192,6 +194,7 @@ FIXED: Mapping[str, str] = {
     "upstream.remote._MAX_ERROR": "Bytes of another gateway's error that are read.",
     "upstream.sign.open._LARGEST": "Bytes of an answer that brings an access token.",
     "upstream.wire.MAX_REPLY": "Bytes of a whole answer of another gateway.",
+    "workers.process._LONGEST_STACK": "Bytes that a stuck worker process may say about where it stands.",
 }
 """Constants of the code that bound something, and what; `tests/docs/test_limits_page.py` knows if one is missing."""
 

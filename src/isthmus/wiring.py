@@ -11,17 +11,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from isthmus import __version__
 from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
-from isthmus.bridge.limits import AnswerLimits, RequestLimits
+from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
+from isthmus.conduct.aside import Aside
 from isthmus.config.keys import first_address, shows_header, tell_key
 from isthmus.config.known import tell_unserved
-from isthmus.config.schema import Checks, Config, Limits, ProviderConfig
+from isthmus.config.schema import Checks, Config, ProviderConfig
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
@@ -48,18 +49,17 @@ if TYPE_CHECKING:  # loaded only where a provider uses it
     from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
-_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 @asynccontextmanager
 async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
     """A gateway with everything it needs, closed in the right order."""
     async with AsyncExitStack() as stack:
-        workers = open_workers(config.checks)
+        workers, aside = open_workers(config.checks), Aside()
         stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers)
+            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers, aside)
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
@@ -81,7 +81,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 max_chain=config.store.max_chain,
                 envelope_key=key,
                 bounds=schema_bounds(config.checks),
-                limits=_taken(RequestLimits, config.limits),
+                limits=take_limits(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
                 refresh_words=config.models.refresh,
                 runs=RunLimits(
@@ -94,6 +94,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             now=time.time,
             new_id=new_id,
             observer=LogObserver(),
+            aside=aside,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -125,11 +126,6 @@ def schema_bounds(checks: Checks) -> Bounds:
     return Bounds(**{name: getattr(checks, name) for name in Bounds.__struct_fields__})
 
 
-def _taken(kind: type[_T], section: Limits) -> _T:
-    """The settings of these names."""
-    return kind(**{name: getattr(section, name) for name in kind.__struct_fields__})
-
-
 def _aliases(config: Config) -> Mapping[str, str]:
     """With nothing but the demo model, every name means it: a client may keep the name it always sends."""
     if list(config.providers) == ["demo"] and "*" not in config.models.aliases and config.models.default:
@@ -153,7 +149,12 @@ def _with_queue(settings: ProviderConfig) -> ProviderConfig:
 
 
 async def serve_provider(
-    name: str, settings: ProviderConfig, config: Config, stack: AsyncExitStack, workers: Workers
+    name: str,
+    settings: ProviderConfig,
+    config: Config,
+    stack: AsyncExitStack,
+    workers: Workers,
+    aside: Aside | None = None,
 ) -> Served:
     provider = load_provider(
         settings.uses or name,
@@ -162,7 +163,7 @@ async def serve_provider(
         place=f"providers.{name} in the configuration",
     )
     if provider.capabilities().dialect == "codex":
-        return await _serve_codex(name, provider, settings)
+        return await _serve_codex(name, provider, settings, take_limits(AnswerLimits, config.limits))
     base_url = settings.base_url
     if provider.name == "demo" and not base_url:
         from isthmus.demo import DemoServer
@@ -173,8 +174,8 @@ async def serve_provider(
     endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
     # Of all providers: what stands behind one address may well know the key of another.
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
-    limits = _taken(AnswerLimits, config.limits)
-    places = [HttpBackend(endpoint, secrets, limits) for endpoint in endpoints]
+    limits = take_limits(AnswerLimits, config.limits)
+    places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
     backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
@@ -207,12 +208,12 @@ def missing_keys(config: Config, served: Mapping[str, Served]) -> dict[str, str]
     return found
 
 
-async def _serve_codex(name: str, provider: Provider, settings: ProviderConfig) -> Served:
+async def _serve_codex(name: str, provider: Provider, settings: ProviderConfig, limits: AnswerLimits) -> Served:
     """Codex retries its own upstream, so nothing here does."""
     from isthmus.upstream.codex.backend import open_codex
     from isthmus.upstream.codex.models import read_models
 
-    backend = await open_codex(name, codex_options(settings))
+    backend = await open_codex(name, codex_options(settings), limits)
     total = settings.timeouts.total
     return Served(name, provider, backend, total, list_models=lambda: read_models(backend, provider))
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.bridge.resolve import nearest_name, resolve_model
 from isthmus.client.bridge import BridgeClient
 from isthmus.client.limiter import RateLimit
@@ -213,6 +214,7 @@ class LocalConnect:
             repair_budget=self._config.plan.repair_budget,
             bounds=schema_bounds(checks),
             keep_lessons=self._config.lessons.keep,
+            limits=take_limits(RequestLimits, self._config.limits),
         )
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:

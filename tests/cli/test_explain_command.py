@@ -391,3 +391,13 @@ def test_the_credentials_of_an_mcp_server_are_not_shown(tmp_path: Path, provider
     shown = run("asked.json", "--provider", provider, *how, columns=200)
     assert shown.exit_code == 0, shown.output
     assert "hush" not in unwrapped(shown.output)
+
+
+def test_the_limits_of_the_configuration_are_those_of_the_gateway(tmp_path: Path) -> None:
+    (tmp_path / "isthmus.toml").write_text("[limits]\nmax_items = 1\n")
+    said = json.dumps({"input": [{"role": "user", "content": "hi"}] * 2})
+    shown = run("-", "-p", "deepseek", stdin=said)
+    assert shown.exit_code != 0
+    assert "`limits.max_items`" in shown.stderr
+    (tmp_path / "isthmus.toml").write_text("[limits]\nmax_items = 2\n")
+    assert run("-", "-p", "deepseek", stdin=said).exit_code == 0

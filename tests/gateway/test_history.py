@@ -11,8 +11,8 @@ import pytest
 from gateway.house import asking
 from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request
+from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused
-from isthmus.gateway.aside import Aside
 from isthmus.gateway.history import load_past
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore

@@ -155,6 +155,35 @@ async def test_memory_is_given_back_when_it_has_stopped_growing(clock: Clock) ->
     assert trimmed == [600 * MB], "not again so soon"
 
 
+async def test_it_is_given_back_also_when_it_was_still_in_use_the_first_time(clock: Clock) -> None:
+    """In the middle of a storm nothing is free: what is left behind then was kept for ever."""
+    now, free = 100 * MB, 0
+    trimmed: list[float] = []
+
+    def trim() -> bool:
+        nonlocal now, free
+        trimmed.append(clock.now)
+        now, free = now - free, 0
+        return True
+
+    vitals = Vitals(clock=clock, memory=lambda: now, trim=trim)
+    now = 1000 * MB
+    for _ in range(5):
+        clock.now += 1
+        vitals.look()
+    assert len(trimmed) == 1
+    free = 880 * MB
+    for _ in range(10):
+        clock.now += 1
+        vitals.look()
+    assert vitals.memory == 120 * MB
+    now = 200 * MB  # in use from now on
+    for _ in range(10_000):
+        clock.now += 1
+        vitals.look()
+    assert len(trimmed) < 30, "what is in vain is tried ever more seldom"
+
+
 async def test_where_nobody_tells_the_memory_it_is_nothing(clock: Clock) -> None:
     vitals = Vitals(clock=clock, memory=lambda: None, trim=lambda: pytest.fail("nothing to give back"))
     vitals.look()

@@ -1,4 +1,4 @@
-"""Room for one more: by the bytes of bodies and by the memory of the process."""
+"""Room for one more: by what requests take, four times their bodies, and by the memory of the process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from isthmus.server.room import Room
 
 
 def test_bodies_share_one_sum_and_give_it_back() -> None:
-    room = Room(Limits(max_serving=100, max_memory=0), None)
+    room = Room(Limits(max_serving=400, max_memory=0), None)
     with room.take(60):
         with room.take(40):
-            assert room.held == 100
-        with pytest.raises(IsthmusError, match=r"60 bytes already \(`limits.max_serving`\)") as refused, room.take(41):
+            assert room.held == 400
+        with pytest.raises(IsthmusError, match=r"240 bytes already \(`limits.max_serving`\)") as refused, room.take(41):
             pass
     assert refused.value.code == "server_is_overloaded"
     assert room.held == 0
@@ -24,7 +24,7 @@ def test_bodies_share_one_sum_and_give_it_back() -> None:
 def test_where_nothing_is_served_a_request_is_let_in_whatever_its_size() -> None:
     room = Room(Limits(max_serving=100, max_memory=1), Vitals(memory=lambda: 1_000_000))
     with room.take(1000):
-        assert room.held == 1000
+        assert room.held == 4000
 
 
 def test_above_its_memory_a_process_takes_no_more_while_it_serves() -> None:
@@ -35,7 +35,7 @@ def test_above_its_memory_a_process_takes_no_more_while_it_serves() -> None:
             pass
         vitals.memory = 300
         with room.take(1):
-            assert room.held == 2
+            assert room.held == 8
 
 
 def test_what_fails_gives_its_room_back() -> None:

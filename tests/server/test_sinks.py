@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from conduct.stage import Stage
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.sse import DONE, PING
+from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError, UpstreamFailed
@@ -94,7 +96,7 @@ def finished(stage: Stage, ending: str = "completed", **body: Any) -> Run:
 
 def test_a_whole_answer_is_one_json_object(stage: Stage, http: Http) -> None:
     run = stage.run_of(service_tier="flex")
-    task = stage.launch(accompany(run, JsonSink(http.receive, http.send, lambda response: response), Server()))
+    task = stage.launch(accompany(run, JsonSink(http.receive, http.send, lambda response: response, Aside()), Server()))
     stage.asked.say(Text("Hel"))
     stage.quiet()
     assert http.sent == []
@@ -114,14 +116,14 @@ def test_it_is_rendered_before_anything_is_sent(stage: Stage, http: Http) -> Non
     def render(response: Any) -> Any:
         raise UpstreamFailed("it failed")
 
-    sink = JsonSink(http.receive, http.send, render)
+    sink = JsonSink(http.receive, http.send, render, Aside())
     with pytest.raises(UpstreamFailed):
         stage.run(sink.end(finished(stage)))
     assert http.sent == []
 
 
 def test_whoever_waits_for_the_whole_gets_nothing_in_between(stage: Stage, http: Http) -> None:
-    sink = JsonSink(http.receive, http.send, lambda response: response)
+    sink = JsonSink(http.receive, http.send, lambda response: response, Aside())
     assert sink.whole
     run = finished(stage)
     stage.run(sink.write(run, stage.events))
@@ -134,7 +136,7 @@ def test_whoever_waits_for_the_whole_gets_nothing_in_between(stage: Stage, http:
 
 def test_a_stream_begins_with_its_first_events(stage: Stage, http: Http) -> None:
     run = stage.run_of(service_tier="flex")
-    task = stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), Server()))
+    task = stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events, Aside()), Server()))
     assert http.sent == [], "a refusal before them has its own status"
     stage.asked.accept()
     stage.quiet()
@@ -152,7 +154,7 @@ def test_a_stream_begins_with_its_first_events(stage: Stage, http: Http) -> None
 def test_its_headers_are_those_of_the_attempt_that_answers(stage: Stage, http: Http) -> None:
     other = stage.attempt("two", {"stream": True})
     run = stage.run_of(others=[other], service_tier="flex")
-    stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events), Server()))
+    stage.launch(accompany(run, SseSink(http.receive, http.send, encode_events, Aside()), Server()))
     stage.asked.fail(UpstreamFailed("it is full"))
     stage.quiet()
     stage.asked.accept()
@@ -162,7 +164,7 @@ def test_its_headers_are_those_of_the_attempt_that_answers(stage: Stage, http: H
 
 def test_every_batch_is_one_message(stage: Stage, http: Http) -> None:
     run = finished(stage)
-    sink = SseSink(http.receive, http.send, encode_events)
+    sink = SseSink(http.receive, http.send, encode_events, Aside())
     stage.run(sink.write(run, stage.events[:2]))
     stage.run(sink.write(run, stage.events[2:3]))
     assert [body.count(b"event: ") for body in http.bodies] == [2, 1]
@@ -174,7 +176,7 @@ def test_every_batch_is_one_message(stage: Stage, http: Http) -> None:
 def test_a_sign_of_life_is_the_event_or_a_comment_where_the_dialect_has_none(
     stage: Stage, http: Http, encoded: bytes, told: bytes
 ) -> None:
-    sink = SseSink(http.receive, http.send, lambda events: encoded)
+    sink = SseSink(http.receive, http.send, lambda events, size: encoded, Aside())
     run = finished(stage)
     stage.run(sink.write(run, stage.events[:1]))
     stage.run(sink.alive(stage.events[1]))
@@ -187,7 +189,7 @@ def test_a_sign_of_life_is_the_event_or_a_comment_where_the_dialect_has_none(
 def test_it_ends_with_done_unless_it_failed_in_a_dialect_where_that_says_success(
     stage: Stage, http: Http, ending: str, kind: type[SseSink]
 ) -> None:
-    sink = kind(http.receive, http.send, encode_events)
+    sink = kind(http.receive, http.send, encode_events, Aside())
     run = finished(stage, ending)
     stage.run(sink.write(run, stage.events))
     stage.run(sink.end(run))
@@ -195,8 +197,28 @@ def test_it_ends_with_done_unless_it_failed_in_a_dialect_where_that_says_success
     assert http.bodies[-1] == (DONE if ending == "completed" or kind is SseSink else b"")
 
 
+async def test_large_events_go_out_one_by_one_in_pieces_and_are_written_beside_the_loop(http: Http) -> None:
+    aside, threads = Aside(), set[int]()
+
+    def encode(events: list[Any], size: int) -> bytes:
+        threads.add(threading.get_ident())
+        assert len(events) == 1
+        return encode_events(events, size)
+
+    def event(number: int) -> Any:
+        return {"type": "response.output_text.done", "sequence_number": number, "text": f"so much\n{number}" * 100_000}
+
+    events = [event(number) for number in range(3)]
+    await SseSink(http.receive, http.send, encode, aside)._write_large(events, 3_000_000)
+    aside.close()
+    bodies = [message["body"] for message in http.sent]
+    assert b"".join(bodies) == encode_events(events)
+    assert max(map(len, bodies)) == 262_144
+    assert threads.isdisjoint({threading.get_ident()})
+
+
 def test_a_client_has_left_when_the_server_says_so(stage: Stage, http: Http) -> None:
-    sink = SseSink(http.receive, http.send, encode_events)
+    sink = SseSink(http.receive, http.send, encode_events, Aside())
     waiting = [stage.launch(_wait(each)) for each in (sink.left(), has_left(http.receive))]
     for _ in waiting:
         http.incoming.put_nowait({"type": "http.request", "body": b"more", "more_body": False})

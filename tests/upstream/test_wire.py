@@ -27,6 +27,21 @@ from reaching_out import failure
 
 STREAMED = {**HELLO, "stream": True}
 
+
+@pytest.mark.parametrize("drops", [[], [drop()]], ids=["at once", "on a second connection"])
+def test_a_large_body_arrives_whole_and_with_its_length(drops: list[Step]) -> None:
+    """Some servers take no chunks: it goes out in pieces, and still says how long it is."""
+    words = "many é words, " * 800_000  # more than is written, or encoded, in one go
+    with ScriptedUpstream.running([chat("a"), *drops, chat("b")]) as upstream:
+        with one_provider(upstream, "retries = 0") as (talk, _):
+            say(talk)
+            assert talk.post("/v1/responses", {"input": words}).json["output_text"] == "b"
+        request = upstream.requests[-1]
+    assert msgspec.json.decode(request.body)["messages"][-1]["content"] == words
+    assert "transfer-encoding" not in request.headers
+    assert int(request.headers["content-length"]) > 11_200_000
+
+
 # ── dead connections ───────────────────────────────────────────────────────────────────────────────
 
 

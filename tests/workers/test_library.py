@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from isthmus import Bridge, Tool
+from isthmus.config.schema import Config, Limits
 from isthmus.errors import RequestRefused
 from isthmus.testing import ScriptedUpstream, chat
 from isthmus.wiring_bridge import LocalConnect
@@ -59,3 +60,14 @@ def test_a_tool_with_a_schema_beyond_the_bounds_is_refused_when_it_is_made() -> 
     with pytest.raises(RequestRefused, match=r"`f\.parameters`.*`checks\.max_expanded`") as refused:
         Tool.from_schema("f", "A tool", {"type": "object", **doubling(40)})
     assert refused.value.code == "schema_too_large"
+
+
+async def test_the_limits_of_the_configuration_hold_for_the_library_too() -> None:
+    with ScriptedUpstream.running([chat("hello")]) as upstream:
+        profiles = {"deepseek": {"default": {"api_key": "k", "base_url": upstream.base_url}}}
+        async with Bridge(profiles, config=Config(limits=Limits(max_items=3))) as bridge:
+            with pytest.raises(RequestRefused, match=r"`limits\.max_items`"):
+                await bridge.chat("deepseek/m", [{"role": "user", "content": "hi"}] * 4)
+            assert upstream.requests == []
+            await bridge.chat("deepseek/m", [{"role": "user", "content": "hi"}] * 3)
+            assert len(upstream.requests) == 1

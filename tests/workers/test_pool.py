@@ -92,7 +92,9 @@ def test_it_works_with_uvloop_as_well() -> None:
 
 
 @pytest.mark.parametrize("quick", [0.05, 20.0], ids=["slow lane", "quick lane"])
-async def test_a_job_that_never_ends_is_killed_at_its_deadline_and_the_next_is_fine(quick: float) -> None:
+async def test_a_job_that_never_ends_is_killed_at_its_deadline_and_the_next_is_fine(
+    quick: float, caplog: pytest.LogCaptureFixture
+) -> None:
     async with pool(quick=quick, deadline=0.4) as workers:
         await workers.run("echo", b"")
         [pid] = workers.pids
@@ -102,6 +104,10 @@ async def test_a_job_that_never_ends_is_killed_at_its_deadline_and_the_next_is_f
         assert await workers.run("echo", b"next") == b"next"
         assert pid not in workers.pids
         await until_soon(lambda: is_gone(pid))
+    (told,) = (record.msg.facts for record in caplog.records if str(record.msg).startswith("worker.deadline"))
+    assert (told["pid"], told["job"]) == (pid, "spin")
+    assert told["at"].startswith("spin ("), "the log says where it was stuck"
+    assert "worker_jobs.py" in told["at"]
 
 
 @pytest.mark.parametrize("kind", ["die", "hog"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, compress, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -45,6 +45,14 @@ class AnswerLimits(msgspec.Struct, frozen=True):
     max_values: int = 200_000
 
 
+_T = TypeVar("_T", RequestLimits, AnswerLimits)
+
+
+def take_limits(kind: type[_T], section: object) -> _T:
+    """The settings of these names."""
+    return kind(**{name: getattr(section, name) for name in kind.__struct_fields__})
+
+
 _ANY: Final = 1 << 62
 DEFAULT_ANSWER: Final = AnswerLimits()
 DEFAULT_LIMITS: Final = RequestLimits()
@@ -57,7 +65,7 @@ def is_heavy(size: int, values: int = 0) -> bool:
     return size > HEAVY_BYTES or values > HEAVY_VALUES
 
 
-def check_text(raw: bytes, limits: RequestLimits) -> None:
+def check_text(raw: bytes | bytearray, limits: RequestLimits) -> None:
     """Before it is decoded: thirteen million empty lists are 40 MB, and six seconds."""
     if len(raw) > SMALL:
         _refuse_above(count_values(raw, limits.max_values), "max_values", limits, "holds more than {} values")

@@ -14,6 +14,7 @@ import msgspec
 from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, check_text, is_heavy
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.large import LARGE, decode_large
 from isthmus.protocol.responses import ITEM_SHAPES, TOOL_SHAPES, CreateResponse
 
 
@@ -32,7 +33,7 @@ class Request(msgspec.Struct, frozen=True):
         return is_heavy(self.size, self.values)
 
 
-def parse_request(raw: bytes | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> Request:
+def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> Request:
     """Check a Responses request; `raw` may be bytes from the wire or an object already decoded."""
     body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
@@ -55,11 +56,11 @@ def parse_request(raw: bytes | str | JsonObject, limits: RequestLimits = DEFAULT
     return Request(checked, items, values, size)
 
 
-def decode_json(raw: bytes | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:
+def decode_json(raw: bytes | bytearray | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:
     """JSON text → values, with a 400 that says where it went wrong."""
     check_text(raw.encode("utf-8", "replace") if isinstance(raw, str) else raw, limits)
     try:
-        return msgspec.json.decode(raw)
+        return decode_large(raw) if len(raw) > LARGE and not isinstance(raw, str) else msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestRefused(f"the request body is not valid JSON: {error}", code="invalid_json") from error
     except RecursionError as error:

@@ -125,6 +125,7 @@ def plan_request(
         seals_reasoning=envelope_key is not None and _seals(body, rules),
         after_search=after_search if survey.deferred else None,
         client=client,
+        size=max(request.size, 1) if request.heavy else 0,
         reasoning_as="summary" if capabilities.dialect == "chat" and summary not in (None, "", "none") else "text",
     )
     written = _WRITE[capabilities.dialect](past, plan)

@@ -15,6 +15,7 @@ import msgspec
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import count_values
+from isthmus.protocol.large import encode_sized
 
 DONE: Final = b"data: [DONE]\n\n"
 PING: Final = b": ping\n\n"
@@ -113,11 +114,12 @@ class SseParser:
         return events
 
 
-def encode_event(event: Event) -> bytes:
-    """One Responses event as SSE; its `event:` line always equals its `type`."""
-    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode_json(event))
+def encode_event(event: Event, size: int = 0) -> bytes:
+    """One Responses event as SSE; its `event:` line always equals its `type`. `size`: about, where that is much."""
+    data = encode_sized(event, size) if size else _encode_json(event)
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), data)
 
 
-def encode_data(value: Any) -> bytes:
+def encode_data(value: Any, size: int = 0) -> bytes:
     """One unnamed event (Chat Completions chunks have no `event:` line)."""
-    return b"data: %b\n\n" % _encode_json(value)
+    return b"data: %b\n\n" % (encode_sized(value, size) if size else _encode_json(value))

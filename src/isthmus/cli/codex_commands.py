@@ -18,6 +18,7 @@ from isthmus.cli.codex_daemon import STOP, daemon_runs
 from isthmus.cli.codex_files import Change, carry_out, diff_lines
 from isthmus.cli.terminal import open_console, plural, words
 from isthmus.log import TextFormatter
+from isthmus.observe.outlet import Outlet
 from isthmus.protocol.json import JsonObject
 
 codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
@@ -153,7 +154,7 @@ def _own_store(url: str) -> str:
 
 def _log_to(file: Path | None) -> None:
     root = logging.getLogger("isthmus")
-    handler = logging.FileHandler(file) if file is not None else logging.NullHandler()
+    handler = Outlet(file.open("a")) if file is not None else logging.NullHandler()
     handler.setFormatter(TextFormatter())
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
 from isthmus.cli.explain_compare import compare, show_comparison
@@ -58,8 +59,9 @@ def explain(
             show_list(open_console(), providers)
         return
     body = _read_body(request)
+    config = read_config().config
     try:
-        asked = ask(body, chat=chat)
+        asked = ask(body, chat=chat, limits=take_limits(RequestLimits, config.limits))
     except RequestRefused as error:
         if as_json:
             print_json({"refused": refusal_json(error)})
@@ -68,7 +70,6 @@ def explain(
     if everywhere:
         _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
         return
-    config = read_config().config
     name = _choose_name(asked, provider, folders, config)
     chosen, settings = load_known(name, folders, config)
     known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -16,10 +16,11 @@ from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, apply_strict, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
+from isthmus.bridge.fit import fit_request
 from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.lessons import learn, tell_lessons
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
-from isthmus.bridge.plan import plan_request
 from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
@@ -31,6 +32,9 @@ from isthmus.gateway.attempts import HONOURED
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.responses import capabilities_for
+
+_NOBODYS: Final = bytes(32)
+"""A gateway seals what it compacts; here nothing is ever sealed or opened with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +101,11 @@ class Explained:
         return shown
 
 
-def ask(body: JsonObject, *, chat: bool) -> Asked:
+def ask(body: JsonObject, *, chat: bool, limits: RequestLimits = DEFAULT_LIMITS) -> Asked:
     """Check a request; raises `RequestRefused` where every provider would get the same 400."""
     if not chat:
-        return Asked(parse_request(body))
-    received = receive_chat_request(body)
+        return Asked(parse_request(body, limits))
+    received = receive_chat_request(body, limits)
     return Asked(received.request, received)
 
 
@@ -141,7 +145,8 @@ def explain(
     target = learn(Target(name or provider.name, model, capabilities_for(provider, model, dialect)), lessons)
     host = Host(HONOURED, strict)
     try:
-        plan = plan_request(asked.request, target, host, noted=tell_lessons(asked.request.body, target))
+        noted = tell_lessons(asked.request.body, target)
+        plan = fit_request(asked.request, target, host, envelope_key=_NOBODYS, noted=noted)
         admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)

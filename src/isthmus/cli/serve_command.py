@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 
 from isthmus import __version__
 from isthmus.log import JsonFormatter, Scrubbed, TextFormatter, tell
+from isthmus.observe.outlet import Outlet
 from isthmus.scrub import Scrub, Scrubber, unscrubbed
 from isthmus.values.problems import Problem, dotted
 from isthmus.values.redact import redact_url
@@ -54,12 +56,17 @@ def serve(
 
     def started(address: str, gateway: object) -> None:
         del gateway
-        typer.echo(banner(address, settings.models.default, list(settings.providers), settings.store.url), err=True)
+        _say(banner(address, settings.models.default, list(settings.providers), settings.store.url))
 
     def waiting(gateway: Gateway) -> None:
-        typer.echo(waiting_words(len(gateway.runs), settings.server.grace), err=True)
+        _say(waiting_words(len(gateway.runs), settings.server.grace))
 
     _run(run_server(settings, started=started, waiting=waiting))
+
+
+def _say(words: str) -> None:
+    with suppress(OSError):  # nobody can read it: the gateway serves all the same
+        typer.echo(words, err=True)
 
 
 def waiting_words(running: int, grace: float) -> str:
@@ -97,12 +104,17 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
 
 
 def set_up_logging(level: str, format: str, scrub: Scrub = unscrubbed) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Scrubbed(JsonFormatter() if format == "json" else TextFormatter(), scrub))
+    formatter = Scrubbed(JsonFormatter() if format == "json" else TextFormatter(), scrub)
+    handler, others = Outlet(sys.stderr), Outlet(sys.stderr)
+    handler.setFormatter(formatter)
     root = logging.getLogger("isthmus")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    # What libraries warn of is told in the same way, and its failure as little.
+    others.setFormatter(formatter)
+    others.setLevel(logging.WARNING)
+    logging.lastResort = others
 
 
 def _run(main: object) -> None:

@@ -20,7 +20,7 @@ from isthmus.bridge.envelope import Kind, Sealed, seal
 from isthmus.bridge.fit import fit_request
 from isthmus.bridge.history.locate import locate_content
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
-from isthmus.bridge.limits import OWN_LIMITS
+from isthmus.bridge.limits import OWN_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Host, Lesson, Target
@@ -57,6 +57,7 @@ class LocalLine:
         repair_budget: int = 1,
         bounds: Bounds = DEFAULT_BOUNDS,
         keep_lessons: float = 604_800.0,
+        limits: RequestLimits = OWN_LIMITS,
     ) -> None:
         self._name = name
         self._provider = provider
@@ -67,6 +68,7 @@ class LocalLine:
         self._credential = credential
         self._host = Host(frozenset({"store"}), strict, repair_budget, bounds)
         self._keep_lessons = keep_lessons
+        self._limits = limits
         self._lessons: dict[str, tuple[Lesson, ...]] = {}
 
     @property
@@ -78,9 +80,10 @@ class LocalLine:
         return self._credential
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
-        first = self._attempt(parse_request(request, OWN_LIMITS), self._target(request["model"]), _response_id(request))
+        id, checked = _response_id(request), parse_request(request, self._limits)
+        first = self._attempt(checked, self._target(request["model"]), id)
         await self._checker.admit(first.plan.contract)
-        run = Run(_response_id(request), first, checker=self._checker, now=time.time, keep=self._remember)
+        run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember)
         try:
             async with aclosing(run.events()) as batches:
                 async for batch in batches:

@@ -23,6 +23,7 @@ from typing import Final, Literal, Protocol, TypeVar
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.turn import Check, Done, Send, Turn
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.life import Life
 from isthmus.conduct.ways import Keep, Ways
@@ -88,7 +89,9 @@ class Run:
         track: Track | None = None,
         observer: Observer | None = None,
         total_timeout: float | None = None,
+        aside: Aside | None = None,
     ) -> None:
+        """`aside`: where others must not wait for what a large request takes; without it, that is done on the spot."""
         self.id = id
         self.owner = owner
         self.tells_refusals = False
@@ -100,6 +103,9 @@ class Run:
         self._save = save
         self._track = track
         self._total = total_timeout
+        self._aside = aside
+        self._at_work = False
+        """Whether the turn is worked on aside: nobody else may touch it."""
         self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -139,7 +145,7 @@ class Run:
 
     def heartbeat(self) -> Event | None:
         """A sign of life for a silent stream; none before it began or after it ended."""
-        if not self._turn.started or self._turn.ended:
+        if self._at_work or not self._turn.started or self._turn.ended:
             return None
         event = self._turn.heartbeat()
         self._record([event])
@@ -187,7 +193,7 @@ class Run:
                     return
                 except _Refused as refused:
                     failure = refused.failure
-                if not self.stopping() and self._goes_on_after(failure):
+                if not self.stopping() and await self._goes_on_after(failure):
                     continue
                 self.failure = failure
                 if not self.tells_refusals:
@@ -202,9 +208,9 @@ class Run:
                 self._track.over(self)
             self._life.end(self.ended())
 
-    def _goes_on_after(self, failure: IsthmusError) -> bool:
+    async def _goes_on_after(self, failure: IsthmusError) -> bool:
         try:
-            return self._ways.go_on_after(failure)
+            return await self._do(lambda: self._ways.go_on_after(failure))
         except Exception as error:  # what cannot even be planned is no way: the failure that there was is told
             known = isinstance(error, IsthmusError)
             tell(log, "error", "attempt.not_planned", id=self.id, reason=error, trace=None if known else error)
@@ -280,9 +286,19 @@ class Run:
 
     async def _end(self) -> Done | Send:
         turn = self._turn
-        while isinstance(command := turn.end(self._time()), Check):
+        while isinstance(command := await self._do(lambda: turn.end(self._time())), Check):
             turn.checked(await self._wait(self._checker.check(command.job)))
         return command
+
+    async def _do(self, work: Callable[[], _T]) -> _T:
+        """What may plan the request once more: of a large one, aside."""
+        if self._aside is None or not self.plan.size:
+            return work()
+        self._at_work = True
+        try:
+            return await self._aside.do(work, heavy=True)
+        finally:
+            self._at_work = False
 
     async def _wait(self, awaitable: Awaitable[_T]) -> _T:
         """Wait on the upstream: the only place where `stop` cancels the reader's task."""

@@ -20,11 +20,11 @@ from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Done
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
-from isthmus.gateway.aside import Aside
 from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
@@ -39,7 +39,8 @@ from isthmus.gateway.words import Words
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.response import Response
+from isthmus.protocol.large import encode_sized
+from isthmus.protocol.response import Response, weigh_response
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -63,6 +64,7 @@ class Gateway:
         now: Callable[[], float],
         new_id: Callable[[str], str],
         observer: Observer | None = None,
+        aside: Aside | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -71,14 +73,14 @@ class Gateway:
         self._now = now
         self._new_id = new_id
         self._observer = observer
-        self.runs = Runs(store, new_id("gw"), settings.runs)
+        self.aside = aside or Aside()
+        self.runs = Runs(store, new_id("gw"), settings.runs, self.aside)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
-        self.aside = Aside()
         self.draining = False
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
 
-    async def read(self, raw: bytes, reader: Callable[[bytes, RequestLimits], _T]) -> _T:
+    async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
         return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=len(raw) > HEAVY_TEXT)
 
@@ -303,6 +305,7 @@ class Gateway:
             track=self.runs,
             observer=self._observer,
             total_timeout=candidates[0].served.total_timeout,
+            aside=self.aside,
         )
         run.recorder = outline
         await self._checker.admit(run.plan.contract)
@@ -321,16 +324,22 @@ class Gateway:
         outline: Outline | None,
         history: Sequence[JsonObject],
     ) -> Save:
-        inputs = tuple(_encode(showable_item(item)) for item in request.items)
+        def items() -> tuple[bytes, ...]:
+            return tuple([encode_sized(showable_item(item), request.size) for item in request.items])
+
+        # A large one is not kept in two shapes for as long as the model takes.
+        inputs = items() if not request.heavy else ()
 
         def before() -> tuple[bytes, ...]:
             return tuple(map(_encode, history))
 
         async def save(done: Done, plan: Plan) -> Done | None:
+            weight = weigh_response(done.response)
+            response = await self.aside.do(lambda: encode_sized(done.response, weight), heavy=weight > HEAVY_TEXT)
             record = StoredResponse(
                 id=id,
-                response=_encode(done.response),
-                input=inputs,
+                response=response,
+                input=inputs or await self.aside.do(items, heavy=request.heavy),
                 previous_response_id=request.body.get("previous_response_id"),
                 created_at=created,
                 status=done.response["status"],

@@ -15,10 +15,11 @@ import msgspec
 from isthmus.bridge.history.compact import cut_history
 from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import Request
+from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused
-from isthmus.gateway.aside import Aside
 from isthmus.ports import UNFINISHED, Store
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.large import LARGE, decode_large
 
 _decode: Final = msgspec.json.Decoder().decode
 _REFERENCE: Final = "item_reference"
@@ -84,5 +85,5 @@ async def _load_named(store: Store, request: Request, owner: str) -> Mapping[str
 
 
 def _item(raw: bytes) -> JsonObject:
-    item: Any = _decode(raw)
+    item: Any = decode_large(raw) if len(raw) > LARGE else _decode(raw)
     return item if "type" in item else {"type": "message", **item}

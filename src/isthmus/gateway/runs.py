@@ -14,20 +14,22 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-import msgspec
-
+from isthmus.bridge.limits import HEAVY_TEXT
+from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
 from isthmus.gateway.bell import Bell
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, EventBatch, Held, Store, StoredResponse, run_lease
 from isthmus.protocol.events import Event
+from isthmus.protocol.large import encode_sized
+from isthmus.protocol.response import weigh_response
 
 log = logging.getLogger("isthmus.gateway")
 
-_encode: Final = msgspec.json.Encoder().encode
 _PAUSE: Final = 0.5
 _LAST_WORDS: Final = 2.0
 """Seconds that the reader of a run which was ended has to take the terminal event, before it is cut off."""
@@ -68,8 +70,7 @@ class _Background:
         """What it waits for while it is queued."""
         self._changed = Bell()
 
-    def add(self, events: list[Event]) -> None:
-        told = [_encode(event) for event in events]
+    def add(self, told: list[bytes]) -> None:
         self._events += told
         self._size += sum(map(len, told))
         if self._size > self._most:
@@ -111,8 +112,9 @@ def unexpected(error: Exception) -> Exception | None:
 
 
 class Runs:
-    def __init__(self, store: Store, holder: str, limits: RunLimits) -> None:
+    def __init__(self, store: Store, holder: str, limits: RunLimits, aside: Aside) -> None:
         self._store = store
+        self._aside = aside
         self.holder = holder
         self._limits = limits
         self._runs: dict[Key, Run] = {}
@@ -224,7 +226,8 @@ class Runs:
         entry = self._background.get((record.owner, record.id))
         if entry is None:  # nobody else has ever heard of it
             return await self._store.save(record, history=history)
-        batch = EventBatch(entry.kept, (*entry.unkept, *map(_encode, last)))
+        told = await self._encoded(last, len(record.response))
+        batch = EventBatch(entry.kept, (*entry.unkept, *told))
         saved = await self._store.save(record, events=batch, holder=self.holder)
         if saved:
             entry.kept += len(batch.events)
@@ -258,7 +261,7 @@ class Runs:
                 async for events in batches:
                     if run.lost:
                         break  # whoever follows it reads in the store how it ends
-                    entry.add(events)
+                    entry.add(await self._encoded(events, weigh_response(run.response) if run.response else 0))
                     if not run.finished:  # the last ones were kept with the end itself
                         begun = begun or await self._begin(run)
                         await self._keep(entry)
@@ -268,6 +271,11 @@ class Runs:
             if placed:
                 self._leave_place()
             await self._forget(key, entry)
+
+    async def _encoded(self, events: list[Event], size: int) -> list[bytes]:
+        """`size`: about that of the largest."""
+        encode = partial(encode_sized, size=size)
+        return await self._aside.do(lambda: [*map(encode, events)], heavy=size > HEAVY_TEXT)
 
     async def _take_place(self, entry: _Background) -> bool:
         """Wait for a place; without one only if it was stopped before its turn came."""

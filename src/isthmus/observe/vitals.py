@@ -28,9 +28,10 @@ _MINUTE: Final = 60.0
 _FRAMES: Final = 30
 """Most frames of a stack that are told, the innermost."""
 _LEFT_BEHIND: Final = 32_000_000
-"""Bytes above the least that was seen since, from which on it is worth giving memory back."""
-_PAUSE: Final = 10.0
-"""Seconds between two attempts to."""
+"""Bytes above the least that was seen, from which on it is worth giving memory back."""
+_PAUSE: Final = 3.0
+"""Seconds between two attempts to; each one that was in vain doubles it, until memory grows again."""
+_LONGEST_PAUSE: Final = 600.0
 
 
 class Vitals:
@@ -55,6 +56,7 @@ class Vitals:
         self._told_stuck = 0.0
         self._least = self.memory
         self._tried = -_PAUSE
+        self._pause = _PAUSE
         self._thread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._over = threading.Event()
@@ -124,9 +126,13 @@ class Vitals:
     def _look_at_memory(self, now: float) -> None:
         before, self.memory = self.memory, self._measure() or 0
         self._least = min(self._least, self.memory)
+        if self.memory > before + _LEFT_BEHIND:
+            self._pause = _PAUSE
         grown = self.memory > self._least + _LEFT_BEHIND
-        if grown and self.memory <= before and now - self._tried >= _PAUSE:
-            self._tried = now
+        if grown and self.memory <= before and now - self._tried >= self._pause:
+            # Again and again: in the middle of a storm nothing is free that will be a moment later.
+            self._tried, held = now, self.memory
             self._trim()
             self.memory = self._measure() or 0
-            self._least = self.memory
+            in_vain = held - self.memory < _LEFT_BEHIND
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE) if in_vain else _PAUSE

@@ -29,7 +29,7 @@ def is_json(text: str) -> bool:
     return (closing is None or bare.endswith(closing)) and read_json(bare) is not NOT_JSON
 
 
-def count_values(raw: bytes, most: int) -> int:
+def count_values(raw: bytes | bytearray, most: int) -> int:
     """No fewer than the values that a JSON text holds, without building any; counting stops soon above `most`. Every
     value but the outermost stands behind a comma or an opening bracket; those inside strings are told apart only where
     it matters."""
@@ -45,11 +45,11 @@ _WINDOW: Final = 262_144
 """Bytes that are counted at a time: less than a millisecond."""
 
 
-def _count_marks(text: bytes) -> int:
+def _count_marks(text: bytes | bytearray) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _count_outside(raw: bytes, most: int) -> int:
+def _count_outside(raw: bytes | bytearray, most: int) -> int:
     """Those that stand outside of strings."""
     found = start = inside = 0
     while start < len(raw) and found <= most:

@@ -5,7 +5,7 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from isthmus.protocol.items import OutputItem
 from isthmus.protocol.json import JsonObject
@@ -102,3 +102,16 @@ class FinishedResponse(Response):
     output_text: str
     """All answer text, as SDKs compute it."""
     isthmus: Extension
+
+
+def weigh_response(response: Response) -> int:
+    """About how many characters its texts hold: whether it is worth looking for a way around everybody else."""
+    size = len(response["instructions"] or "") + len(cast("dict[str, str]", response).get("output_text", ""))
+    for item in response["output"]:
+        for value in item.values():
+            size += len(value) if isinstance(value, str) else _weigh_parts(value) if isinstance(value, list) else 0
+    return size
+
+
+def _weigh_parts(parts: list[Any]) -> int:
+    return sum([len(part.get("text") or "") for part in parts if isinstance(part, dict)])

@@ -39,16 +39,19 @@ class ChatApi:
         streaming = bool(chat.request.body.get("stream"))
         renderer = ChatRenderer(include_usage=chat.include_usage, legacy_functions=chat.legacy_functions)
 
-        def encode(events: list[Event]) -> bytes:
-            return b"".join(encode_data(_renamed(chunk, chat)) for event in events for chunk in renderer.render(event))
+        def encode(events: list[Event], size: int = 0) -> bytes:
+            chunks = [_renamed(chunk, chat) for event in events for chunk in renderer.render(event)]
+            return b"".join([encode_data(chunk, size) for chunk in chunks])
 
         def whole(response: FinishedResponse) -> JsonObject:
             if response["status"] in ("failed", "cancelled"):
                 raise run.failure or _failure(response)
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
-        left = leaving_of(scope)
-        sink = ChatSink(receive, send, encode) if streaming else JsonSink(receive, send, whole, left)
+        aside = self._gateway.aside
+        sink: ChatSink | JsonSink = ChatSink(receive, send, encode, aside)
+        if not streaming:
+            sink = JsonSink(receive, send, whole, aside, leaving_of(scope))
         try:
             await accompany(run, sink, self._options.server)
         except UpstreamFailed as failure:

@@ -50,11 +50,10 @@ class ResponsesApi:
             response = await self._gateway.create_in_background(caller_of(scope), run, request, strict=strict)
             await self._tell_background(scope, request, run, response, receive, send)
         elif request.body.get("stream"):
-            await self._stream(run, SseSink(receive, send, encode_events))
+            await self._stream(run, SseSink(receive, send, encode_events, self._gateway.aside))
         else:
-            await accompany(
-                run, JsonSink(receive, send, lambda response: response, leaving_of(scope)), self._options.server
-            )
+            sink = JsonSink(receive, send, lambda response: response, self._gateway.aside, leaving_of(scope))
+            await accompany(run, sink, self._options.server)
 
     async def compact(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await self._gateway.read(body_of(scope), parse_request)
@@ -67,7 +66,9 @@ class ResponsesApi:
                 raise run.failure or UpstreamFailed("the conversation was not compacted")
             return render_compaction(response, said)
 
-        await accompany(run, JsonSink(receive, send, render, leaving_of(scope)), self._options.server)
+        await accompany(
+            run, JsonSink(receive, send, render, self._gateway.aside, leaving_of(scope)), self._options.server
+        )
 
     async def _stream(self, run: Run, sink: SseSink) -> None:
         try:
@@ -162,8 +163,8 @@ def render_compaction(response: FinishedResponse, said: Sequence[JsonObject]) ->
     }
 
 
-def encode_events(events: list[Event]) -> bytes:
-    return encode_event(events[0]) if len(events) == 1 else b"".join(map(encode_event, events))
+def encode_events(events: list[Event], size: int = 0) -> bytes:
+    return encode_event(events[0], size) if len(events) == 1 else b"".join(map(encode_event, events))
 
 
 async def _as_sse(batches: AsyncIterator[list[bytes]]) -> AsyncIterator[list[bytes]]:

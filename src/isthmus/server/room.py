@@ -1,18 +1,23 @@
-"""Whether there is memory for one more request: so many bytes of bodies are served at a time, by a process of so many.
+"""Whether there is memory for one more request: what those that are served take together, in a process of so many.
 
-A request is counted from when its body is whole until it is answered: decoded, planned and sent it takes a few times
-its bytes. What is refused gets 503 and a time to ask again; what is let in is never given up for it. Where nothing else
-is served, a request is always let in: nothing but itself could make room for it.
+A request is counted from when its body is whole until it is answered, with what it takes on its way: as it came,
+decoded, as it is sent, and as it is stored; never all of them at once (`_TIMES`). What is refused gets 503 and a time
+to ask again; what is let in is never given up for it. Where nothing else is served, a request is always let in: nothing
+but itself could make room for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from isthmus.config.schema import Limits
 from isthmus.observe.vitals import Vitals
 from isthmus.server.errors import overloaded
+
+_TIMES: Final = 4
+"""Bytes that a request takes for each byte of its body, at its worst moment."""
 
 
 class Room:
@@ -21,23 +26,24 @@ class Room:
         self._vitals = vitals
         self._serving = 0
         self.held = 0
-        """Bytes of all bodies that are served."""
+        """Bytes that all requests take which are served."""
 
     @contextmanager
     def take(self, size: int) -> Iterator[None]:
+        cost = size * _TIMES
         if self._serving:
-            self._check(size)
+            self._check(cost)
         self._serving += 1
-        self.held += size
+        self.held += cost
         try:
             yield
         finally:
             self._serving -= 1
-            self.held -= size
+            self.held -= cost
 
-    def _check(self, size: int) -> None:
-        if self.held + size > self._limits.max_serving:
-            raise overloaded(f"the bodies of all requests take {self.held:,} bytes already (`limits.max_serving`)")
+    def _check(self, cost: int) -> None:
+        if self.held + cost > self._limits.max_serving:
+            raise overloaded(f"all requests together take {self.held:,} bytes already (`limits.max_serving`)")
         memory = self._vitals.memory if self._vitals is not None else 0
         if self._limits.max_memory and memory > self._limits.max_memory:
             raise overloaded(f"the gateway takes {memory:,} bytes of memory (`limits.max_memory`)")

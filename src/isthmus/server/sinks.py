@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.types import Receive, Send
 
+from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.sse import DONE, PING
+from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run
 from isthmus.protocol.events import Event
-from isthmus.protocol.response import FinishedResponse
-from isthmus.server.http import ClientLeft, raw_headers, send_json
+from isthmus.protocol.large import encode_sized
+from isthmus.protocol.response import FinishedResponse, weigh_response
+from isthmus.server.http import ClientLeft, raw_headers, send_bytes
 from isthmus.server.leaving import Leaving
 from isthmus.server.tell import plan_header
 
-Encode = Callable[[list[Event]], bytes]
-"""A batch of events as bytes on the wire."""
+Encode = Callable[[list[Event], int], bytes]
+"""A batch of events as bytes on the wire; of a large one, alone, about how many."""
+_PIECE: Final = 262_144
+"""Bytes of a large event that are handed over at a time: more would wait in memory for a client that is slow."""
 
 STREAM_HEADERS: Final = {
     "content-type": "text/event-stream",
@@ -56,10 +62,12 @@ class JsonSink(_Http):
         receive: Receive,
         send: Send,
         render: Callable[[FinishedResponse], Any],
+        aside: Aside,
         leaving: Leaving | None = None,
     ) -> None:
         super().__init__(receive, send)
         self._render = render
+        self._aside = aside
         self.leaving = leaving
 
     async def write(self, run: Run, events: list[Event]) -> None:
@@ -70,7 +78,9 @@ class JsonSink(_Http):
 
     async def end(self, run: Run) -> None:
         assert run.response is not None
-        await send_json(self._send, 200, self._render(run.response), plan_header(run.plan))
+        answer, size = self._render(run.response), weigh_response(run.response)
+        data = await self._aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
+        await send_bytes(self._send, 200, data, headers=plan_header(run.plan))
 
 
 class SseSink(_Http):
@@ -79,19 +89,32 @@ class SseSink(_Http):
     beats = True
     done_after_failure = True
 
-    def __init__(self, receive: Receive, send: Send, encode: Encode) -> None:
+    def __init__(self, receive: Receive, send: Send, encode: Encode, aside: Aside) -> None:
         super().__init__(receive, send)
         self._encode = encode
+        self._aside = aside
         self._open = False
 
     async def write(self, run: Run, events: list[Event]) -> None:
+        # The first events repeat the request, the last ones everything that was said, several times over.
+        size = weigh_response(run.response) if run.response is not None else 0 if self._open else run.plan.size
         if not self._open:
             self._open = True
             await self._start(plan_header(run.plan))  # only now is it certain which attempt answers
-        await self._send({"type": "http.response.body", "body": self._encode(events), "more_body": True})
+        if size > HEAVY_TEXT:
+            await self._write_large(events, size)
+            return
+        await self._send({"type": "http.response.body", "body": self._encode(events, 0), "more_body": True})
+
+    async def _write_large(self, events: list[Event], size: int) -> None:
+        """One by one: five of them hold the same 16 MB, and whoever reads slowly does not need them all at once."""
+        for event in events:
+            data = await self._aside.do(partial(self._encode, [event], size), heavy=True)
+            for start in range(0, len(data), _PIECE):
+                await self._body(data[start : start + _PIECE])
 
     async def alive(self, event: Event | None) -> None:
-        await self._body((self._encode([event]) if event is not None else b"") or PING)
+        await self._body((self._encode([event], 0) if event is not None else b"") or PING)
 
     async def end(self, run: Run) -> None:
         failed = run.response is None or run.response["status"] in ("failed", "cancelled")

@@ -8,6 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
 from isthmus.gateway.gateway import Gateway
+from isthmus.observe.outlet import lost_lines
 from isthmus.observe.vitals import Vitals
 from isthmus.protocol.json import JsonObject
 from isthmus.server.http import send_json
@@ -47,7 +48,7 @@ class StatusApi:
         if vitals is None:
             return {}
         lag: JsonObject = {"last": round(vitals.lag * 1000, 1), "worst_of_a_minute": round(vitals.worst_lag * 1000, 1)}
-        return {"loop_lag_ms": lag, "memory_bytes": vitals.memory or None}
+        return {"loop_lag_ms": lag, "memory_bytes": vitals.memory or None, "log_lines_lost": lost_lines()}
 
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
         directory = self._gateway.directory

@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-import msgspec
-
-from isthmus.bridge.deltas import Delta, Finished, Markup
+from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
@@ -20,9 +18,12 @@ from isthmus.bridge.limits import DEFAULT_ANSWER, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject, count_values
+from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
+from isthmus.upstream.cut import Setting, cut_answer
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.wire import Endpoint, Incoming, Wire
 
@@ -30,7 +31,6 @@ _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
 """Bytes of a chunk around its words, as vendors send them: ids, names, times."""
 _SSE: Final = "text/event-stream"
-_encode: Final = msgspec.json.Encoder().encode
 
 Decoder = ChatDecoder | ResponsesDecoder
 
@@ -39,11 +39,16 @@ class HttpBackend:
     """A provider that speaks Chat Completions or Responses over HTTP."""
 
     def __init__(
-        self, endpoint: Endpoint, more_secrets: Sequence[Secret] = (), limits: AnswerLimits = DEFAULT_ANSWER
+        self,
+        endpoint: Endpoint,
+        more_secrets: Sequence[Secret] = (),
+        limits: AnswerLimits = DEFAULT_ANSWER,
+        aside: Aside | None = None,
     ) -> None:
         """`more_secrets`: those of the provider's other places and keys."""
         self.wire = Wire(endpoint, more_secrets)
         self._limits = limits
+        self._aside = aside or Aside()
 
     @property
     def queue(self) -> int:
@@ -57,7 +62,9 @@ class HttpBackend:
         """An answer that was accepted, and what reads it."""
         others = self.wire.endpoint.others
         url = others.get(plan.target.capabilities.dialect, "") if others else ""
-        incoming = await self.wire.send(_encode(body), url=url)
+        size = plan.size
+        data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
+        incoming = await self.wire.send(data, url=url)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
@@ -73,6 +80,7 @@ class HttpBackend:
 
     async def aclose(self) -> None:
         await self.wire.aclose()
+        self._aside.close()
 
     async def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if incoming.kind == _SSE:
@@ -81,7 +89,7 @@ class HttpBackend:
             return
         data = await incoming.within(self._limits.max_answer)
         if data is None:
-            yield self._cut("max_answer", "a part of it cannot be read")
+            yield cut_answer(self._limits, "max_answer", "a part of it cannot be read")
             return
         if len(data) > SMALL and count_values(data, self._limits.max_values) > self._limits.max_values:
             raise self.wire.failed(f"sent a reply of more than {self._limits.max_values:,} values")
@@ -109,19 +117,12 @@ class HttpBackend:
             size += len(data)
             count += len(events)
             if size - _AROUND * count > limits.max_answer or count > limits.max_chunks:
-                setting = "max_chunks" if count > limits.max_chunks else "max_answer"
-                yield named_deltas([*decoder.end(), *self._cut(setting, "the rest was not read")], provider)
+                setting: Setting = "max_chunks" if count > limits.max_chunks else "max_answer"
+                yield named_deltas([*decoder.end(), *cut_answer(limits, setting)], provider)
                 return
         held = decoder.end()
         if held:
             yield named_deltas(held, provider)
-
-    def _cut(self, setting: str, rest: str) -> list[Delta]:
-        """As if the model had met its own limit: clients know how to go on from there."""
-        most = getattr(self._limits, setting)
-        what = "bytes" if setting == "max_answer" else "chunks"
-        words = f"the answer is longer than {most:,} {what}, the limit `limits.{setting}` of this gateway; {rest}"
-        return [Markup(words, "bridge.response.answer_cut"), Finished("length")]
 
     async def _refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
         provider = self.wire.endpoint.provider

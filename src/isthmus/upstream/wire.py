@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -44,6 +44,9 @@ MAX_QUEUED: Final = 100
 time, less than would still wait when their clients have given up."""
 _PIECE: Final = 16 * 1024
 """Most bytes that are handed on at once; as deltas, in Python objects, they take many times as much."""
+_AT_ONCE: Final = 1024 * 1024
+"""Largest body that is written in one go. aiohttp puts it behind the head first, as one more copy, and all of it waits
+in the transport; a larger one goes piece by piece, as the socket takes it."""
 _LINGER: Final = 0.1
 """Seconds that the end of a stream may lag behind its `[DONE]` before its connection is given up."""
 _KEPT: Final = 30.0
@@ -205,8 +208,9 @@ class Wire:
         while True:
             signed = None if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
             try:
+                body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
                 return await self._client().request(
-                    method, address, data=data, headers=signed, proxy=self._proxy, allow_redirects=False
+                    method, address, data=body, headers=head, proxy=self._proxy, allow_redirects=False
                 )
             except aiohttp.ClientError as error:
                 if not is_stale(error):
@@ -325,6 +329,18 @@ def _fold(*tables: Mapping[str, str]) -> dict[str, str]:
     """One table of headers: a later one replaces an earlier one whatever its case, or both would be sent."""
     folded = {name.lower(): (name, value) for table in tables for name, value in table.items()}
     return dict(folded.values())
+
+
+def _in_pieces(data: bytes, headers: Mapping[str, str] | None) -> tuple[AsyncIterator[memoryview], dict[str, str]]:
+    """A body, and the head that keeps it from being sent as chunks, which some servers refuse."""
+
+    async def pieces() -> AsyncIterator[memoryview]:
+        whole = memoryview(data)
+        for start in range(0, len(data), _AT_ONCE // 4):
+            yield whole[start : start + _AT_ONCE // 4]
+            await asyncio.sleep(0)  # where the socket takes everything, others still have their turn
+
+    return pieces(), {**(headers or {}), "content-length": str(len(data))}
 
 
 def _readable(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:

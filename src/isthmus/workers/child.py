@@ -4,11 +4,13 @@
 
 Frames are a length of four bytes and as many bytes: in, the kind of the job, a zero and its payload; out, one byte
 that says how it went, and the result. It bounds itself, too: its memory, and the time of each job, so that it ends
-also when its parent was killed in the middle of one. Imported by nobody: it is small, so that a worker is.
+also when its parent was killed in the middle of one. When the parent asks (`ASKED`), it says where it stands, whatever
+library is at work. Imported by nobody: it is small, so that a worker is.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -25,6 +27,8 @@ RETIRING: Final = 0x80
 """Added to the first byte: this process has grown too large and ends with this answer."""
 LENGTH: Final = struct.Struct(">I")
 
+ASKED: Final = getattr(signal, "SIGUSR1", None)
+"""Asks for the stack; `None`: there is no way to (Windows)."""
 BY_THE_CLOCK: Final = 10
 """The deadline is processor time, so that a busy machine refuses nobody; by the clock a job has so often that."""
 _PATIENCE: Final = 2.0
@@ -37,6 +41,7 @@ def main() -> None:
     options: Mapping[str, Any] = json.loads(sys.argv[1])
     source, sink = _take_pipes()
     _leave_signals_to_the_parent()
+    _tell_when_asked()
     _bound_memory(options["memory"])
     # Linux counts the size of the process that started us, too: only what we grow beyond that is ours.
     large = max(options["memory"] // 2, _peak_memory())
@@ -74,6 +79,17 @@ def _take_pipes() -> tuple[int, int]:
     os.dup2(nowhere, 1)
     os.close(nowhere)
     return source, sink
+
+
+def _tell_when_asked() -> None:
+    """Through the pipe that is our error output, which nothing else writes to; in C, so that no lock is in its way."""
+    if ASKED is not None:
+        told = os.dup(2)
+        os.set_blocking(told, False)
+        faulthandler.register(ASKED, file=told, all_threads=False)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
 
 
 def _leave_signals_to_the_parent() -> None:

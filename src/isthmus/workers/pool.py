@@ -100,7 +100,8 @@ class WorkerPool:
         worker = await self._take()
         self._busy.add(worker)
         begun = worker.cpu_seconds() or 0.0
-        return _Job(worker, asyncio.create_task(worker.call(kind, payload), name=f"worker {worker.pid}: {kind}"), begun)
+        call = asyncio.create_task(worker.call(kind, payload), name=f"worker {worker.pid}: {kind}")
+        return _Job(worker, kind, call, begun)
 
     async def _to_the_end(self, job: _Job, seconds: float) -> bytes:
         """Wait until it is done, or has had its time: its own, so that a busy machine refuses nobody."""
@@ -117,8 +118,12 @@ class WorkerPool:
             left = max(left, _A_MOMENT) if left > 0 else left
         if job.call.done():
             return self._result(job)
-        self._drop(job)
-        tell(log, "warning", "worker.deadline", pid=job.worker.pid, seconds=self._options.deadline)
+        try:
+            at = await job.worker.stack()
+        finally:
+            self._drop(job)
+        facts: dict[str, Any] = {"pid": job.worker.pid, "job": job.kind, "seconds": self._options.deadline, "at": at}
+        tell(log, "warning", "worker.deadline", **facts, next="it is replaced")
         raise WorkNotDone(f"it took longer than {self._options.deadline:g} s (`checks.deadline`)")
 
     def _result(self, job: _Job) -> bytes:
@@ -217,6 +222,7 @@ class WorkerPool:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
     worker: Worker
+    kind: str
     call: asyncio.Task[bytes]
     begun: float
     """The processor time that its process had taken before."""

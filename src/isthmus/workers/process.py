@@ -9,17 +9,26 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
-from isthmus.workers.child import DONE, FAILED, LENGTH, RETIRING, TOO_LARGE
+from isthmus.workers.child import ASKED, DONE, FAILED, LENGTH, RETIRING, TOO_LARGE
 
 _KEPT_VARIABLES: Final = ("PYTHONHOME", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Without which an interpreter may not start."""
 _START: Final = 30.0
 """Seconds that a process has to start."""
+_SAYING: Final = 1.0
+"""Seconds that it has to say where it stands."""
+_LONGEST_STACK: Final = 16_384
+_FRAME: Final = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+"""As `faulthandler` writes it."""
+_LAST_LINES: Final = (b"in _run_module_as_main\n", b"  ...\n")
+"""Its last line: of `python -m`, or of a stack that is too deep."""
 
 
 class Died(Exception):
@@ -38,7 +47,9 @@ class Worker:
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         self._process = process
+        self._told = process.stderr
         self._input = process.stdin
         self._output = process.stdout
         self.retiring = False
@@ -81,6 +92,21 @@ class Worker:
                 raise Failed(answer[1:].decode(errors="replace"))
         raise Died
 
+    async def stack(self) -> str | None:
+        """Where it stands, the innermost frame first; `None` where it cannot tell."""
+        if ASKED is None or not self.alive:
+            return None
+        told = b""
+        with suppress(ProcessLookupError, TimeoutError):
+            self._process.send_signal(ASKED)
+            async with asyncio.timeout(_SAYING):  # it comes line by line
+                while len(told) < _LONGEST_STACK and not told.endswith(_LAST_LINES):
+                    if not (piece := await self._told.read(_LONGEST_STACK)):
+                        break
+                    told += piece
+        frames = _FRAME.findall(told.decode(errors="replace"))
+        return " < ".join(f"{name} ({file}:{line})" for file, line, name in frames) or None
+
     async def started(self) -> None:
         try:
             async with asyncio.timeout(_START):
@@ -122,7 +148,7 @@ async def start_worker(runners: Mapping[str, str], *, memory: int, deadline: flo
             *command,
             stdin=PIPE,
             stdout=PIPE,
-            stderr=DEVNULL,
+            stderr=PIPE,
             env=_environment(),
             start_new_session=True,  # a Ctrl-C in our terminal is not for it
         )

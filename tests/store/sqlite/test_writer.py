@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, StoreUnavailable
+from isthmus.store.sqlite.connect import Trouble
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
 
@@ -146,3 +147,28 @@ def test_a_cancelled_caller_gives_up_the_answer_not_the_write(tmp_path: Path) ->
         await store.aclose()
 
     asyncio.run(ask())
+
+
+def test_whatever_goes_wrong_while_it_looks_at_the_file_it_looks_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask() -> None:
+        store = SqliteStore(tmp_path / "store.db", retry_seconds=0.01)
+        sound, failures = store.writer._probe, iter([OSError("odd"), AssertionError("odder")])
+
+        def probe(connection: sqlite3.Connection) -> None:
+            for failure in failures:
+                raise failure
+            sound(connection)
+
+        store.writer._probe = probe
+        store._medium.report(Trouble("it seems so", "look"))
+        with pytest.raises(StoreUnavailable):
+            await store.check()
+        while store._medium.troubled:  # the suite's own deadline ends it
+            await store.watch(0)
+        assert await store.save(turn("after"))
+        await store.aclose()
+
+    asyncio.run(ask())
+    assert caplog.text.count("store.look.failed") == 2

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from isthmus.bridge.deltas import Delta, Failed, Finished, ItemBegan, ItemEnded, Text
+from isthmus.bridge.deltas import Delta, Failed, Finished, ItemBegan, ItemEnded, Markup, Reasoning, Text
 from isthmus.bridge.dialects.codex.resume import read_continuation, said_key
+from isthmus.bridge.limits import DEFAULT_ANSWER, AnswerLimits
 from isthmus.errors import RateLimited, UpstreamFailed, UpstreamTimedOut
 from isthmus.upstream.codex.failures import CodexGone
 from isthmus.upstream.codex.leg import Leg
@@ -38,8 +39,8 @@ class Speaker:
         return tuple(following)
 
 
-def _leg(speaker: Speaker, silence: float = 60) -> Leg:
-    return Leg("mine", cast(Any, speaker), speaker.begin, silence=silence)
+def _leg(speaker: Speaker, silence: float = 60, limits: AnswerLimits = DEFAULT_ANSWER) -> Leg:
+    return Leg("mine", cast(Any, speaker), speaker.begin, silence=silence, limits=limits)
 
 
 async def _read(leg: Leg) -> list[Delta]:
@@ -136,3 +137,29 @@ def test_whoever_leaves_before_the_first_word_leaves_no_task() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("max_answer", [Text("x" * 400)]), ("max_answer", [Reasoning("x" * 400)]), ("max_chunks", [Text("x")])],
+)
+def test_an_answer_without_end_is_cut_and_says_so(setting: str, said: list[Delta]) -> None:
+    async def ask() -> None:
+        leg = _leg(Speaker(*[said] * 100), limits=AnswerLimits(max_answer=1000, max_chunks=10))
+        *_, markup, finished = await _read(leg)
+        assert isinstance(markup, Markup)
+        assert f"`limits.{setting}`" in str(markup)
+        assert finished == Finished("length")
+        assert leg.cut
+        await leg.leave()
+
+    run_in_own_time(ask())
+
+
+def test_an_answer_that_ends_by_itself_is_not_cut() -> None:
+    async def ask() -> None:
+        leg = _leg(Speaker([Text("x" * 2000), Finished("stop")]), limits=AnswerLimits(max_answer=1000))
+        assert (await _read(leg))[-1] == Finished("stop")
+        assert not leg.cut
+
+    run_in_own_time(ask())

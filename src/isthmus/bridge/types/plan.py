@@ -151,6 +151,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The plan that follows what was said so far and this many searches: the same request, with what was found."""
     compaction: Compaction | None = None
     client: ClientProfile = ANY_CLIENT
+    size: int = 0
+    """Bytes of a large request, with all that it leads to (`is_heavy`): what is done with it is done aside. Else 0."""
 
     @property
     def preamble(self) -> str:

@@ -11,6 +11,7 @@ with that is tried again every moment, until a response of some size can be save
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.store.sqlite.connect import Trouble, concerns_file, trouble_of, unavailable
 from isthmus.store.sqlite.medium import Medium
 
@@ -29,6 +31,9 @@ Operation = Callable[[sqlite3.Connection], T]
 _LARGEST_GROUP: Final = 256
 _STAYS: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CORRUPT)
 """What a new connection to the same file would not change."""
+_NOT_OPEN: Final = Trouble("it is not open", "it is tried again in a moment")
+
+log = logging.getLogger("isthmus.store")
 
 
 @dataclass(slots=True)
@@ -176,7 +181,8 @@ class Writer:
             self._look()
             if self._connection is None or self._medium.look() is not None:
                 self._medium.check()
-        assert self._connection is not None, "where nothing is open, it is known why"
+        if self._connection is None:
+            raise self._medium.report(_NOT_OPEN)
         return self._connection
 
     def _look(self) -> None:
@@ -207,6 +213,10 @@ class Writer:
             return trouble_of(error)
         except IsthmusError as error:  # what stands there is nothing that we can open
             return Trouble(error.message, "", message=error.message)
+        except Exception as error:  # whatever it is: without this thread nothing would ever be saved again
+            self._undo()
+            tell(log, "error", "store.look.failed", path=self._medium.path, trace=error)
+            return Trouble(f"it cannot be examined: {error!r}", "the log says more")
         return None
 
     def _reopen(self) -> sqlite3.Connection:

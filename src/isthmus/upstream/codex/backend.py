@@ -21,6 +21,7 @@ from typing import Final
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.codex import resume
 from isthmus.bridge.dialects.codex.wire import ThreadSpec, TurnSpec
+from isthmus.bridge.limits import DEFAULT_ANSWER, AnswerLimits
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
@@ -44,8 +45,11 @@ QUICK: Final = 5.0
 class CodexBackend:
     """A provider behind a `codex app-server`. Make it with `open_codex`."""
 
-    def __init__(self, provider: str, options: CodexOptions, folder: Path) -> None:
+    def __init__(
+        self, provider: str, options: CodexOptions, folder: Path, limits: AnswerLimits = DEFAULT_ANSWER
+    ) -> None:
         self._provider = provider
+        self._limits = limits
         self._options = options
         self._folder = folder
         self._threads = Threads(options)
@@ -122,12 +126,14 @@ class CodexBackend:
         return self._leg(thread, partial(thread.run, _turn_spec(body)))
 
     def _leg(self, thread: CodexThread, begin: Begin) -> Leg:
-        return Leg(self._provider, thread, begin, silence=self._options.silence)
+        return Leg(self._provider, thread, begin, silence=self._options.silence, limits=self._limits)
 
     async def _leave(self, leg: Leg, body: JsonObject) -> None:
         """Remember where the conversation stands, so that its next request finds its thread; or let go of it."""
         thread = leg.thread
-        if thread.state == "busy" and thread.rests == "held":
+        if leg.cut:
+            thread.close()  # it knows more than was told
+        elif thread.state == "busy" and thread.rests == "held":
             key = resume.waiting_key(resume.past_of(body), thread.pending)
             self._threads.keep(thread, key, resume.turn_head(body))
         elif thread.state == "busy" and thread.rests == "idle" and leg.text:
@@ -153,10 +159,10 @@ class CodexBackend:
         )
 
 
-async def open_codex(provider: str, options: CodexOptions) -> CodexBackend:
+async def open_codex(provider: str, options: CodexOptions, limits: AnswerLimits = DEFAULT_ANSWER) -> CodexBackend:
     """A backend whose process is being started; close it with `aclose`."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="isthmus-codex-"))
-    return CodexBackend(provider, replace(options, cwd=options.cwd or folder), folder)
+    return CodexBackend(provider, replace(options, cwd=options.cwd or folder), folder, limits)
 
 
 async def _accepted(leg: Leg, patience: float | None) -> Leg:

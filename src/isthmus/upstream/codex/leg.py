@@ -10,18 +10,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from isthmus.bridge.deltas import Delta, Failed, Text
+from isthmus.bridge.deltas import CallArguments, Delta, Failed, Finished, Reasoning, Text
 from isthmus.bridge.dialects.codex.errors import failure_of
+from isthmus.bridge.limits import DEFAULT_ANSWER, AnswerLimits
 from isthmus.errors import UpstreamFailed, UpstreamTimedOut
 from isthmus.upstream.codex.thread import CodexThread
+from isthmus.upstream.cut import cut_answer
 from isthmus.upstream.naming import named, named_deltas
 
 Begin = Callable[[], Awaitable[None]]
 
 
 class Leg:
-    def __init__(self, provider: str, thread: CodexThread, begin: Begin, *, silence: float) -> None:
+    def __init__(
+        self,
+        provider: str,
+        thread: CodexThread,
+        begin: Begin,
+        *,
+        silence: float,
+        limits: AnswerLimits = DEFAULT_ANSWER,
+    ) -> None:
         self.thread = thread
+        self.cut = False
+        """Whether it was ended here, while Codex goes on."""
+        self._limits = limits
         self._provider = provider
         self._silence = silence
         self._texts: list[str] = []
@@ -40,10 +53,19 @@ class Leg:
                     raise failure_of(delta, self._provider)
 
     async def read(self) -> AsyncIterator[Sequence[Delta]]:
-        deltas = await self._first
+        deltas, size, count = await self._first, 0, 0
         while deltas:
             self._texts += [delta.text for delta in deltas if isinstance(delta, Text)]
             yield named_deltas(deltas, self._provider)
+            # In characters, which is no more than its bytes: Codex has unpacked them already.
+            size += sum([len(delta.text) for delta in deltas if isinstance(delta, Text | Reasoning | CallArguments)])
+            count += 1
+            if isinstance(deltas[-1], Finished):
+                size = count = 0  # it has ended by itself
+            if size > self._limits.max_answer or count > self._limits.max_chunks:
+                self.cut = True
+                yield cut_answer(self._limits, "max_answer" if size > self._limits.max_answer else "max_chunks")
+                return
             deltas = await self._next()
 
     async def leave(self) -> None:

@@ -47,7 +47,9 @@ _TRANSLATED: Final = frozenset(
 )
 
 
-def receive_chat_request(raw: bytes | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS) -> ChatRequest:
+def receive_chat_request(
+    raw: bytes | bytearray | str | JsonObject, limits: RequestLimits = DEFAULT_LIMITS
+) -> ChatRequest:
     body = raw if isinstance(raw, dict) else decode_json(raw, limits)
     if not isinstance(body, dict):
         raise RequestRefused("the request body must be a JSON object", code="invalid_type")
