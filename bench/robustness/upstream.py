@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self, cast
@@ -67,6 +69,10 @@ class Call:
         """Bytes as they are; waits while the gateway does not take them."""
         self.sent += len(data)
         await self._connection.write(data)
+
+    def hang_up(self, *, reset: bool = False) -> None:
+        """Close the connection, whatever was still to come."""
+        self._connection.close(reset=reset)
 
 
 class Upstream:
@@ -139,6 +145,14 @@ class _Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+    def close(self, *, reset: bool) -> None:
+        if reset:
+            raw = self._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def pause_writing(self) -> None:
         self._writable.clear()
