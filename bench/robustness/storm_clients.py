@@ -46,6 +46,8 @@ class User:
     mine: dict[str, str] = field(default_factory=dict)
     """Responses that it has seen completed, and their words."""
     streams: dict[str, list[Json]] = field(default_factory=dict)
+    continued: set[str] = field(default_factory=set)
+    """Turns that later ones stand on."""
     gone: list[str] = field(default_factory=list)
     chance: random.Random = field(default_factory=random.Random)
     asked: int = 0

@@ -58,6 +58,7 @@ async def converse(user: User) -> None:
     """Some turns, each on the one before."""
     previous = user.chance.choice([*user.mine, ""]) or None
     for turn in range(user.chance.randint(2, 4)):
+        user.continued.add(previous or "")
         response = await user.whole(f"{user.words(*FAIR)}.{turn}", previous_response_id=previous)
         if response is None or response["status"] != "completed" or response["output"][0]["type"] != "message":
             return
@@ -233,8 +234,9 @@ async def forget(user: User, id: str, words: str) -> None:
 
 
 async def delete(user: User) -> None:
-    if user.mine:
-        id = user.chance.choice(list(user.mine))
+    alone = [id for id in user.mine if id not in user.continued]
+    if alone:
+        id = user.chance.choice(alone)
         await forget(user, id, user.mine.pop(id))
 
 
