@@ -49,6 +49,7 @@ PATIENCE: Final = 60.0
 MEMORY: Final = 1_500_000_000
 """Resident bytes that it never reaches."""
 _GUST: Final = 2.0
+_BEAT: Final = 0.05
 _LINE: Final = 79
 
 
@@ -83,6 +84,13 @@ class _Storm:
                 self.show(now, seconds)
                 await asyncio.sleep(min(0.5, seconds - now))
             over.set()
+
+    async def beat(self) -> None:
+        """How late this process is: what the machine does to it, it does to the provider that it plays."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_BEAT)
+            self.told.note_lag(time.monotonic() - before - _BEAT)
 
     async def attack(self, number: int, over: asyncio.Event) -> None:
         """Each attacker has attacks of its own: they leave what the provider shall do under their words."""
@@ -135,6 +143,7 @@ async def check(
                 storm = _Storm(seed, gateway, weather, foreign)
                 storm.users = [User(number, gateway, storm.told, foreign) for number in range(users)]
                 KEY.set(KEYS[1])
+                beating = asyncio.create_task(storm.beat())
                 await storm.blow(min(max(seconds / 10, 3.0), 30.0))
                 await wait_for(lambda: nothing_unfinished(gateway.database), patience)
                 await wait_for(lambda: _children(gateway), 10)
@@ -145,6 +154,7 @@ async def check(
                 await judge_streams(report, storm.users[0], storm.told)
                 await _kill_in_a_gust(storm, patience)
                 await judge_told(report, gateway, storm.told, foreign, "after kill -9")
+                beating.cancel()
                 _tell(report, storm)
                 await gateway.stop()
                 judge_file(report, gateway)
@@ -153,7 +163,7 @@ async def check(
 
 def _providers(upstream: str) -> str:
     """`again` is asked again when it fails, `spare` is never there: its requests go to `up`."""
-    waits = "timeouts = { connect = 2, first_byte = 2, idle = 2 }\n"
+    waits = "timeouts = { connect = 2, first_byte = 3, idle = 3 }\n"
     return (
         f'api_key = "{SECRET_KEY}"\nretries = 0\n{waits}'
         f'[providers.again]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nretries = 1\n{waits}'
@@ -213,6 +223,11 @@ def _tell(report: Report, storm: _Storm) -> None:
     for name, count in sorted(told.counts.items()):
         if name.startswith(("ended", "refused")):
             report.add(f"  {name}", count)
+    excused, every = told.counts["excused"], sum(deeds.values())
+    late = f"{excused}, late by up to {told.worst_lag:.1f} s"
+    report.add(
+        "answers that this process, as the provider, was too late with", late, "a tenth", kept=excused < every / 10
+    )
     report.add("promises broken meanwhile", len(told.wrong), "0", kept=not told.wrong)
     report.problems += told.wrong
     kept = storm.peak <= MEMORY

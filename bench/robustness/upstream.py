@@ -165,6 +165,9 @@ class _Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            await asyncio.sleep(0)  # the task that writes is about to be told
+            return
         self._transport.write(data)
         await self._writable.wait()
 

@@ -155,6 +155,48 @@ async def test_memory_is_given_back_when_it_has_stopped_growing(clock: Clock) ->
     assert trimmed == [600 * MB], "not again so soon"
 
 
+async def test_what_was_in_use_at_one_attempt_is_given_back_at_a_later_one(clock: Clock) -> None:
+    """A pause in the middle of a storm is no reason to keep for ever what the storm leaves behind."""
+    held = 100 * MB
+    in_use = 400 * MB
+    attempts: list[float] = []
+
+    def trim() -> bool:
+        nonlocal held
+        attempts.append(clock.now)
+        held = in_use
+        return True
+
+    vitals = Vitals(clock=clock, memory=lambda: held, trim=trim)
+    held = 600 * MB
+    for _ in range(20):
+        clock.now += 1
+        vitals.look()
+    assert vitals.memory == 400 * MB
+    in_use = 105 * MB  # the storm is over: freed, and kept by the allocator
+    for _ in range(60):
+        clock.now += 1
+        vitals.look()
+    assert vitals.memory == 105 * MB
+    count = len(attempts)
+    for _ in range(600):
+        clock.now += 1
+        vitals.look()
+    assert len(attempts) == count, "there is nothing to give back"
+
+
+async def test_memory_that_stays_in_use_is_asked_for_now_and_then(clock: Clock) -> None:
+    attempts: list[float] = []
+    held = 100 * MB
+    vitals = Vitals(clock=clock, memory=lambda: held, trim=lambda: bool(attempts.append(clock.now)))
+    held = 600 * MB
+    for _ in range(400):
+        clock.now += 1
+        vitals.look()
+    pauses = [later - earlier for earlier, later in zip(attempts, attempts[1:], strict=False)]
+    assert pauses[:3] == [20, 40, 40], "it costs a few milliseconds each time"
+
+
 async def test_where_nobody_tells_the_memory_it_is_nothing(clock: Clock) -> None:
     vitals = Vitals(clock=clock, memory=lambda: None, trim=lambda: pytest.fail("nothing to give back"))
     vitals.look()

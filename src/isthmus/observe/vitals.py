@@ -28,9 +28,10 @@ _MINUTE: Final = 60.0
 _FRAMES: Final = 30
 """Most frames of a stack that are told, the innermost."""
 _LEFT_BEHIND: Final = 32_000_000
-"""Bytes above the least that was seen since, from which on it is worth giving memory back."""
+"""Bytes above the least that was ever seen, from which on it is worth giving memory back."""
 _PAUSE: Final = 10.0
-"""Seconds between two attempts to."""
+"""Seconds between two attempts to; twice as many after one that brought little, up to `_LONG_PAUSE`."""
+_LONG_PAUSE: Final = 40.0
 
 
 class Vitals:
@@ -55,6 +56,7 @@ class Vitals:
         self._told_stuck = 0.0
         self._least = self.memory
         self._tried = -_PAUSE
+        self._pause = _PAUSE
         self._thread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._over = threading.Event()
@@ -125,8 +127,12 @@ class Vitals:
         before, self.memory = self.memory, self._measure() or 0
         self._least = min(self._least, self.memory)
         grown = self.memory > self._least + _LEFT_BEHIND
-        if grown and self.memory <= before and now - self._tried >= _PAUSE:
+        if grown and self.memory <= before and now - self._tried >= self._pause:
             self._tried = now
+            held = self.memory
             self._trim()
             self.memory = self._measure() or 0
-            self._least = self.memory
+            # What was in use just now may be free later, and then nothing else would ever give it back: so it is tried
+            # again, and less often where it brings nothing.
+            little = held - self.memory < _LEFT_BEHIND / 2
+            self._pause = min(2 * self._pause, _LONG_PAUSE) if little else _PAUSE
