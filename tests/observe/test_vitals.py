@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
 from typing import Any
@@ -193,7 +194,7 @@ async def test_memory_that_stays_in_use_is_asked_for_now_and_then(clock: Clock) 
     for _ in range(400):
         clock.now += 1
         vitals.look()
-    pauses = [later - earlier for earlier, later in zip(attempts, attempts[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(attempts)]
     assert pauses[:3] == [20, 40, 40], "it costs a few milliseconds each time"
 
 
