@@ -160,3 +160,10 @@ def test_a_huge_name_is_not_echoed_whole() -> None:
     with pytest.raises(RequestRefused) as caught:
         resolve_model("x" * 1_000_000 + "/y", {}, None, PROVIDERS)
     assert len(caught.value.message) < 400
+
+
+def test_a_model_name_of_any_length_is_not_repeated_in_every_chunk() -> None:
+    assert resolve_model("deepseek/" + "x" * 900, {}, None, PROVIDERS).provider == "deepseek"
+    with pytest.raises(RequestRefused, match="longer than 1,000 characters") as refused:
+        resolve_model("deepseek/" + "x" * 1_000, {}, None, PROVIDERS)
+    assert (refused.value.param, len(refused.value.message) < 200) == ("model", True)
