@@ -173,7 +173,8 @@ class _Connection(asyncio.Protocol):
 
     async def _answer(self, call: Call) -> None:
         await self._upstream.handler(call)
-        self._call = None
+        if self._call is call:  # the next request may be here already
+            self._call = None
 
     def _is_left(self) -> None:
         if self._call is not None and self._task is not None and not self._call.left.is_set():
