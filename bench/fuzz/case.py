@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bench.fuzz.grammar import make_answer, make_body, make_error
+from bench.fuzz.grammar import MODELS, chunk, make_answer, make_body, make_error
+from bench.fuzz.native import make_native, spoken, whole_native
 from bench.robustness.fuzz_bodies import WRONG
 
 from isthmus.testing import CUT, RESET
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 Chunk = Json | bytes
 STATUSES: Final = (*(200,) * 12, 400, 401, 404, 408, 413, 429, 500, 503, 529)
 WAITS: Final = ("0", "2", "-1", "nan", "1e308", "99999999", "x", "Fri, 31 Dec 9999 23:59:59 GMT")
-JUNK: Final = (b"data: {\n\n", b"data: \xff\n\n", b": ping\n\n", b"data: x\n", b"data: [DONE]\n\n", b"\r\n")
+JUNK: Final = (b"data: {\n\n", b"data: \xff\n\n", b": ping\n\n", b"data: x\n", b"event: y\ndata: [DONE]\n\n", b"\r\n")
 _DEEP: Final = re.compile(rb'"<(\d+) deep>"')
 LARGEST: Final = 1_500_000
 """Bytes beyond which a case is not made any larger."""
@@ -40,6 +41,8 @@ class Case:
     slice: int | None = None
     """Bytes of one write of the provider."""
     ending: Ending | None = None
+    kept: float | None = None
+    """The share of a stream's bytes after which it is cut, wherever that is."""
 
     @property
     def path(self) -> str:
@@ -48,17 +51,47 @@ class Case:
     def raw(self) -> bytes:
         return _spell(self.body)
 
-    def answer(self, streamed: bool) -> Answer:
-        pieces = [each if isinstance(each, bytes) else _event(each) for each in self.chunks]
+    def answer(self, streamed: bool, native: bool = False) -> Answer:
+        """`native`: asked at the provider's own `/responses`."""
+        pieces = self.pieces()
         kind = "text/event-stream" if streamed else "application/json"
         if not streamed or self.status >= 400:
-            whole = next((each for each in self.chunks if isinstance(each, dict)), {})
-            pieces = [json.dumps(_as_whole(whole) if self.status < 400 else whole).encode()]
-        parts = (*pieces, *((self.ending,) if self.ending is not None and streamed else ()))
+            pieces = [json.dumps(self._whole(native)).encode()]
+        ending = self.ending
+        if streamed and self.kept is not None:
+            whole = b"".join(pieces)
+            pieces, ending = [whole[: int(len(whole) * self.kept)]], CUT
+        parts = (*pieces, *((ending,) if ending is not None and streamed else ()))
         headers = {"Content-Type": kind, **self.headers}
         # In very small pieces, but not in very many: our own provider must not be what takes the time.
         slice = max(self.slice, sum(map(len, pieces)) // 2_000) if self.slice else None
         return Answer(parts, self.status, headers, framing="chunked" if streamed else "length", slice=slice)
+
+    def pieces(self) -> list[bytes]:
+        """The stream, event by event."""
+        return [each if isinstance(each, bytes) else _event(each) for each in self.chunks]
+
+    def _whole(self, native: bool) -> Json:
+        first = next((each for each in self.chunks if isinstance(each, dict)), {})
+        if self.status >= 400:
+            return first
+        return whole_native(self.chunks) if native else _as_whole(first)
+
+
+def plain_cases() -> list[Case]:
+    """One that every provider answers well, to begin with: what is changed a little is let in far more often."""
+    said = tuple(chunk({"content": word}) for word in ("Rome, ", "I think. " * 30))
+    ended = (*said, chunk({}, "stop"), b"data: [DONE]\n\n")
+    told = tuple(spoken(word) for word in ("Rome, ", "I think. " * 30))
+    over = (*told, {"type": "response.completed", "response": {"status": "completed", "output": []}})
+    return [
+        Case(chat, {"model": model, **asked, "stream": True}, over if model.startswith("native/") else ended)
+        for model in MODELS
+        for chat, asked in (
+            (False, {"input": [{"role": "user", "content": [{"type": "input_text", "text": "Which city?"}]}]}),
+            (True, {"messages": [{"role": "user", "content": "Which city?"}]}),
+        )
+    ]
 
 
 def make(chance: random.Random) -> Case:
@@ -68,12 +101,17 @@ def make(chance: random.Random) -> Case:
     headers = {"Retry-After": chance.choice(WAITS)} if status in (408, 429, 503) or chance.random() < 0.05 else {}
     ending = chance.choice((None,) * 8 + (CUT, RESET))
     slice = chance.choice((None, None, None, 1, 7, 100, 4_096))
-    chunks = make_answer(chance) if status < 400 else (make_error(chance),)
     body = make_body(chance, chat)
+    native = body["model"].startswith("native/")
+    chunks = (make_error(chance),) if status >= 400 else make_native(chance) if native else make_answer(chance)
+    if chance.random() < 0.1 and len(chunks) > 3:  # nearly without end; what ends it stands behind
+        at = chance.randrange(1, len(chunks) - 2)
+        chunks = (*chunks[:at], *(chunks[at],) * chance.choice((300, 1_500)), *chunks[at:])
+    kept = chance.random() if chance.random() < 0.1 else None
     if chance.random() < 0.1:
         name = chance.choice(list(body))
         body[name] = _nest(body[name], chance.choice((50, 150, 900, 5_000)), chance)
-    return Case(chat, body, chunks, status, headers, slice, ending)
+    return Case(chat, body, chunks, status, headers, slice, ending, kept)
 
 
 def change(case: Case, other: Case, chance: random.Random) -> Case:
@@ -89,18 +127,19 @@ def change(case: Case, other: Case, chance: random.Random) -> Case:
 
 def _change(case: Case, other: Case, chance: random.Random) -> Case:
     for _ in range(chance.randint(1, 4)):
-        match chance.randrange(6):
+        match chance.randrange(7):
             case 0 | 1 | 2:
                 body = _change_value(case.body, chance) if len(case.raw()) < LARGEST else make_body(chance, case.chat)
                 case = replace(case, body=body if isinstance(body, dict) else {"input": body})
-            case 3:
+            case 3 | 4:
                 case = replace(case, chunks=_change_chunks(case.chunks, other.chunks, chance))
-            case 4:
+            case 5:
                 name = chance.choice(list(other.body) or ["input"])
                 case = replace(case, body={**case.body, name: copy.deepcopy(other.body.get(name))})
             case _:
                 fresh = make(chance)
-                case = replace(case, status=fresh.status, headers=fresh.headers, slice=fresh.slice, ending=fresh.ending)
+                case = replace(case, status=fresh.status, headers=fresh.headers, slice=fresh.slice)
+                case = replace(case, ending=fresh.ending, kept=fresh.kept)
     return case
 
 
@@ -110,6 +149,8 @@ def _change_value(value: Any, chance: random.Random, depth: int = 0) -> Any:
         # What stands deep inside is where the work is; the flags beside it are soon known.
         names = [name for name, inner in value.items() if isinstance(inner, dict | list)]
         name = chance.choice(names if names and chance.random() < 0.8 else list(value))
+        if chance.random() < 0.03:
+            return {**value, **{f"{name}{number}": 0 for number in range(_often(chance, 10))}}
         if chance.random() < 0.08:
             return {each: inner for each, inner in value.items() if each != name}
         return {**value, name: _change_value(value[name], chance, depth + 1)}
@@ -171,15 +212,7 @@ def _change_chunks(chunks: tuple[Chunk, ...], others: tuple[Chunk, ...], chance:
         case 3:
             return (*before, *others[:3], *chunks[at:])
         case 4:
-            junk = (
-                b"data: {\n\n",
-                b"data: \xff\n\n",
-                b": ping\n\n",
-                b"data: x\n",
-                b"event: y\ndata: [DONE]\n\n",
-                b"\r\n",
-            )
-            return (*before, chance.choice(junk), *chunks[at:])
+            return (*before, chance.choice(JUNK), *chunks[at:])
         case _:
             if isinstance(one, bytes):
                 return chunks

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.fuzz.case import Case, change, make
+from bench.fuzz.case import Case, change, make, plain_cases
 from bench.fuzz.house import House, Seen
 from bench.fuzz.oracle import judge
 
@@ -51,12 +51,13 @@ def fuzz(
     corpus: list[Case] = []
     served: list[Case] = []
     """Those of the corpus that were let in: their children come farther."""
+    first = plain_cases()
     deadline = None if seconds is None else time.monotonic() + seconds
     while len(outcome.findings) < enough and (cases is None or outcome.cases < cases):
         if deadline is not None and time.monotonic() > deadline:
             break
-        case = make(chance)
-        if corpus and chance.random() < 0.7:
+        case = first.pop() if first else make(chance)
+        if not first and corpus and chance.random() < 0.7:
             parents = served if served and chance.random() < 0.8 else corpus
             parent = parents[-1 - int(len(parents) * chance.random() ** 2)]  # the latest came the farthest
             case = change(parent, case, chance)
@@ -64,7 +65,7 @@ def fuzz(
         outcome.cases += 1
         outcome.statuses[seen.status] = outcome.statuses.get(seen.status, 0) + 1
         outcome.heaviest = max(outcome.heaviest, seen.lines)
-        outcome.findings += [Finding(outcome.cases, problem, case) for problem in judge(case, seen)]
+        outcome.findings += [Finding(outcome.cases, problem, case) for problem in judge(case, seen, house.limits)]
         if seen.new:
             corpus.append(case)
             if seen.status == 200:

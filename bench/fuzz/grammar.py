@@ -18,7 +18,7 @@ WORDS: Final = (
     '{"city": "Rome"}',
 )
 NAMES: Final = ("weather", "weather", "f", "get_time", "speak", "a.b", "x" * 70)
-MODELS: Final = ("up/model", "full/gpt-4o", "deep/deepseek-v4-pro", "zhipu/glm-5")
+MODELS: Final = ("up/model", "full/gpt-4o", "deep/deepseek-v4-pro", "zhipu/glm-5", "native/gpt-4o", "native/gpt-5")
 ARGUMENTS: Final = ("{}", '{"city":"Rome"}', '{"city":', "[" * 8, "]", "", "null", '"x"', '{"input": "ls"}', "}{")
 
 
@@ -159,11 +159,11 @@ def _doubling(levels: int) -> Json:
 
 def make_answer(chance: random.Random) -> tuple[Json | bytes, ...]:
     """The chunks of a stream, more or less as providers send them."""
-    made: list[Json | bytes] = [_chunk(_delta(chance)) for _ in range(chance.randint(0, 6))]
+    made: list[Json | bytes] = [chunk(_delta(chance)) for _ in range(chance.randint(0, 6))]
     if chance.random() < 0.9:
-        made.append(_chunk({}, chance.choice(("stop", "length", "tool_calls", "content_filter", "eos", "odd", None))))
+        made.append(chunk({}, chance.choice(("stop", "length", "tool_calls", "content_filter", "eos", "odd", None))))
     if chance.random() < 0.5:
-        made.append({**_chunk({}), "choices": [], "usage": _usage(chance)})
+        made.append({**chunk({}), "choices": [], "usage": _usage(chance)})
     if chance.random() < 0.1:
         made.insert(chance.randrange(len(made) + 1), make_error(chance))
     if chance.random() < 0.9:
@@ -199,7 +199,7 @@ def _delta(chance: random.Random) -> Json:
     return json.loads(json.dumps(chance.choice(kinds)))  # type: ignore[no-any-return]
 
 
-def _chunk(delta: Json, finish: str | None = None) -> Json:
+def chunk(delta: Json, finish: str | None = None) -> Json:
     choice: Json = {"index": 0, "delta": delta, "finish_reason": finish}
     return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 

@@ -13,7 +13,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,12 @@ from types import CodeType, FrameType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 from bench.fuzz.case import Case
 
 import isthmus
 from isthmus.config import load_config
+from isthmus.config.schema import Limits
 from isthmus.server.serve import serve
 from isthmus.testing import ScriptedUpstream
 from isthmus.testing.requests import RecordedRequest
@@ -51,7 +53,24 @@ max_chain = 20
 workers = 1
 deadline = 2
 """
-PROVIDERS: Final = {"up": "openai-compatible", "full": "openai", "deep": "deepseek", "zhipu": "zhipu"}
+PROVIDERS: Final = {
+    "up": ("openai-compatible", "chat"),
+    "full": ("openai", "chat"),
+    "deep": ("deepseek", "chat"),
+    "zhipu": ("zhipu", "chat"),
+    "native": ("openai", "responses"),
+}
+TIGHT: Final = {
+    "max_values": 6_000,
+    "max_depth": 60,
+    "max_fields": 100,
+    "max_items": 200,
+    "max_parts": 300,
+    "max_tools": 50,
+    "max_answer": 40_000,
+    "max_chunks": 150,
+}
+"""Limits that a case can exceed without being large: whether they are kept is seen sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +90,8 @@ class Seen:
     """Bytes of the request."""
     answered: int
     """Bytes of all answers of the provider."""
+    sent: int
+    """Requests that the provider was sent for it."""
     traces: tuple[str, ...]
     """Bugs that the log tells of."""
     stored: bytes | None
@@ -126,6 +147,8 @@ class House:
         self._answered = 0
         self.item = "msg_none"
         """An item that is stored, for references."""
+        self.limits: dict[str, int] = {}
+        """What `[limits]` says."""
 
     def start(self) -> None:
         logging.getLogger("isthmus").addHandler(self._bugs)
@@ -175,7 +198,7 @@ class House:
     def _say(self, request: RecordedRequest) -> Answer:
         assert self._answer is not None
         streamed = b'"stream":true' in request.body or b'"stream": true' in request.body
-        answer = self._answer.answer(streamed)
+        answer = self._answer.answer(streamed, native=request.path.endswith("/responses"))
         self._answered += sum(len(part) for part in answer.parts if isinstance(part, bytes))
         return answer
 
@@ -194,9 +217,9 @@ class House:
             self.close()
         lines, cpu, new = self.counter.lines - lines, self._cpu() - cpu, len(self.counter.reached) - known
         stored = self._look(body) if status == 200 else None
-        traces = tuple(self._bugs.told)
+        traces, sent = tuple(self._bugs.told), len(self._upstream.requests)
         return Seen(
-            *(status, headers, body, lines, cpu, new, len(raw), self._answered, traces, stored), problem=problem
+            *(status, headers, body, lines, cpu, new, len(raw), self._answered, sent, traces, stored), problem=problem
         )
 
     def _cpu(self) -> float:
@@ -233,15 +256,18 @@ class House:
 
 
 @contextmanager
-def running_house(hang: float = HANG) -> Iterator[House]:
-    """`hang`: seconds after which an answer that does not come is called one."""
+def running_house(hang: float = HANG, limits: Mapping[str, int] | None = None) -> Iterator[House]:
+    """`hang`: seconds after which an answer that does not come is called one. `limits`: other ones than the default."""
+    given = limits or {}
     with ScriptedUpstream.running(strict=False) as upstream:
         providers = "".join(
-            f'[providers.{name}]\nuses = "{uses}"\ndialect = "chat"\napi_key = "k"\nretries = 0\n'
+            f'[providers.{name}]\nuses = "{uses}"\ndialect = "{dialect}"\napi_key = "k"\nretries = 0\n'
             f'base_url = "{upstream.base_url}"\n'
-            for name, uses in PROVIDERS.items()
+            for name, (uses, dialect) in PROVIDERS.items()
         )
-        house = House(upstream, CONFIG + providers.replace('dialect = "chat"\n', "", 1), hang)
+        bounds = "".join(f"{name} = {value}\n" for name, value in given.items())
+        house = House(upstream, f"{CONFIG}[limits]\n{bounds}{providers}", hang)
+        house.limits = {**msgspec.structs.asdict(Limits()), **given}
         house.start()
         try:
             yield house

@@ -6,8 +6,10 @@ No failure of ours, no hang, work that is bounded by what came in, one terminal 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
+from bench.fuzz.bounds import exceeded_by_answer, exceeded_by_request
 from bench.fuzz.case import Case
 from bench.fuzz.house import MAX_BODY, Seen
 
@@ -26,13 +28,17 @@ LONGEST_MESSAGE: Final = 5_000
 TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
-def judge(case: Case, seen: Seen) -> list[str]:
+def judge(case: Case, seen: Seen, limits: Mapping[str, int]) -> list[str]:
     """What is wrong with it; nothing: all is well."""
     found = [*_judge_work(seen), *(f"a bug in the log: {trace}" for trace in seen.traces)]
+    if seen.sent:
+        found += [f"{what} was let in" for what in exceeded_by_request(case, limits)]
     if seen.problem:
         return [seen.problem, *found]
     try:
         found += _judge_answer(case, seen)
+        if seen.sent == 1:
+            found += [f"{what} was taken whole" for what in _taken(case, seen, limits)]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         found.append(f"the answer has not the shape that it should: {error!r} in {seen.body[:300]!r}")
     return found
@@ -67,6 +73,14 @@ def _judge_answer(case: Case, seen: Seen) -> list[str]:
     elif not case.chat:
         found += _judge_response(json.loads(seen.body), seen)
     return found
+
+
+def _taken(case: Case, seen: Seen, limits: Mapping[str, int]) -> list[str]:
+    """Bounds of an answer that the response knows nothing of."""
+    if seen.status != 200 or "text/event-stream" not in seen.headers.get("content-type", ""):
+        return []
+    ended = b'"finish_reason":"stop"' if case.chat else b'"type":"response.completed"'
+    return exceeded_by_answer(case, limits) if ended in seen.body else []
 
 
 def _is_theirs(code: str) -> bool:

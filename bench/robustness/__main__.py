@@ -1,6 +1,7 @@
 """`python -m bench.robustness [--quick] [NAME …]`: prove what the gateway promises about failures, with figures.
 
-Every check starts the real server as a process of its own. The exit code is 1 when a promise is broken.
+Every check starts the real server as a process of its own. The exit code is 1 when a promise is broken. The `storm`
+runs only when it is named: it takes `--minutes N` and `--seed N`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bench.robustness import attack, background, backpressure, chain, crowd, disconnect, drain, edge, fuzz, kill, two
+from bench.robustness import (
+    attack,
+    background,
+    backpressure,
+    chain,
+    crowd,
+    disconnect,
+    drain,
+    edge,
+    fuzz,
+    kill,
+    storm,
+    two,
+)
 from bench.robustness.report import Report, show
 
 Check = Callable[[], Coroutine[Any, Any, Report]]
@@ -30,19 +44,25 @@ CHECKS: dict[str, tuple[Check, Check]] = {
     "chain": (chain.check, lambda: chain.check(60)),
 }
 """Name → the whole check, and a quick form of it."""
+STORM = "storm"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.robustness", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(CHECKS)}; none: all")
+    known = (*CHECKS, STORM)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(known)}; none: all but the storm")
     parser.add_argument("--quick", action="store_true", help="smaller counts")
+    parser.add_argument("--minutes", type=float, default=None, help="how long the storm lasts (10)")
+    parser.add_argument("--seed", type=int, default=None, help="which storm; not given: another one every time")
     arguments = parser.parse_args()
-    if unknown := [name for name in arguments.names if name not in CHECKS]:
-        parser.error(f"there is no check `{unknown[0]}`; there are {', '.join(CHECKS)}")
+    if unknown := [name for name in arguments.names if name not in known]:
+        parser.error(f"there is no check `{unknown[0]}`; there are {', '.join(known)}")
+    minutes = arguments.minutes or (0.5 if arguments.quick else 10.0)
+    checks = {**CHECKS, STORM: (lambda: storm.check(minutes, arguments.seed),) * 2}
     broken = 0
     for name in arguments.names or CHECKS:
         started = time.monotonic()
-        whole, quick = CHECKS[name]
+        whole, quick = checks[name]
         report = asyncio.run(quick() if arguments.quick else whole())
         print(show(report))
         print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)

@@ -7,11 +7,13 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 Json = dict[str, Any]
 TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed")
+KEY: Final[ContextVar[str]] = ContextVar("the key that clients of this task show", default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class Client:
 
     async def write(self, method: str, path: str, body: Any = None) -> None:
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(data)}\r\n"
+        key = f"authorization: Bearer {KEY.get()}\r\n" if KEY.get() else ""
+        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}content-length: {len(data)}\r\n"
         self._writer.write(f"{head}content-type: application/json\r\n\r\n".encode() + data)
         await self._writer.drain()
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -127,6 +127,24 @@ class GatewayProcess:
     def cpu(self) -> float:
         """Seconds of CPU time, user and system, of all its threads. Linux's clock id of another process."""
         return time.clock_gettime((~self.process.pid << 3) | 2)
+
+    def files(self) -> int:
+        """Open file descriptors."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def threads(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def children(self) -> int:
+        """Processes that it started, and those that they did."""
+        parents: dict[int, int] = {}
+        for each in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has ended meanwhile
+                parents[int(each.parent.name)] = int(each.read_text().rpartition(")")[2].split()[1])
+        found = {self.process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in found} - found:
+            found |= more
+        return len(found) - 1
 
     def tracebacks(self) -> int:
         """How often the log shows a bug of ours."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self, cast
@@ -67,6 +69,10 @@ class Call:
         """Bytes as they are; waits while the gateway does not take them."""
         self.sent += len(data)
         await self._connection.write(data)
+
+    def hang_up(self, *, reset: bool = False) -> None:
+        """Close the connection, whatever was still to come."""
+        self._connection.close(reset=reset)
 
 
 class Upstream:
@@ -140,6 +146,14 @@ class _Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
+    def close(self, *, reset: bool) -> None:
+        if reset:
+            raw = self._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
+        else:
+            self._transport.close()
+
     def pause_writing(self) -> None:
         self._writable.clear()
 
@@ -151,12 +165,16 @@ class _Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            await asyncio.sleep(0)  # the task that writes is about to be told
+            return
         self._transport.write(data)
         await self._writable.wait()
 
     async def _answer(self, call: Call) -> None:
         await self._upstream.handler(call)
-        self._call = None
+        if self._call is call:  # the next request may be here already
+            self._call = None
 
     def _is_left(self) -> None:
         if self._call is not None and self._task is not None and not self._call.left.is_set():

@@ -171,3 +171,10 @@ def test_a_provider_that_is_known_and_not_served_says_what_it_lacks() -> None:
     assert (refused.value.code, refused.value.param) == ("unknown_provider", "model")
     with pytest.raises(RequestRefused, match="known providers: `deepseek`"):
         resolve_model("nobody/m", {}, DEFAULT, PROVIDERS, lacks)
+
+
+def test_a_model_name_of_any_length_is_not_repeated_in_every_chunk() -> None:
+    assert resolve_model("deepseek/" + "x" * 900, {}, None, PROVIDERS).provider == "deepseek"
+    with pytest.raises(RequestRefused, match="longer than 1,000 characters") as refused:
+        resolve_model("deepseek/" + "x" * 1_000, {}, None, PROVIDERS)
+    assert (refused.value.param, len(refused.value.message) < 200) == ("model", True)

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import random
 import sys
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
 
 
-def test_nothing_breaks_a_promise() -> None:
+@pytest.mark.parametrize("tight", [False, True], ids=["limits as they are", "tight limits"])
+def test_nothing_breaks_a_promise(tight: bool) -> None:
     from bench.fuzz.engine import fuzz, tell
-    from bench.fuzz.house import running_house
+    from bench.fuzz.house import TIGHT, running_house
 
-    with running_house() as house:
+    with running_house(limits=TIGHT if tight else None) as house:
         outcome = fuzz(house, seed=14, cases=300)
     assert not outcome.findings, tell(outcome)
     assert outcome.lines > 3_000, "it came no farther than the door"
@@ -42,3 +44,19 @@ def test_learning_brings_it_farther_than_chance() -> None:
     with running_house() as house:
         outcome = fuzz(house, seed=3, cases=60)
     assert outcome.kept >= 10
+
+
+def test_native_streams_are_among_the_answers() -> None:
+    from bench.fuzz.engine import fuzz, tell
+    from bench.fuzz.house import running_house
+
+    ends: set[str] = set()
+
+    def look(case: Any, seen: Any) -> None:
+        if str(case.body.get("model")).startswith("native/") and b"event: response.completed" in seen.body:
+            ends.add("cut" if case.kept is not None else "sliced" if case.slice else "whole")
+
+    with running_house() as house:
+        outcome = fuzz(house, seed=6, cases=200, look=look)
+    assert not outcome.findings, tell(outcome)
+    assert ends >= {"whole", "sliced"}

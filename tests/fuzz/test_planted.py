@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from isthmus import wiring
 from isthmus.bridge.types.plan import Host
 from isthmus.config.schema import Server
 from isthmus.server.bodies import Bodies
+from isthmus.wiring import _taken
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
 
@@ -48,6 +50,25 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
         "an error of",
     ),
 }
+
+LIMITS = ("max_items", "max_depth", "max_fields", "max_values", "max_answer", "max_chunks")
+"""Of `[limits]`. What the fuzzer counts itself, in its own way, is what it misses them by."""
+
+
+@pytest.mark.parametrize("setting", LIMITS)
+def test_a_limit_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    from bench.fuzz.engine import fuzz, tell
+    from bench.fuzz.house import TIGHT, running_house
+
+    def without(kind: Any, section: Any) -> Any:
+        made = _taken(kind, section)
+        return msgspec.structs.replace(made, **{setting: 1 << 40}) if setting in kind.__struct_fields__ else made
+
+    monkeypatch.setattr(wiring, "_taken", without)
+    with running_house(hang=10, limits=TIGHT) as house:
+        outcome = fuzz(house, seed=20, cases=CASES, enough=1)
+    assert outcome.findings, f"not found in {outcome.cases} cases"
+    assert any(f"`{setting}`" in finding.problem for finding in outcome.findings), tell(outcome)
 
 
 @pytest.mark.parametrize(("bounds", "words"), PLANTED.values(), ids=list(PLANTED))

@@ -27,6 +27,7 @@ def test_ready_says_how_each_part_is(flow: Flow) -> None:
     assert (answer.status, body["status"], body["gateway"], body["store"]) == (200, "ready", "ok", "ok")
     assert body["providers"] == dict.fromkeys(("full", "deepseek", "plain", "zhipu"), "ok")
     assert body["running"] == 0
+    assert body["tasks"] > 0
     assert body["checked_seconds_ago"] >= 0
 
 

@@ -15,6 +15,8 @@ from isthmus.errors import RequestRefused
 
 ANY_NAME: Final = "*"
 """The alias that catches every bare name no other alias has."""
+MAX_MODEL: Final = 1_000
+"""Characters of a model's name: it stands in every chunk of a chat stream, and in every line about the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def resolve_model(
     asked = name.strip()
     if not asked:
         raise _refused("missing_model", "`model` is empty; name a model, or leave the field out to get the default")
+    if len(asked) > MAX_MODEL:
+        raise _refused("invalid_value", f"`model` is longer than {MAX_MODEL:,} characters; name a model")
     if "/" in asked:
         return _split(asked, providers, unserved=unserved)
     for alias in (asked, ANY_NAME):

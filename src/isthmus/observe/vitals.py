@@ -31,7 +31,7 @@ _LEFT_BEHIND: Final = 32_000_000
 """Bytes above the least that was seen, from which on it is worth giving memory back."""
 _PAUSE: Final = 3.0
 """Seconds between two attempts to; each one that was in vain doubles it, until memory grows again."""
-_LONGEST_PAUSE: Final = 600.0
+_LONGEST_PAUSE: Final = 60.0
 
 
 class Vitals:

@@ -38,6 +38,7 @@ class StatusApi:
             "store": found.store,
             "providers": dict(found.providers),
             "running": len(self._gateway.runs),
+            "tasks": len(asyncio.all_tasks()),
             **self._measured(),
             "checked_seconds_ago": round(asyncio.get_running_loop().time() - found.at, 1),
         }
