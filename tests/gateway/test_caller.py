@@ -29,6 +29,10 @@ async def _plan(gateway: Gateway, caller: Caller, id: str) -> Any:
     return await gateway.plan_only(caller, asking(previous_response_id=id))
 
 
+async def _compact(gateway: Gateway, caller: Caller, id: str) -> Any:
+    return await gateway.compact(caller, asking(previous_response_id=id))
+
+
 async def _in_background(gateway: Gateway, caller: Caller, id: str) -> Any:
     request = asking(previous_response_id=id, background=True)
     return await gateway.create_in_background(caller, await gateway.create(caller, request), request)
@@ -36,6 +40,7 @@ async def _in_background(gateway: Gateway, caller: Caller, id: str) -> Any:
 
 DEEDS: dict[str, Deed] = {
     "create": _continue,
+    "compact": _compact,
     "create_in_background": _in_background,
     "plan_only": _plan,
     "retrieve": lambda gateway, caller, id: gateway.retrieve(caller, id),
