@@ -22,7 +22,7 @@ from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.cli.main import app
 from isthmus.gateway.attempts import HONOURED
 from isthmus.providers import load_provider, provider_names
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESPONSES = ("codex.json", "structured.json", "tools.json", "images.json")

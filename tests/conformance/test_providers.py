@@ -48,7 +48,7 @@ def test_the_endpoint_can_be_called(name: str) -> None:
     endpoint = provider_of(name).endpoint
     assert endpoint.base_url.startswith(("https://", "http://localhost")) or name in ("demo", "codex")
     assert not endpoint.base_url.endswith("/")
-    assert endpoint.path == "chat/completions"
+    assert endpoint.path == ("messages" if facts_of(name, "").dialect == "messages" else "chat/completions")
     assert (endpoint.auth in ("none", *COMPUTED)) != bool(endpoint.key_env)
     for alternative in endpoint.alternatives.values():
         assert alternative.base_url.startswith("https://")

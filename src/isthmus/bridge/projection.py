@@ -58,6 +58,24 @@ def project_parameters(schema: Any, refused: Set[str], inline_refs: bool) -> tup
     return projected, (ROOT_WRAPPED, *dropped) if wrapped else dropped
 
 
+def close_objects(schema: Any, depth: int = 0) -> Any:
+    """The same schema, with `additionalProperties: false` wherever an object says nothing of further properties: what
+    Anthropic insists on, and what a strict schema means anyway."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return schema
+    closed = {key: _close_inside(key, value, depth + 1) for key, value in schema.items()}
+    is_object = "properties" in schema or schema.get("type") == "object"
+    return {**closed, "additionalProperties": False} if is_object and "additionalProperties" not in schema else closed
+
+
+def _close_inside(key: str, value: Any, depth: int) -> Any:
+    if isinstance(value, list) and key in _SCHEMA_LIST:
+        return [close_objects(one, depth) for one in value]
+    if isinstance(value, dict) and key in _SCHEMA_MAP:
+        return {name: close_objects(one, depth) for name, one in value.items()}
+    return close_objects(value, depth) if key in _SCHEMA else value
+
+
 def _as_object(schema: Any) -> tuple[JsonObject, bool]:
     """Function arguments are an object: say so where the client did not."""
     if not isinstance(schema, dict) or not schema:

@@ -25,7 +25,7 @@ from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts
+from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, MessagesFacts, ResponsesFacts
 from isthmus.values.locate import locate_keys
 from isthmus.values.problems import KeyPath, Problem
 
@@ -63,6 +63,7 @@ def load_provider(
         checked=head.checked,
         sources=tuple(head.sources),
         responses=head.responses,
+        messages_endpoint=head.messages_endpoint,
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
@@ -137,6 +138,7 @@ class Provider:
     sources: tuple[str, ...]
     """What the facts were checked against."""
     responses: ResponsesFacts | None
+    messages_endpoint: MessagesFacts | None
     files: tuple[str, ...]
     """The files it was read from, weakest first."""
     models: tuple[ModelEntry, ...]
@@ -242,11 +244,11 @@ def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
 
 
 def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
-    """The last word on each field; `endpoint` and `responses` are merged field by field."""
+    """The last word on each field; the sections of endpoints are merged field by field."""
     merged: dict[str, Any] = {}
     for source in sources:
         for key, value in source.head.items():
-            if key in ("endpoint", "responses") and isinstance(merged.get(key), Mapping):
+            if key in ("endpoint", "responses", "messages_endpoint") and isinstance(merged.get(key), Mapping):
                 below = merged[key]
                 if key == "endpoint" and "key_env" in value:  # who names another key says anew whether it is needed
                     below = {name: fact for name, fact in below.items() if name != "key_optional"}
