@@ -254,6 +254,7 @@ def test_every_parameter_rule_is_about_a_parameter_that_clients_can_send(name: s
     known = {
         "max_output_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop",
         "logit_bias", "top_logprobs", "parallel_tool_calls", "user", "safety_identifier", "service_tier",
-        "prompt_cache_key", "prompt_cache_retention", "text.verbosity", "reasoning.summary", "reasoning.generate_summary",
+        "prompt_cache_key", "prompt_cache_retention", "text.verbosity", "reasoning.summary",
+        "reasoning.generate_summary",
     }  # fmt: skip
     assert set(facts_of(name, model).parameters) <= known

@@ -172,7 +172,7 @@ def ask_for_effort(facts: ProviderCapabilities, effort: str) -> None:
         assert contains(decision.sends, support.on if found.thinking else support.off)
         assert found.thinking == (effort != "none" or not support.off)
     else:
-        can_stop = "none" in support.scale or bool(support.off)
+        can_stop = "none" in support.scale or bool(support.off) or not support.default_on
         assert decision.effective_value in (*support.scale, *(["none"] if can_stop else []))
         if effort in support.scale:
             assert decision.effective_value == effort

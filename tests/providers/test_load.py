@@ -17,6 +17,7 @@ from isthmus.providers.find import find_file
 from isthmus.providers.load import _read_builtin
 
 BUILT_IN = [
+    "anthropic",
     "azure",
     "bedrock",
     "cerebras",

@@ -167,6 +167,11 @@ def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     return _AGAIN[plan.target.capabilities.dialect](plan, said)
 
 
+def go_on(plan: Plan, said: Sequence[Any]) -> JsonObject:
+    """The plan's body with the beginning of a turn behind it that the provider itself interrupted (Messages only)."""
+    return messages.go_on(plan, said)
+
+
 def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:
     """Looked for only where the model's data says so and tools were offered; in strict mode text stays what it is."""
     if not reply.leaked_tools or strict:

@@ -166,5 +166,6 @@ def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
     if dialect == "responses":
         return ResponsesDecoder(plan.reply, scrubber)
     if dialect == "messages":
-        return MessagesDecoder(plan.reply, plan.target.model, scrubber)
+        hosts = any(one.identity is not None and one.fields for one in plan.tools.declarations)
+        return MessagesDecoder(plan.reply, plan.target.model, scrubber, hosts=hosts)
     return ChatDecoder(plan.reply, plan.leaks, scrubber)

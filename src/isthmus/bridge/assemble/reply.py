@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -65,6 +65,8 @@ class Reply(msgspec.Struct, eq=False):
     """The last one counts; of failures, the first one."""
     finish: str | None = None
     failure: Failed | None = None
+    paused: list[Any] | None = None
+    """What must be sent back for the turn to go on."""
     refused: bool = False
     """A refusal is no answer: no contract applies to it."""
 
@@ -164,6 +166,8 @@ class Reply(msgspec.Struct, eq=False):
                     self._speech.phase = phase
                 if status == "completed":
                     self._close_speech("completed")
+            case kinds.TurnPaused(content):
+                self.paused = content
             case kinds.HostedOpened():
                 self._make_room()
                 self._hosted.open(delta)

@@ -85,9 +85,6 @@ def _asked(effort: str, support: ReasoningSupport) -> _Fate:
         allowed = ", ".join(f"`{one}`" for one in EFFORTS)
         facts = {"error_code": "invalid_value", "allowed": list(EFFORTS)}
         return rejected(_PATH, f"`{effort}` is not an effort; send one of {allowed}", metadata=facts), False
-    if effort == "none" and not support.default_on and _off(support) is None:
-        reason = "the model does not think unless told to; nothing to send"
-        return supported(_PATH, reason, effective_value="none"), False
     match support.effort:
         case "native":
             return _native(effort, support)
@@ -99,10 +96,19 @@ def _asked(effort: str, support: ReasoningSupport) -> _Fate:
             if effort == "none":
                 reason = "the model can not be kept from thinking"
             return CompatibilityDecision(_PATH, "degraded", reason, "enabled", _on(support)), True
+    if effort == "none" and not support.default_on:
+        return _not_thinking()
     return ignored(_PATH, "the provider has no setting for reasoning effort"), support.default_on
 
 
+def _not_thinking() -> _Fate:
+    reason = "the model does not think unless told to; nothing to send"
+    return supported(_PATH, reason, effective_value="none"), False
+
+
 def _native(effort: str, support: ReasoningSupport) -> _Fate:
+    if effort == "none" and support.scale and not support.default_on and _off(support) is None:
+        return _not_thinking()
     used = _on_scale(effort, support)
     if used is None:
         return ignored(_PATH, f"nothing on the provider's scale stands for `{effort}`"), support.default_on

@@ -43,9 +43,13 @@ class _Block:
 class MessagesDecoder(JsonDecoder):
     _unit = "an event"
 
-    def __init__(self, rules: ReplyRules, model: str = "", scrubber: Scrubber | None = None) -> None:
-        """`model`: the one that was asked; its thinking goes back to no other."""
+    def __init__(
+        self, rules: ReplyRules, model: str = "", scrubber: Scrubber | None = None, *, hosts: bool = False
+    ) -> None:
+        """`model`: the one that was asked; its thinking goes back to no other. `hosts`: whether the provider runs tools
+        itself: then it may pause, and gets all of its turn back."""
         super().__init__(rules, scrubber)
+        self._kept: list[JsonObject] | None = [] if hosts else None
         self._model = model
         self._thought: Callable[[str], Delta] = _summarised if rules.summarised else deltas.Reasoning
         self._blocks: dict[Any, _Block] = {}
@@ -146,6 +150,8 @@ class MessagesDecoder(JsonDecoder):
 
     def _end_block(self, block: _Block, out: list[Delta]) -> None:
         match block.kind:
+            case "text" if block.pieces:
+                self._keep({"type": "text", "text": "".join(block.pieces)})
             case "thinking":
                 text = "".join(block.pieces)
                 self._seal({"type": "thinking", "thinking": text, "signature": block.signature}, out)
@@ -158,9 +164,11 @@ class MessagesDecoder(JsonDecoder):
                 out.append(deltas.CallArguments(block.slot, arguments, whole=True))
             case "server_tool_use":
                 given = _parsed(block.pieces) if block.pieces else block.whole.get("input")
-                self._searches[text_of(block.whole.get("id"))] = {**block.whole, "input": given}
+                self._searches[text_of(block.whole.get("id"))] = asked = {**block.whole, "input": given}
+                self._keep(asked)
             case kind if kind == _SEARCH_RESULT:
                 self._spoke = False
+                self._keep(dict(block.whole))
                 asked = self._searches.pop(text_of(block.whole.get("tool_use_id")), {})
                 out.append(deltas.HostedCall(web_search_call(asked, block.whole)))
 
@@ -169,7 +177,12 @@ class MessagesDecoder(JsonDecoder):
             self._end_block(self._blocks.pop(index), out)
 
     def _seal(self, block: JsonObject, out: list[Delta]) -> None:
+        self._keep(block)
         out += [deltas.VendorExtra(THINKING, [block]), deltas.VendorExtra(MODEL, self._model), deltas.ItemEnded()]
+
+    def _keep(self, block: JsonObject) -> None:
+        if self._kept is not None:
+            self._kept.append(block)
 
     # What comes in pieces
 
@@ -180,7 +193,9 @@ class MessagesDecoder(JsonDecoder):
         if block is not None and block.kind == "text" and not block.pieces:
             if self._spoke:
                 out.append(deltas.PartBegan("output_text"))
-            block.pieces.append("")  # it has begun; the words themselves are needed no more
+            block.pieces.append("")  # it has begun
+        if block is not None and self._kept is not None:
+            block.pieces.append(text)  # the words themselves are needed only by a provider that may pause
         self._spoke = True
         out.append(deltas.Text(text))
 
@@ -229,6 +244,8 @@ class MessagesDecoder(JsonDecoder):
         reason, details = told.get("stop_reason"), told.get("stop_details")
         if reason == "refusal" and isinstance(details, dict) and (words := text_of(details.get("explanation"))):
             out.append(deltas.Refusal(words))
+        if reason == "pause_turn" and self._kept and not self._calls:
+            out.append(deltas.TurnPaused(self._kept))
         self._finished = True
         reason = reason if isinstance(reason, str) else None
         out.append(deltas.Finished(self._rules.finish_reasons.get(reason or "", reason)))

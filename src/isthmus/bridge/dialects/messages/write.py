@@ -69,6 +69,11 @@ def again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     return {**plan.body, "messages": writer.messages}
 
 
+def go_on(plan: Plan, said: Sequence[Any]) -> JsonObject:
+    """The same request with the turn that the provider paused in, as it came: it goes on behind it."""
+    return {**plan.body, "messages": [*plan.body["messages"], {"role": "assistant", "content": list(said)}]}
+
+
 def _declare(declared: ToolDeclarationPlan) -> JsonObject:
     identity = declared.identity
     if identity is None or identity.provider_type != "function":
