@@ -181,6 +181,27 @@ def test_thinking_of_another_model_or_provider_is_not_sent(flow: Flow) -> None:
         assert [block["type"] for block in flow.sent[-1]["messages"][1]["content"]] == ["tool_use"]
 
 
+@pytest.mark.parametrize("model", [OPUS, HAIKU])
+def test_a_signature_that_is_refused_costs_the_thinking_and_not_the_conversation(flow: Flow, model: str) -> None:
+    """A block that the vendor does not know any more: once more without, and every later turn again."""
+    strange = {**thought("Hm"), "signature": "sig.of.another.day"}
+    ask = {"model": model, "tools": [LOOK], "reasoning": {"effort": "high"}, "include": SEALED, "store": False}
+    flow.script(claude(strange, called("toolu_1", "look", n=1)))
+    first = flow.create({**ask, "input": "Find it."})
+    items = [
+        {"role": "user", "content": "Find it."},
+        *first["output"],
+        {"type": "function_call_output", "call_id": "toolu_1", "output": "there"},
+    ]
+    for _ in range(2):
+        flow.script(strictly(claude(said("Found."))), strictly(claude(said("Found."))))
+        response = flow.create({**ask, "input": items})
+        assert message_text(response) == "Found."
+        assert "bridge.history.repaired" in [one["code"] for one in response["isthmus"]["diagnostics"]]
+        assert flow.sent[-2]["messages"][1]["content"][0] == strange
+        assert [block["type"] for block in flow.sent[-1]["messages"][1]["content"]] == ["tool_use"]
+
+
 @both
 def test_images_and_documents_travel_in_messages_and_in_results(flow: Flow, streamed: bool) -> None:
     flow.script(strictly(claude(said("A cat."))))

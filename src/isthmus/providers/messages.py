@@ -20,7 +20,7 @@ from isthmus.bridge.capabilities import (
     TokenLimits,
     ToolChoiceSupport,
 )
-from isthmus.bridge.history.replay import THINKING
+from isthmus.bridge.types.history import THINKING
 from isthmus.providers.schema import MessagesFacts
 
 DEFAULT_OUTPUT: Final = 32_000

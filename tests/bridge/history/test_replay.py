@@ -9,15 +9,8 @@ import pytest
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.replay import (
-    MODEL,
-    THINKING,
-    remember,
-    replays_reasoning,
-    thinking_blocks,
-    why_thinking_stops,
-)
-from isthmus.bridge.types.history import Acted, Thought
+from isthmus.bridge.history.replay import remember, replays_reasoning, thinking_blocks, why_thinking_stops
+from isthmus.bridge.types.history import MODEL, THINKING, Acted, Thought
 
 KEY = b"k" * 32
 THOUGHT = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
-from isthmus.bridge.types.history import Acted, History, Kept, PastTurn, Said, Thought
+from isthmus.bridge.types.history import MODEL, THINKING, Acted, History, Kept, PastTurn, Said, Thought
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
 
 DETAILS: Final = "reasoning_details"
-THINKING: Final = "thinking_blocks"
-MODEL: Final = "thinking_model"
-"""Messages: the thinking blocks of one item as they came, and the model that they belong to."""
 EMPTY: Final = "it holds no reasoning to replay"
 UNWANTED: Final = "the model does not want past reasoning back here"
 

@@ -21,7 +21,7 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.decoder import JsonDecoder
 from isthmus.bridge.dialects.messages.reports import read_citation, read_failure, read_usage, web_search_call
 from isthmus.bridge.dialects.reports import text_of
-from isthmus.bridge.history.replay import MODEL, THINKING
+from isthmus.bridge.types.history import MODEL, THINKING
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 

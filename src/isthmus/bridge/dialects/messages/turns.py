@@ -120,7 +120,7 @@ class TurnWriter:
 
     def _think(self, thought: past.Thought) -> list[JsonObject]:
         blocks = replay.thinking_blocks(thought, self._rules, self._model)
-        maker = thought.extras.get(replay.MODEL)
+        maker = thought.extras.get(past.MODEL)
         if not blocks and maker not in (None, "", self._model):
             reason = f"the thinking blocks in it belong to the model `{maker}`"
             self.decisions.append(decide_item(f"{thought.path}.encrypted_content", "ignored", reason))
