@@ -135,7 +135,9 @@ def _check_tools(body: Json, kind: Kind, thinks: bool) -> None:
     for tool in tools:
         check(re.fullmatch("[a-zA-Z0-9_-]{1,128}", tool["name"]), "tools.0.name: String should match pattern")
         if "type" not in tool:
-            check(tool.get("input_schema", {}).get("type") == "object", "tools.0.input_schema.type: Field required")
+            schema = tool.get("input_schema", {})
+            check(schema.get("type") == "object", "tools.0.input_schema.type: Field required")
+            check(not {"oneOf", "anyOf", "allOf"} & set(schema), "input_schema does not support oneOf at the top level")
     used = any(block["type"] in ("tool_use", "tool_result") for block in _blocks(body["messages"]))
     check(tools or not used, "Requests which have tool_use or tool_result blocks must define tools")
     if choice is None:

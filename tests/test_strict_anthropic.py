@@ -45,6 +45,7 @@ BREACHES: dict[str, Json] = {
     "an odd id": {"messages": [USER, turn(called("a|b", "look")), results({**RESULT, "tool_use_id": "a|b"})]},
     "an id twice": {"messages": [USER, *[turn(called("a", "look")), results(RESULT)] * 2]},
     "calls without tools": {"tools": [], "messages": [USER, turn(called("a", "look")), results(RESULT)]},
+    "a union at the root": {"tools": [{"name": "look", "input_schema": {"type": "object", "anyOf": []}}]},
     "a forged signature": {"messages": [USER, turn({**thought("a"), "signature": "x"}, said("b")), USER]},
     "thinking last": {"messages": [USER, turn(said("b"), thought("a")), USER]},
     "a budget on a newer model": {"thinking": {"type": "enabled", "budget_tokens": 2000}},

@@ -230,3 +230,19 @@ def test_objects_are_closed_wherever_schemas_sit_and_nowhere_else() -> None:
     assert closed["$defs"] == {"d": shut, "e": schema["$defs"]["e"]}
     assert closed["additionalProperties"] is False
     assert close_objects(True) is True
+
+
+def test_a_choice_at_the_root_becomes_one_object_where_the_provider_refuses_it() -> None:
+    one = {"properties": {"a": {"type": "string"}, "c": {"anyOf": [{"type": "null"}]}}, "required": ["a"]}
+    other = {"properties": {"b": {"type": "integer"}, "a": {"type": "integer"}}, "required": ["b"]}
+    schema = {"type": "object", "anyOf": [one, other], "properties": {"d": {}}, "required": ["d"]}
+    before = copy.deepcopy(schema)
+    projected, dropped = project_parameters(schema, NONE, False, True)
+    assert schema == before
+    assert dropped == ("anyOf",)
+    assert set(projected["properties"]) == {"a", "b", "c", "d"}
+    assert projected["properties"]["a"] == {"type": "string"}, "the first that names it"
+    assert projected["properties"]["c"] == one["properties"]["c"], "only the root is meant"
+    assert projected["required"] == ["d"]
+    assert "anyOf" in projected["description"]
+    assert project_parameters(schema, NONE, False)[0] is schema

@@ -391,3 +391,17 @@ def test_the_credentials_of_an_mcp_server_are_not_shown(tmp_path: Path, provider
     shown = run("asked.json", "--provider", provider, *how, columns=200)
     assert shown.exit_code == 0, shown.output
     assert "hush" not in unwrapped(shown.output)
+
+
+def test_a_model_behind_messages_says_its_dialect_and_shows_blocks(tmp_path: Path) -> None:
+    items = [
+        {"role": "user", "content": "Look."},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"n":1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "blue"},
+    ]
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}}
+    body = {"model": "m", "instructions": "Be kind.", "input": items, "tools": [tool]}
+    shown = run(write(tmp_path, body), "--provider", "anthropic", columns=160).output
+    assert re.search(r"dialect\s+messages", shown)
+    for words in ("Be kind.", 'look({"n":1})', "[c1] blue"):
+        assert words in shown, words

@@ -9,7 +9,8 @@ import pytest
 
 from flowing import Flow
 from flowing_providers import fresh, provider_flow
-from isthmus.testing import CUT, chat, reply, stream
+from isthmus import Bridge, Limits, tool
+from isthmus.testing import CUT, ScriptedUpstream, chat, reply, stream
 from speaking_messages import called, claude, claude_error, events, hidden, message, named_sse, said, thought
 from strict_anthropic import strictly
 from talking import message_text, shown
@@ -406,3 +407,32 @@ def test_a_second_dialect_of_a_file_goes_to_its_own_path_with_its_own_header(flo
     assert flow.sent[0]["stop_sequences"] == ["END"]
     assert flow.sent[0]["max_tokens"] == 393_216
     assert "cache_control" not in str(flow.sent[0])
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-haiku-4-5"])
+async def test_the_library_runs_twenty_tool_turns_with_thinking(model: str) -> None:
+    seen: list[int] = []
+
+    @tool
+    def look(n: int) -> str:
+        """Looks."""
+        seen.append(n)
+        return f"saw {n}"
+
+    turns = [strictly(claude(thought(f"Turn {n}"), called(f"toolu_{n}", "look", n=n))) for n in range(20)]
+    with ScriptedUpstream.running([*turns, strictly(claude(thought("Done"), said("Found.")))]) as upstream:
+        profiles = {"anthropic": {"prod": {"base_url": upstream.url, "api_key": "k"}}}
+        async with Bridge(profiles) as bridge:
+            run = await bridge.run(
+                f"anthropic@prod/{model}",
+                "Find it.",
+                tools=[look],
+                limits=Limits(max_turns=30),
+                reasoning_effort="high",
+            )
+    assert run.output == "Found."
+    assert seen == list(range(20))
+    last = upstream.requests[-1].json["messages"]
+    modes = {request.json["thinking"]["type"] for request in upstream.requests}
+    assert modes == {"enabled" if "haiku" in model else "adaptive"}
+    assert [block["type"] for message in last for block in message["content"]].count("thinking") == 20

@@ -48,6 +48,8 @@ class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
     drop_keywords: frozenset[str] = frozenset()
     """JSON-Schema keywords the provider refuses; they move into the description."""
     inline_refs: bool = False
+    plain_root: bool = False
+    """Whether `oneOf`, `anyOf` and `allOf` are refused at the root of a tool's schema (not further down)."""
     as_is: bool = False
     """Whether native declarations travel as the client wrote them: the provider speaks Responses itself."""
     cached_search: bool = False

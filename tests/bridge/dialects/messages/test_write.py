@@ -203,3 +203,10 @@ def test_asking_again_and_going_on_put_more_behind_the_same_beginning() -> None:
     paused = go_on(plan, [{"type": "text", "text": "Well"}])["messages"]
     assert paused == [*plan.body["messages"], {"role": "assistant", "content": [{"type": "text", "text": "Well"}]}]
     assert len(plan.body["messages"]) == 1
+
+
+def test_a_tool_with_a_choice_at_its_root_spoils_no_request() -> None:
+    union = {"type": "object", "oneOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}
+    plan = planned(tools=[{**LOOK, "parameters": union}])
+    assert set(plan.body["tools"][0]["input_schema"]["properties"]) == {"a", "b"}
+    assert action(plan, "tools[0]") == ["degraded"]
