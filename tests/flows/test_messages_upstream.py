@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from flowing import Flow
-from flowing_providers import fresh, provider_flow
+from flowing import Flow, lent
+from flowing_providers import provider_flow
 from isthmus import Bridge, Limits, tool
 from isthmus.testing import CUT, ScriptedUpstream, chat, reply, stream
 from speaking_messages import called, claude, claude_error, events, hidden, message, named_sse, said, thought
@@ -52,7 +52,8 @@ def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 
 @pytest.fixture
 def flow(_house: Flow) -> Iterator[Flow]:
-    yield from fresh(_house)
+    with lent(_house) as mine:
+        yield mine
 
 
 def answer(flow: Flow, streamed: bool, body: Json) -> Json:
