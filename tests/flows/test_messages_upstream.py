@@ -437,3 +437,17 @@ async def test_the_library_runs_twenty_tool_turns_with_thinking(model: str) -> N
     modes = {request.json["thinking"]["type"] for request in upstream.requests}
     assert modes == {"enabled" if "haiku" in model else "adaptive"}
     assert [block["type"] for message in last for block in message["content"]].count("thinking") == 20
+
+
+def test_a_conversation_is_compacted_by_the_model_itself(flow: Flow) -> None:
+    items = [
+        {"role": "user", "content": "Find it."},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "there"},
+        {"role": "assistant", "content": "Found."},
+    ]
+    flow.script(strictly(claude(said("They looked and found it."))), strictly(claude(said("Yes."))))
+    compacted = flow.post("/v1/responses/compact", {"model": OPUS, "input": items}).json
+    after = flow.create({"model": OPUS, "input": [*compacted["output"], {"role": "user", "content": "Sure?"}]})
+    assert message_text(after) == "Yes."
+    assert "They looked and found it." in str(flow.sent[1]["messages"])
