@@ -145,6 +145,7 @@ FIXED: Mapping[str, str] = {
     "bridge.contract.validators._MOST_BACKTRACKS": "Steps of a pattern with look-around; all others are linear.",
     "bridge.dialects.chat.markup._LONGEST": "Characters of a closing tag.",
     "bridge.dialects.chat.markup._MAX_BLOCK": "Characters of a tool call in the text; a longer one is text.",
+    "bridge.dialects.messages.cache.MAX_MARKS": "Marks of the prompt cache in one request to a Messages endpoint.",
     "bridge.dialects.codex.dynamic_tools.MAX_NAME": "Characters of a tool's name that Codex takes.",
     "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
     "bridge.history.fitting._LONGEST_LABEL": "Characters of a file's name in the text that stands for it.",
@@ -166,6 +167,7 @@ FIXED: Mapping[str, str] = {
     "bridge.tools.search._MAX_FOUND": "Tools that one search may find.",
     "bridge.tools.search._MAX_LISTED": "Deferred tools and namespaces that the model is told of.",
     "bridge.tools.search._MAX_WORDS": "Characters about each of them.",
+    "bridge.turn.MAX_PAUSES": "Pauses of a provider's turn (`pause_turn`) in one response that are gone on after.",
     "bridge.wholeness._LONGEST_SCALAR": "Characters of a number that is a call's whole arguments.",
     "config.keys._LARGEST": "Bytes of a file with a key.",
     "errors.MAX_WORDS": "Characters of an error's message; the rest is left out.",
@@ -337,6 +339,7 @@ def _replay(provider: Any, facts: Any) -> str:
     return "; ".join(kept)
 
 
+_CALL_IDS = {"keep": "", "alphanumeric9": "nine characters", "plain64": "64 plain characters"}
 _CHOICES = ("auto", "none", "required", "function")
 _FORMATS = ("text", "json_object", "json_schema")
 _FACTS: dict[str, dict[str, Callable[[Any, Any], str]]] = {
@@ -348,6 +351,9 @@ _FACTS: dict[str, dict[str, Callable[[Any, Any], str]]] = {
         "default model": lambda provider, facts: f"`{provider.default_model}`" if provider.default_model else "",
         "own Responses endpoint": lambda provider, facts: (
             "" if provider.responses is None else "preferred" if provider.responses.preferred else "yes"
+        ),
+        "Messages endpoint": lambda provider, facts: (
+            "only" if facts.dialect == "messages" else "" if provider.messages_endpoint is None else "yes"
         ),
     },
     "Requests": {
@@ -373,7 +379,7 @@ _FACTS: dict[str, dict[str, Callable[[Any, Any], str]]] = {
         "developer as": lambda provider, facts: f"`{facts.messages.developer}`",
         "system": lambda provider, facts: facts.messages.system,
         "empty content": lambda provider, facts: facts.messages.empty_content,
-        "call ids": lambda provider, facts: "nine characters" if facts.messages.call_ids != "keep" else "",
+        "call ids": lambda provider, facts: _CALL_IDS[facts.messages.call_ids],
         "reads": lambda provider, facts: ", ".join(sorted(facts.messages.input)),
         "usage in streams": lambda provider, facts: "asked for" if facts.streaming_usage else "",
         "markup looked for": lambda provider, facts: facts.reply.leaked_tools,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -18,6 +19,7 @@ import msgspec
 from isthmus import __version__
 from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
 from isthmus.bridge.bounds import Bounds
+from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.keys import first_address, shows_header, tell_key
@@ -34,6 +36,7 @@ from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
+from isthmus.providers.dialects import choose_dialect, facts_in
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
@@ -170,8 +173,8 @@ async def serve_provider(
 
         demo = await stack.enter_async_context(DemoServer(workers=workers, bounds=schema_bounds(config.checks)))
         base_url = demo.base_url
-    native = speaks_responses(name, provider, settings)
-    endpoints = [http_endpoint(name, provider, place, base_url, native=native) for place in _places(settings)]
+    dialect = choose_dialect(name, provider, settings.dialect)
+    endpoints = [http_endpoint(name, provider, place, base_url, dialect) for place in _places(settings)]
     # Of all providers: what stands behind one address may well know the key of another.
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = take_limits(AnswerLimits, config.limits)
@@ -183,7 +186,7 @@ async def serve_provider(
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
     asking = server_asking(name, provider, settings, base_url)
-    return Served(name, provider, backend, settings.timeouts.total, native, listed=config.models.listed, asking=asking)
+    return Served(name, provider, backend, settings.timeouts.total, dialect, listed=config.models.listed, asking=asking)
 
 
 def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_url: str = "") -> Asking | None:
@@ -192,7 +195,9 @@ def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_
         return None
     if provider.endpoint.auth in COMPUTED and not settings.api_key:
         return None  # a signer belongs to one wire, and clouds' lists say nothing of their models but the names
-    endpoint = http_endpoint(name, provider, _places(settings)[0], base_url)
+    endpoint = http_endpoint(
+        name, provider, _places(settings)[0], base_url, choose_dialect(name, provider, settings.dialect)
+    )
     return Asking(endpoint, first_address(provider.endpoint, settings) or base_url, provider.word, time.time)
 
 
@@ -257,22 +262,11 @@ def _places(settings: ProviderConfig) -> list[ProviderConfig]:
     ]
 
 
-def speaks_responses(name: str, provider: Provider, settings: ProviderConfig) -> bool:
-    """The configured dialect; else Responses where the vendor prefers its own endpoint."""
-    if settings.dialect == "responses" and provider.responses is None:
-        raise ConfigError(
-            f"provider `{name}` has no Responses endpoint that we know of; leave `providers.{name}.dialect` out",
-            param=f"providers.{name}.dialect",
-        )
-    if settings.dialect is not None:
-        return settings.dialect == "responses"
-    return provider.responses is not None and provider.responses.preferred
-
-
 def http_endpoint(
-    name: str, provider: Provider, settings: ProviderConfig, base_url: str, *, native: bool = False
+    name: str, provider: Provider, settings: ProviderConfig, base_url: str, dialect: Dialect = "chat"
 ) -> Endpoint:
     facts = provider.endpoint.alternative(settings.endpoint) if settings.endpoint else provider.endpoint
+    chat, facts = facts, facts_in(provider, facts, dialect)
     own = fill_gaps(facts.base_url, settings.variables)
     base = settings.base_url or base_url or own
     if not base or gaps_of(base):
@@ -280,9 +274,10 @@ def http_endpoint(
         raise ConfigError(
             f"provider `{name}` has no address; set {missing} in `providers.{name}`", param=f"providers.{name}.base_url"
         )
-    responses = provider.responses if native else None
-    address = f"{base.rstrip('/')}/{(facts.path if responses is None else responses.path).lstrip('/')}"
-    some = responses is not None and bool(responses.models)  # the other models are only there in Chat Completions
+    if dialect == "messages" and not re.search(r"/v\d+$", base.rstrip("/")):
+        base = f"{base.rstrip('/')}/v1"  # vendors name this address without its version (claude-code#20416)
+    # The other models are only there in Chat Completions.
+    some = dialect == "responses" and provider.responses is not None and bool(provider.responses.models)
     headers = dict(facts.headers)
     if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
         if facts.auth in ("bearer", "none", *COMPUTED):
@@ -293,8 +288,8 @@ def http_endpoint(
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     endpoint = Endpoint(
         provider=name,
-        url=address,
-        others={"chat": f"{base.rstrip('/')}/{facts.path.lstrip('/')}"} if some else {},
+        url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
+        others={"chat": f"{base.rstrip('/')}/{chat.path.lstrip('/')}"} if some else {},
         headers=headers,
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,

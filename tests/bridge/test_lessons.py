@@ -5,9 +5,10 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import msgspec
 import pytest
 
-from isthmus.bridge.lessons import config_lines, find_refusal, learn, leave_out, tell_lessons
+from isthmus.bridge.lessons import config_lines, find_refusal, lasts, learn, leave_out, tell_lessons
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Lesson, Plan, Target
@@ -141,3 +142,18 @@ def test_the_config_lines_are_toml_whatever_the_names(provider: str, model: str)
     assert read["providers"][provider]["models"][model] == {
         "tool_choice": {"supported": ["auto", "none"], "sent": False}
     }
+
+
+def test_a_refused_signature_is_a_matter_of_one_conversation() -> None:
+    block = {"type": "thinking", "thinking": "", "signature": "s"}
+    facts = load_provider("anthropic").capabilities("claude-opus-5-5")
+    target = Target("anthropic", "claude-opus-5-5", facts)
+    asked = plan(target)
+    assert find_refusal(refusal("thinking_blocks"), asked) is None, "none was sent"
+    turn = {"role": "assistant", "content": [block, {"type": "text", "text": "a"}]}
+    sent = msgspec.structs.replace(asked, body={**asked.body, "messages": [*asked.body["messages"], turn]})
+    found = find_refusal(refusal("thinking_blocks"), sent)
+    assert found is not None
+    assert not lasts(found)
+    assert learn(target, [found]) == target
+    assert leave_out(target, {found.parameter}).capabilities.messages.replay_extras == ""

@@ -13,7 +13,7 @@ from isthmus.bridge.plan import ask_again, plan_request
 from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.errors import RequestRefused
 from isthmus.providers import load_provider
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 Json = dict[str, Any]
 

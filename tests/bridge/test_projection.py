@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters, project_schema
+from isthmus.bridge.projection import ROOT_WRAPPED, close_objects, project_parameters, project_schema
 
 NONE: frozenset[str] = frozenset()
 
@@ -210,3 +210,39 @@ def test_refused_keywords_move_into_descriptions(
     before = repr(schema)
     assert project_schema(schema, frozenset(refused)) == (projected, found)
     assert repr(schema) == before
+
+
+def test_objects_are_closed_wherever_schemas_sit_and_nowhere_else() -> None:
+    open_one = {
+        "type": "object",
+        "properties": {"properties": {"type": "string"}, "enum": {"enum": [{"type": "object"}]}},
+    }
+    schema = {
+        "type": "object",
+        "properties": {"a": open_one, "b": {"type": "array", "items": open_one}, "c": {"anyOf": [open_one]}},
+        "$defs": {"d": open_one, "e": {"type": "object", "additionalProperties": {"type": "string"}}},
+    }
+    before = copy.deepcopy(schema)
+    closed = close_objects(schema)
+    assert schema == before
+    shut = {**open_one, "additionalProperties": False}
+    assert closed["properties"] == {"a": shut, "b": {"type": "array", "items": shut}, "c": {"anyOf": [shut]}}
+    assert closed["$defs"] == {"d": shut, "e": schema["$defs"]["e"]}
+    assert closed["additionalProperties"] is False
+    assert close_objects(True) is True
+
+
+def test_a_choice_at_the_root_becomes_one_object_where_the_provider_refuses_it() -> None:
+    one = {"properties": {"a": {"type": "string"}, "c": {"anyOf": [{"type": "null"}]}}, "required": ["a"]}
+    other = {"properties": {"b": {"type": "integer"}, "a": {"type": "integer"}}, "required": ["b"]}
+    schema = {"type": "object", "anyOf": [one, other], "properties": {"d": {}}, "required": ["d"]}
+    before = copy.deepcopy(schema)
+    projected, dropped = project_parameters(schema, NONE, False, True)
+    assert schema == before
+    assert dropped == ("anyOf",)
+    assert set(projected["properties"]) == {"a", "b", "c", "d"}
+    assert projected["properties"]["a"] == {"type": "string"}, "the first that names it"
+    assert projected["properties"]["c"] == one["properties"]["c"], "only the root is meant"
+    assert projected["required"] == ["d"]
+    assert "anyOf" in projected["description"]
+    assert project_parameters(schema, NONE, False)[0] is schema

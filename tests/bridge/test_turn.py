@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
-from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Refusal, Text, Usage, Used
+from isthmus.bridge.deltas import CallArguments, CallOpened, Failed, Finished, Refusal, Text, TurnPaused, Usage, Used
 from isthmus.bridge.jobs import CheckAnswer, give_up, run_job
 from isthmus.bridge.tools.examine import ExamineInput
-from isthmus.bridge.turn import Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
+from isthmus.bridge.turn import MAX_PAUSES, Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
 from isthmus.bridge.types.plan import Host, Plan
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid, OutputUnchecked, UpstreamFailed
 from isthmus.testing.fold import plan_for
@@ -369,3 +369,25 @@ def test_the_last_call_is_examined_before_the_end() -> None:
     said = done.response["isthmus"]["diagnostics"][-1]
     assert said["code"] == "bridge.tool.grammar_unchecked"
     assert "`checks.deadline`" in said["message"]
+
+
+def test_a_paused_turn_goes_on_behind_what_it_said_and_not_for_ever() -> None:
+    turn = turn_of(plan_for({}, dialect="messages"))
+    for pause in range(1, MAX_PAUSES + 1):
+        block = {"type": "text", "text": str(pause)}
+        _, send = answer(turn, Text(str(pause)), Used(Usage(1, 1, 2)), TurnPaused([block]), Finished("pause_turn"))
+        assert isinstance(send, Send)
+        last = send.body["messages"][-1]
+        assert (last["role"], [one["text"] for one in last["content"]]) == ("assistant", list("12345"[:pause]))
+    _, done = answer(turn, Text("6"), Used(Usage(1, 1, 2)), TurnPaused([]), Finished("pause_turn"))
+    assert isinstance(done, Done)
+    assert done.response["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert done.response["output_text"] == "123456"
+    assert done.response["usage"]["total_tokens"] == 12
+
+
+def test_a_pause_that_failed_is_a_failure() -> None:
+    turn = turn_of(plan_for({}, dialect="messages"))
+    _, done = answer(turn, TurnPaused([]), Failed("no"), Finished("pause_turn"))
+    assert isinstance(done, Done)
+    assert done.response["status"] == "failed"

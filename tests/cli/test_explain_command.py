@@ -22,7 +22,7 @@ from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.cli.main import app
 from isthmus.gateway.attempts import HONOURED
 from isthmus.providers import load_provider, provider_names
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESPONSES = ("codex.json", "structured.json", "tools.json", "images.json")
@@ -308,7 +308,7 @@ def test_the_comparison_names_every_provider_and_every_fate(columns: int) -> Non
 
 
 def test_the_comparison_is_split_into_as_many_tables_as_the_width_asks_for() -> None:
-    tables = [run(example("codex.json"), "--all", columns=w).output.count("Where they differ") for w in (80, 120, 400)]
+    tables = [run(example("codex.json"), "--all", columns=w).output.count("Where they differ") for w in (80, 120, 900)]
     assert tables[0] > tables[1] > tables[2] == 1
 
 
@@ -401,3 +401,17 @@ def test_the_limits_of_the_configuration_are_those_of_the_gateway(tmp_path: Path
     assert "`limits.max_items`" in shown.stderr
     (tmp_path / "isthmus.toml").write_text("[limits]\nmax_items = 2\n")
     assert run("-", "-p", "deepseek", stdin=said).exit_code == 0
+
+
+def test_a_model_behind_messages_says_its_dialect_and_shows_blocks(tmp_path: Path) -> None:
+    items = [
+        {"role": "user", "content": "Look."},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"n":1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "blue"},
+    ]
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}}
+    body = {"model": "m", "instructions": "Be kind.", "input": items, "tools": [tool]}
+    shown = run(write(tmp_path, body), "--provider", "anthropic", columns=160).output
+    assert re.search(r"dialect\s+messages", shown)
+    for words in ("Be kind.", 'look({"n":1})', "[c1] blue"):
+        assert words in shown, words

@@ -157,7 +157,7 @@ def test_usage_in_a_stream_is_asked_for_only_where_that_is_allowed(name: str, mo
     facts = facts_of(name, model)
     found = sent(plan(facts, {"stream": True}))
     assert found["stream"] is True
-    assert ("stream_options" in found) == facts.streaming_usage == (name != "mistral")
+    assert ("stream_options" in found) == facts.streaming_usage == (name not in ("mistral", "anthropic"))
 
 
 @each_model
@@ -254,6 +254,7 @@ def test_every_parameter_rule_is_about_a_parameter_that_clients_can_send(name: s
     known = {
         "max_output_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop",
         "logit_bias", "top_logprobs", "parallel_tool_calls", "user", "safety_identifier", "service_tier",
-        "prompt_cache_key", "prompt_cache_retention", "text.verbosity",
+        "prompt_cache_key", "prompt_cache_retention", "text.verbosity", "reasoning.summary",
+        "reasoning.generate_summary",
     }  # fmt: skip
     assert set(facts_of(name, model).parameters) <= known

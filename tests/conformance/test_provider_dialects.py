@@ -15,7 +15,8 @@ from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Host, Target
-from isthmus.providers.responses import capabilities_for, serves
+from isthmus.providers.dialects import capabilities_for
+from isthmus.providers.responses import serves
 from provider_facts import MODELS, NAMES, provider_of
 
 Json = dict[str, Any]

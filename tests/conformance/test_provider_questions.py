@@ -28,6 +28,11 @@ FAULTS: list[tuple[Callable[..., None], str, str]] = [
         "[models.'kimi-k3*']\nexample = 'kimi-k3'",
     ),
     (files.test_names_and_aliases_mean_one_provider_only, "kimi", "aliases = ['glm']"),
+    (
+        files.test_a_messages_endpoint_has_an_address_everywhere_and_a_request_that_it_can_take,
+        "kimi",
+        "[endpoint]\nmessages_url = 'https://api.moonshot.ai/anthropic'",
+    ),
     (files.test_a_native_responses_endpoint_is_partial_and_consistent, "xai", "[responses]\nstateless = true"),
     (files.test_the_token_limit_has_a_name_and_only_one, "kimi", "[parameters]\nmax_output_tokens = { to = 'limit' }"),
     (files.test_the_token_limit_has_a_name_and_only_one, "kimi", "[parameters]\nmax_output_tokens = false"),

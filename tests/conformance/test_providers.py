@@ -12,11 +12,15 @@ from pathlib import Path
 
 from isthmus.addresses import fill_gaps, gaps_of, host_of
 from isthmus.bridge.capabilities import EFFORTS, ProviderCapabilities
+from isthmus.bridge.parse import parse_request
+from isthmus.bridge.plan import plan_request
+from isthmus.bridge.types.plan import Target
 from isthmus.protocol.json import contains
-from isthmus.providers import check_provider_file
+from isthmus.providers import Provider, check_provider_file
 from isthmus.providers import load as load_module
+from isthmus.providers.dialects import capabilities_in
 from isthmus.providers.schema import COMPUTED
-from provider_facts import NAMES, each_file, each_model, effort_decision, facts_of, plan, provider_of, sent
+from provider_facts import MODELS, NAMES, each_file, each_model, effort_decision, facts_of, plan, provider_of, sent
 
 SIGNED = {"sigv4": {"service", "region"}, "google": {"scope"}}
 OWN_HOSTS = (".azure.com", ".api.aws", ".amazonaws.com", "aiplatform.googleapis.com")
@@ -48,7 +52,7 @@ def test_the_endpoint_can_be_called(name: str) -> None:
     endpoint = provider_of(name).endpoint
     assert endpoint.base_url.startswith(("https://", "http://localhost")) or name in ("demo", "codex")
     assert not endpoint.base_url.endswith("/")
-    assert endpoint.path == "chat/completions"
+    assert endpoint.path == ("messages" if facts_of(name, "").dialect == "messages" else "chat/completions")
     assert (endpoint.auth in ("none", *COMPUTED)) != bool(endpoint.key_env)
     for alternative in endpoint.alternatives.values():
         assert alternative.base_url.startswith("https://")
@@ -88,6 +92,48 @@ def test_names_and_aliases_mean_one_provider_only(name: str) -> None:
     assert not others.intersection(aliases)
     for alias in aliases:
         assert provider_of(alias).name == name
+
+
+@each_file
+def test_a_messages_endpoint_has_an_address_everywhere_and_a_request_that_it_can_take(name: str) -> None:
+    provider = provider_of(name)
+    facts = provider.messages_endpoint
+    if facts is None:
+        return
+    endpoint = provider.endpoint
+    for place in (endpoint, *endpoint.alternatives.values()):
+        base = place.messages_url or ("" if endpoint.messages_url else place.base_url)
+        assert re.search(r"/v\d+$", base), "a Messages address ends with its version"
+    assert {"text"} <= facts.formats <= {"text", "json_schema"}
+    assert "auto" in facts.tool_choice
+    assert facts.parameters <= MESSAGES_FIELDS
+    for model in MODELS[name]:
+        ask_in_messages(provider, model)
+
+
+MESSAGES_FIELDS = {
+    *("temperature", "top_p", "stop_sequences", "metadata", "thinking", "output_config"),
+    "disable_parallel_tool_use",
+}
+
+
+def ask_in_messages(provider: Provider, model: str) -> None:
+    """Whatever a client asks for, only fields of the protocol leave, and a limit with them."""
+    facts = capabilities_in(provider, model, "messages")
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}}
+    for effort in EFFORTS:
+        asked = {"model": model, "input": "hi", "tools": [tool], "temperature": 0.5, "stop": ["x"], "user": "u"}
+        request = parse_request({**asked, "reasoning": {"effort": effort}, "parallel_tool_calls": False})
+        body = plan_request(request, Target(provider.name, model, facts)).body
+        assert body["max_tokens"] <= (facts.limits.output or 32_000)
+        allowed = {"model", "messages", "max_tokens", "tools", "tool_choice", *facts_fields(provider)}
+        assert set(body) <= allowed, model
+        assert set(body.get("thinking", {"type": ""})) == {"type"}
+        assert set(body.get("output_config", {})) <= {"effort"}
+
+
+def facts_fields(provider: Provider) -> frozenset[str]:
+    return provider.messages_endpoint.parameters if provider.messages_endpoint else frozenset()
 
 
 @each_file
@@ -172,7 +218,7 @@ def ask_for_effort(facts: ProviderCapabilities, effort: str) -> None:
         assert contains(decision.sends, support.on if found.thinking else support.off)
         assert found.thinking == (effort != "none" or not support.off)
     else:
-        can_stop = "none" in support.scale or bool(support.off)
+        can_stop = "none" in support.scale or bool(support.off) or not support.default_on
         assert decision.effective_value in (*support.scale, *(["none"] if can_stop else []))
         if effort in support.scale:
             assert decision.effective_value == effort

@@ -21,7 +21,7 @@ from talking import message_text
 
 Json = dict[str, Any]
 
-NAMES = [name for name in provider_names() if name not in ("demo", "codex")]
+NAMES = [name for name in provider_names() if name != "demo" and load_provider(name).capabilities().dialect == "chat"]
 WEATHER: Json = {
     "type": "function",
     "name": "get_weather",

@@ -15,7 +15,7 @@ from isthmus.protocol import responses
 from isthmus.protocol.json import without_nulls
 from isthmus.protocol.responses import ITEM_SHAPES, TOOL_SHAPES, CreateResponse
 from isthmus.providers import load_provider
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 Json = dict[str, Any]
 

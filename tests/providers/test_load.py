@@ -18,6 +18,7 @@ from isthmus.providers.load import _read_builtin
 from isthmus.providers.snapshot import snapshot_head
 
 BUILT_IN = [
+    "anthropic",
     "azure",
     "bedrock",
     "cerebras",

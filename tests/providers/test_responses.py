@@ -9,7 +9,8 @@ import pytest
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.providers import load_provider
-from isthmus.providers.responses import capabilities_for, serves
+from isthmus.providers.dialects import capabilities_for
+from isthmus.providers.responses import serves
 
 CHAT = """
 [endpoint]

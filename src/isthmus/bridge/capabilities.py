@@ -15,7 +15,7 @@ import msgspec
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The ordered scale of reasoning effort that every provider's own scale is a part of."""
 
-Dialect = Literal["chat", "responses", "codex"]
+Dialect = Literal["chat", "responses", "messages", "codex"]
 Modality = Literal["image", "audio", "file", "video"]
 
 
@@ -50,6 +50,8 @@ class ToolSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
     drop_keywords: frozenset[str] = frozenset()
     """JSON-Schema keywords the provider refuses; they move into the description."""
     inline_refs: bool = False
+    plain_root: bool = False
+    """Whether `oneOf`, `anyOf` and `allOf` are refused at the root of a tool's schema (not further down)."""
     as_is: bool = False
     """Whether native declarations travel as the client wrote them: the provider speaks Responses itself."""
     cached_search: bool = False
@@ -86,6 +88,8 @@ class ReasoningSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=
     """Native efforts accepted, weakest first. `none` in it means that thinking can be switched off so."""
     map: Mapping[str, str] = {}
     """Efforts whose mapping the vendor states; the others go to the nearest on the scale."""
+    budgets: Mapping[str, int] = {}
+    """Tokens in place of the vendor's word, for efforts of the scale (Anthropic's `budget_tokens`)."""
     on: Mapping[str, Any] = {}
     off: Mapping[str, Any] = {}
     """Body fields that switch it off; empty where it cannot be (unless `none` is on the scale)."""
@@ -109,7 +113,8 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     """`leading`: one system message, first; later ones become marked user notes."""
     empty_content: Literal["null", "empty", "omit"] = "null"
     """What an assistant message that only calls tools carries as `content`."""
-    call_ids: Literal["keep", "alphanumeric9"] = "keep"
+    call_ids: Literal["keep", "alphanumeric9", "plain64"] = "keep"
+    """`alphanumeric9`: nine letters and digits; `plain64`: at most 64 letters, digits, `_` and `-`."""
     turns: Literal["free", "merged", "alternating"] = "free"
     """Who may speak after whom. `merged`: no two messages of one speaker in a row, they become one; `alternating`:
     the user and the assistant take turns, too, and the user begins."""
@@ -119,6 +124,8 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether a tool's result may carry images itself; otherwise they follow in a user message."""
     input: frozenset[Modality] = frozenset()
     remote_images: bool = True
+    remote_files: bool = False
+    """Whether a document may be given by its web address."""
     needs_user: bool = False
     names: bool = False
     replay: Literal["never", "tool_turns", "always"] = "never"
@@ -132,11 +139,16 @@ class MessageRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True
     replay_extras: str = ""
     """Per-call vendor field that must go back (Gemini's `extra_content`); empty: none."""
     replay_extras_fallback: Mapping[str, Any] | None = None
+    signed: bool = False
+    """Messages: whether thinking blocks are taken back only with the signature that they came with."""
+    needs_thoughts: bool = False
+    """Messages: whether a turn whose calls were just answered must begin with its thinking while the model thinks."""
     items: frozenset[str] = frozenset()
     """Native Responses: types of hosted items (`mcp_approval_request` …) that the endpoint takes back as they came."""
     phases: bool = False
     cache_breakpoints: bool = False
-    """Native Responses: whether `prompt_cache_breakpoint` on content parts is understood."""
+    """Whether parts can be marked for the prompt cache: `prompt_cache_breakpoint` (native Responses), or
+    `cache_control` (Messages, where the ends of tools, system and last turns are marked unasked)."""
 
 
 class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,6 +167,8 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
         default_factory=lambda: ["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"]
     )
     reasoning_tokens: list[str] = msgspec.field(default_factory=lambda: ["completion_tokens_details.reasoning_tokens"])
+    summarised: bool = False
+    """Messages: whether the text of thinking blocks is a summary made for the reader."""
     finish_reasons: Mapping[str, str] = {}
     """Vendor values mapped to those of the finish-reason table."""
     tells_length: bool = True
@@ -168,6 +182,8 @@ class TokenLimits(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The model's maximum; a larger request is clamped to it."""
     send_default: bool = False
     """Send the maximum when the client names none (vendors whose default truncates)."""
+    default: int | None = None
+    """What is sent when the client names none, where a limit must be sent and the maximum is unknown or too much."""
 
 
 class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -140,6 +140,12 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
 
 
+class TurnPaused(msgspec.Struct, frozen=True, gc=False):
+    """The provider's own tools ran long and its turn is not over: sent back as it is, the turn goes on."""
+
+    content: list[Any]
+
+
 class Failed(msgspec.Struct, frozen=True, gc=False):
     """The upstream reported an error inside its reply, or the reply could not be read."""
 
@@ -156,4 +162,4 @@ class Markup(msgspec.Struct, frozen=True, gc=False):
 
 Spoken = Text | Reasoning | Refusal | Annotation | ItemBegan | PartBegan | ItemEnded
 Called = CallOpened | CallArguments | HostedCall | HostedOpened | HostedProgress
-Delta = Spoken | Called | VendorExtra | Used | Finished | Failed | Markup
+Delta = Spoken | Called | VendorExtra | Used | Finished | TurnPaused | Failed | Markup

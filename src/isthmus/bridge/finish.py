@@ -24,8 +24,11 @@ def _failed(message: str, code: str = "server_error") -> Outcome:
 
 # The seed's rows first, then the vendors' own values, as their documentation lists them.
 _COMPLETED: Final = ("stop", "tool_calls", "function_call", "end_turn", "eos", "stop_sequence", "tool_use")
-_TOO_LONG: Final = ("length", "model_context_window_exceeded", "model_length", "max_tokens", "repetition_truncation")
-_FILTERED: Final = ("content_filter", "sensitive", "safety")
+_TOO_LONG: Final = (
+    *("length", "model_context_window_exceeded", "model_length", "max_tokens", "repetition_truncation"),
+    "pause_turn",  # the provider's own tools ran on and on; a turn that can be gone on with is, by `turn`
+)
+_FILTERED: Final = ("content_filter", "sensitive", "safety", "refusal")
 TABLE: Final[dict[str, Outcome]] = {
     **dict.fromkeys(_COMPLETED, Outcome("completed")),
     **dict.fromkeys(_TOO_LONG, Outcome("incomplete", "max_output_tokens")),

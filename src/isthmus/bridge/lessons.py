@@ -18,6 +18,7 @@ import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.types.history import THINKING
 from isthmus.bridge.types.plan import Lesson, Plan, Target
 from isthmus.errors import UpstreamFailed
 
@@ -41,9 +42,21 @@ def find_refusal(failure: UpstreamFailed, plan: Plan) -> Lesson | None:
     """The field that the server refused by name, if it was sent on trust; without its time."""
     target, field = plan.target, failure.metadata.get("refused")
     known = target.capabilities
+    if field == THINKING and known.dialect == "messages" and _replays_thinking(plan.body):
+        return Lesson(target.provider, target.model, THINKING)
     if field not in known.assumed or field not in plan.body or known.dialect != "chat":
         return None
     return Lesson(target.provider, target.model, field, _kind(plan.body[field]))
+
+
+def lasts(lesson: Lesson) -> bool:
+    """Whether it holds for the model: a signature that was refused is a matter of one conversation."""
+    return lesson.parameter != THINKING
+
+
+def _replays_thinking(body: Mapping[str, Any]) -> bool:
+    said = (message["content"] for message in body["messages"] if message["role"] == "assistant")
+    return any(block["type"] in ("thinking", "redacted_thinking") for content in said for block in content)
 
 
 def learn(target: Target, lessons: Iterable[Lesson]) -> Target:
@@ -107,6 +120,8 @@ def _reduce(capabilities: ProviderCapabilities, field: str, value: str) -> Provi
     if field == "parallel_tool_calls":
         left = {name: rule for name, rule in capabilities.parameters.items() if name != field}
         return change(capabilities, parameters=left)
+    if field == THINKING:
+        return change(capabilities, messages=change(capabilities.messages, replay_extras=""))
     if field == "response_format":
         formats = capabilities.response_formats
         kept = formats.supported - {value} if value else frozenset({"text"})

@@ -14,16 +14,17 @@ import msgspec
 
 from isthmus.bridge import diagnostics
 from isthmus.bridge.capabilities import MessageRules, ReplyRules
-from isthmus.bridge.compat.planner import apply_updates, plan_bridge_compatibility
+from isthmus.bridge.compat.planner import SHOWS_THINKING, apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.dialects.chat import write as chat
 from isthmus.bridge.dialects.codex import write as codex
+from isthmus.bridge.dialects.messages import write as messages
 from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.parts import settle_marks
-from isthmus.bridge.history.replay import remember, replays_reasoning
+from isthmus.bridge.history.replay import remember, replays_reasoning, why_thinking_stops
 from isthmus.bridge.parse import Request
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
@@ -33,8 +34,20 @@ from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
 
-_WRITE: Final = {"chat": chat.write, "responses": responses.write, "codex": codex.write}
-_AGAIN: Final = {"chat": chat.again, "responses": responses.again, "codex": codex.again}
+_WRITE: Final = {
+    "chat": chat.write,
+    "responses": responses.write,
+    "messages": messages.write,
+    "codex": codex.write,
+}
+_AGAIN: Final = {
+    "chat": chat.again,
+    "responses": responses.again,
+    "messages": messages.again,
+    "codex": codex.again,
+}
+
+_NONE: Final = (None, "", "none")
 
 
 def plan_request(
@@ -99,6 +112,7 @@ def plan_request(
         survey=survey,
         history=history,
         replays_reasoning=replays_reasoning(past.turns, rules),
+        thinking_stops=why_thinking_stops(past.turns, rules, target.model) if rules.needs_thoughts else "",
     )
     tools = plan_tools(survey, thinking=compatibility.thinking)
     summary = options.get("summary") or options.get("generate_summary")
@@ -126,7 +140,7 @@ def plan_request(
         after_search=after_search if survey.deferred else None,
         client=client,
         size=max(request.size, 1) if request.heavy else 0,
-        reasoning_as="summary" if capabilities.dialect == "chat" and summary not in (None, "", "none") else "text",
+        reasoning_as="summary" if capabilities.dialect in SHOWS_THINKING and summary not in _NONE else "text",
     )
     written = _WRITE[capabilities.dialect](past, plan)
     allowed, held_back = diagnostics.apply_allow_list(written.body, capabilities.allow)
@@ -152,6 +166,11 @@ def _without_search(body: CreateResponse) -> CreateResponse:
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The plan's body with failed answers, and the words that ask for better ones, behind it."""
     return _AGAIN[plan.target.capabilities.dialect](plan, said)
+
+
+def go_on(plan: Plan, said: Sequence[Any]) -> JsonObject:
+    """The plan's body with the beginning of a turn behind it that the provider itself interrupted (Messages only)."""
+    return messages.go_on(plan, said)
 
 
 def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:

@@ -32,6 +32,7 @@ _SILENT: Final = frozenset({"$schema", "$id", "$comment", "$anchor", "title", "a
 
 _NEAR: Final = {"oneOf": "anyOf", "const": "enum"}  # keywords that say (nearly) the same
 _SAYS_MORE: Final = ("properties", "$ref", "anyOf", "oneOf", "allOf", "patternProperties")
+_UNIONS: Final = frozenset({"oneOf", "anyOf", "allOf"})
 _MAX_NOTE: Final = 300
 _MAX_INLINED: Final = 5_000
 _MAX_DEPTH: Final = 48
@@ -50,12 +51,46 @@ def project_schema(
     return projected, tuple(walk.dropped)
 
 
-def project_parameters(schema: Any, refused: Set[str], inline_refs: bool) -> tuple[JsonObject, tuple[str, ...]]:
-    """The same for a tool's parameters, which are an object at their root."""
+def project_parameters(
+    schema: Any, refused: Set[str], inline_refs: bool, plain_root: bool = False
+) -> tuple[JsonObject, tuple[str, ...]]:
+    """The same for a tool's parameters, which are an object at their root; with `plain_root`, no choice of several."""
     root, wrapped = _as_object(schema)
     document = schema if isinstance(schema, dict) else root
     projected, dropped = project_schema(root, refused, inline_refs, document=document)
+    if plain_root and not _UNIONS.isdisjoint(projected):
+        projected, unions = _without_unions(projected)
+        dropped = (*dropped, *unions)
     return projected, (ROOT_WRAPPED, *dropped) if wrapped else dropped
+
+
+def _without_unions(root: JsonObject) -> tuple[JsonObject, list[str]]:
+    """All properties that the branches name, none of them required; what the branches ask for goes into words."""
+    unions = [key for key in root if key in _UNIONS]
+    given = [root[key] for key in unions if isinstance(root[key], list)]
+    branches = [one for union in given for one in union if isinstance(one, dict)]
+    named = [one["properties"] for one in (*reversed(branches), root) if isinstance(one.get("properties"), dict)]
+    properties = {name: value for each in named for name, value in each.items()}
+    rest = {key: value for key, value in root.items() if key not in _UNIONS}
+    return _with_note({**rest, "properties": properties}, "; ".join(_note(key, root[key]) for key in unions)), unions
+
+
+def close_objects(schema: Any, depth: int = 0) -> Any:
+    """The same schema, with `additionalProperties: false` wherever an object says nothing of further properties: what
+    Anthropic insists on, and what a strict schema means anyway."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return schema
+    closed = {key: _close_inside(key, value, depth + 1) for key, value in schema.items()}
+    is_object = "properties" in schema or schema.get("type") == "object"
+    return {**closed, "additionalProperties": False} if is_object and "additionalProperties" not in schema else closed
+
+
+def _close_inside(key: str, value: Any, depth: int) -> Any:
+    if isinstance(value, list) and key in _SCHEMA_LIST:
+        return [close_objects(one, depth) for one in value]
+    if isinstance(value, dict) and key in _SCHEMA_MAP:
+        return {name: close_objects(one, depth) for name, one in value.items()}
+    return close_objects(value, depth) if key in _SCHEMA else value
 
 
 def _as_object(schema: Any) -> tuple[JsonObject, bool]:

@@ -14,7 +14,7 @@ import msgspec
 
 _PROMPT_FIELDS: Final = (
     *("messages", "system", "baseInstructions", "instructions", "history", "input", "tools", "dynamicTools"),
-    *("response_format", "text"),
+    *("response_format", "text", "output_config"),
 )
 """Where the dialects keep what the model reads."""
 _DATA: Final = re.compile(rb'data:[^,"\\]{0,200};base64,[A-Za-z0-9+/_=-]*|"[A-Za-z0-9+/]{1024,}={0,2}"')

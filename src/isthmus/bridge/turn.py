@@ -3,7 +3,7 @@
     Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ Done
       ▲                              │   ▲                             │
       │                              Check                             │
-      └───── the contract is not kept, budget left; or tools were searched and found
+      └───── the contract is not kept, budget left; tools were searched and found; or the provider only paused
 
 The shell carries out what it is given, in order. `Check` is work that may take long, done elsewhere: give its result to
 `checked`, then ask again where it came from (`feed` with nothing, or `end`). The streamed and the whole answer take the
@@ -36,13 +36,16 @@ from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.envelope import Sealed
 from isthmus.bridge.finish import Outcome
 from isthmus.bridge.jobs import CheckAnswer, Result, run_job
-from isthmus.bridge.plan import ask_again
+from isthmus.bridge.plan import ask_again, go_on
 from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.types.plan import Compaction, Plan
 from isthmus.errors import FAILURES, IsthmusError, OutputInvalid, UpstreamFailed
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus
+
+MAX_PAUSES: Final = 5
+"""How often a provider may pause within one response; after that the answer is `incomplete`."""
 
 Phase = Literal["idle", "running", "ended"]
 
@@ -98,7 +101,9 @@ class Turn:
         self._taken = set(plan.taken_call_ids)
         self._used_before: Usage | None = None
         self._check: ContractCheck | None = None
-        self._searches = self._attempt = 0
+        self._searches = self._attempt = self._pauses = 0
+        self._unfinished: list[Any] = []
+        """What the provider said before its pauses, to be sent back."""
         self._said: list[tuple[str, str]] = []
         """Answers that would not do, each with the words that ask for another."""
         self._reply = self._new_reply()
@@ -174,6 +179,8 @@ class Turn:
             return check
         if self._plan.compaction is not None:
             return self._compact(self._plan.compaction, now)
+        if reply.paused is not None and reply.failure is None and self._pauses < MAX_PAUSES:
+            return self._go_on(reply.paused)
         outcome, after = reply.outcome, self._plan.after_search
         if after is not None and reply.calls.only_search and outcome.status == "completed":
             return self._search(after)
@@ -209,6 +216,7 @@ class Turn:
 
     def _ask_again(self, words: str) -> Send:
         self._attempt += 1
+        self._unfinished = []
         self._said.append((self._reply.text, words))
         self._reply.abandon()
         return self._send(ask_again(self._plan, self._said))
@@ -218,7 +226,7 @@ class Turn:
         self._searches += 1
         self._reply.close(self._reply.outcome)
         self._plan = after(self._output.items, self._searches)
-        self._said = []
+        self._said, self._unfinished = [], []
         return self._send(self._plan.body)
 
     def _compact(self, compaction: Compaction, now: int) -> Done | Send:
@@ -242,6 +250,13 @@ class Turn:
             return self._close(outcome, now)
         words = "the model wrote no whole summary of the conversation"
         return self.fail(UpstreamFailed(words, metadata={"provider": plan.target.provider}), now)
+
+    def _go_on(self, content: Sequence[Any]) -> Send:
+        """The provider paused: it gets its turn back, and what it says now follows what was told."""
+        self._pauses += 1
+        self._unfinished += content
+        self._reply.abandon()
+        return self._send(go_on(self._plan, self._unfinished))
 
     def _send(self, body: JsonObject) -> Send:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""

@@ -31,7 +31,7 @@ from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.attempts import HONOURED
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 _NOBODYS: Final = bytes(32)
 """A gateway seals what it compacts; here nothing is ever sealed or opened with it."""

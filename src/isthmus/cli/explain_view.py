@@ -64,6 +64,8 @@ def _show_head(console: Console, explained: Explained, title: str, source: str) 
     facts.add_row("provider", Text.assemble((target.provider, "bold"), (clean(f"   {title}"), "dim")))
     instead = f"   the request says {asked}" if asked and asked != target.model else ""
     facts.add_row("model", Text.assemble((clean(target.model), "bold"), (clean(instead), "dim")))
+    if target.capabilities.dialect != "chat":
+        facts.add_row("dialect", Text(target.capabilities.dialect))
     facts.add_row("decisions", counts(decision.action for decision in explained.decisions))
     if plan is not None:
         facts.add_row("upstream", Text(" · ".join(_summarise(plan))))

@@ -1,6 +1,6 @@
 """The messages of an upstream body, one line each: who speaks, what about, how much.
 
-In: a body in the chat or the responses dialect. Out: a table. Base64 and long text never get to the screen.
+In: a body of the chat, responses or messages dialect. Out: a table. Base64 and long text never get to the screen.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def show_messages(console: Console, body: Mapping[str, Any], *, full: bool = Fal
     messages: Sequence[Any] = body.get("messages") or body.get("input") or ()
     if isinstance(messages, str) or not messages:
         return
+    if body.get("system"):  # Messages keep it apart
+        messages = [{"role": "system", "content": body["system"]}, *messages]
     heading(console, "Messages", f"{number(len(messages))} in the body")
     table = lined_table("#", "who", "says", "bytes")
     table.columns[0].justify = table.columns[3].justify = "right"
@@ -68,6 +70,16 @@ def content_words(content: Any) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    return " ".join(
-        str(part["text"]) if isinstance(part.get("text"), str) else f"[{part.get('type', 'part')}]" for part in content
-    )
+    return " ".join(map(_part_words, content))
+
+
+def _part_words(part: Mapping[str, Any]) -> str:
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    match part.get("type"):
+        case "tool_use":
+            return f"{part.get('name')}({shorten(plain_json(part.get('input')), 200)})"
+        case "tool_result":
+            return f"[{part.get('tool_use_id')}] {content_words(part.get('content'))}"
+        case kind:
+            return f"[{kind or 'part'}]"

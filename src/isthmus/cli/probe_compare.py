@@ -16,7 +16,8 @@ from rich.text import Text
 from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
 from isthmus.cli.terminal import WIDE, heading, indented, lined_table, words
 from isthmus.providers import Provider
-from isthmus.providers.responses import capabilities_for, serves
+from isthmus.providers.dialects import capabilities_for
+from isthmus.providers.responses import serves
 from isthmus.upstream.probe.findings import Abilities, Findings
 
 Standing = Literal["agrees", "claims more", "claims less", "unknown"]

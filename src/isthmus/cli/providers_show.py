@@ -31,6 +31,7 @@ from isthmus.cli.terminal import (
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, known_models
+from isthmus.providers.dialects import facts_in
 from isthmus.providers.merge import DEFAULT
 from isthmus.providers.word.told import age_words
 
@@ -123,6 +124,9 @@ def _show_head(console: Console, known: Known) -> None:
     if provider.responses is not None:
         advice = "   recommended by the vendor" if provider.responses.preferred else ""
         facts.add_row("native Responses", Text.assemble(endpoint.url(provider.responses.path), (advice, "dim")))
+    if provider.messages_endpoint is not None:
+        there = facts_in(provider, endpoint, "messages")
+        facts.add_row("Messages", Text.assemble(there.url(), ('   with `dialect = "messages"`', "dim")))
     facts.add_row("key", key_words(provider))
     facts.add_row("default model", Text(provider.default_model or "none: name one", "cyan"))
     facts.add_row("checked", Text(provider.checked or "no date"))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
-from isthmus.bridge.lessons import find_refusal, learn
+from isthmus.bridge.lessons import find_refusal, lasts, learn
 from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.conduct.attempt import Attempt
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
@@ -68,7 +68,11 @@ class Ways:
         if lesson.parameter in following.plan.body:
             return False
         tell(log, "warning", "attempt.without", id=self._id, parameter=lesson.parameter, reason=str(failure))
-        self._refused.append((lesson, learn(plan.target, [lesson])))
+        if lasts(lesson):
+            self._refused.append((lesson, learn(plan.target, [lesson])))
+        else:
+            words = "the provider refused a thinking block of an earlier turn; it was asked once more without them"
+            self._notes.append(notice("bridge.history.repaired", "input", words, reason=failure.code))
         self._take(following)
         return True
 

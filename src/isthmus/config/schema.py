@@ -187,7 +187,7 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Variable → what it stands for in the provider file's address (`${AZURE_RESOURCE_NAME}`); unset: what the
     environment says."""
     dialect: Dialect | None = None
-    """`chat` or `responses`; unset: what the provider file prefers."""
+    """`chat`, `responses` or `messages` (Anthropic's), if the provider speaks it; unset: what the file prefers."""
     api_key: str = ""
     """The key; empty: the environment variable that the provider file names."""
     api_key_file: str = ""

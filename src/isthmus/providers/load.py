@@ -27,12 +27,21 @@ from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
-from isthmus.providers.schema import FACT_FIELDS, HEAD_FIELDS, EndpointFacts, FileHead, ResponsesFacts, WordFacts
+from isthmus.providers.schema import (
+    FACT_FIELDS,
+    HEAD_FIELDS,
+    EndpointFacts,
+    FileHead,
+    MessagesFacts,
+    ResponsesFacts,
+    WordFacts,
+)
 from isthmus.providers.snapshot import BASE, Snapshot, obstacle, provider_head, snapshot_index, snapshot_models
 from isthmus.providers.word.told import NOTHING, Told, age_words
 from isthmus.values.locate import locate_keys
 from isthmus.values.problems import KeyPath, Problem
 
+_SECTIONS: Final = ("endpoint", "responses", "messages_endpoint", "word")
 _REMEMBERED: Final = 256
 """How many models a provider keeps merged: names come from clients, so they must not pile up."""
 
@@ -68,6 +77,7 @@ def load_provider(
         sources=tuple(head.sources),
         responses=head.responses,
         word=head.word,
+        messages_endpoint=head.messages_endpoint,
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
@@ -149,6 +159,7 @@ class Provider:
     """What the facts were checked against."""
     responses: ResponsesFacts | None
     word: WordFacts
+    messages_endpoint: MessagesFacts | None
     files: tuple[str, ...]
     """The files it was read from, weakest first."""
     models: tuple[ModelEntry, ...]
@@ -305,11 +316,11 @@ def _read(raw: dict[str, Any], stem: str, label: str) -> ProviderSource:
 
 
 def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
-    """The last word on each field; `endpoint`, `responses` and `word` are merged field by field."""
+    """The last word on each field; the sections of endpoints and of the word are merged field by field."""
     merged: dict[str, Any] = {}
     for source in sources:
         for key, value in source.head.items():
-            if key in ("endpoint", "responses", "word") and isinstance(merged.get(key), Mapping):
+            if key in _SECTIONS and isinstance(merged.get(key), Mapping):
                 below = merged[key]
                 if key == "endpoint" and "key_env" in value:  # who names another key says anew whether it is needed
                     below = {name: fact for name, fact in below.items() if name != "key_optional"}

@@ -13,15 +13,13 @@ import msgspec
 
 from isthmus.bridge.capabilities import (
     EFFORTS,
-    Dialect,
     ParameterRule,
     ProviderCapabilities,
     ReasoningSupport,
     ResponseFormatSupport,
     ToolChoiceSupport,
 )
-from isthmus.providers.load import Provider
-from isthmus.providers.schema import ResponsesFacts
+from isthmus.providers.schema import MessagesFacts, ResponsesFacts
 
 _RESTORED: Final = frozenset({"namespace", "shell", "local_shell", "apply_patch", "tool_search"})
 _PLAIN: Final = (
@@ -46,19 +44,11 @@ _PLAIN: Final = (
 _ALWAYS: Final = frozenset({"model", "input", "instructions", "stream", "tools", "tool_choice", "store"})
 
 
-def serves(facts: ResponsesFacts | None, model: str) -> bool:
-    """Whether the provider's own endpoint has this model."""
+def serves(facts: ResponsesFacts | MessagesFacts | None, model: str) -> bool:
+    """Whether the provider's other endpoint has this model."""
     if facts is None:
         return False
     return not facts.models or any(fnmatchcase(model.lower(), pattern.lower()) for pattern in facts.models)
-
-
-def capabilities_for(provider: Provider, model: str, dialect: Dialect | None = None) -> ProviderCapabilities:
-    """A model's facts in the dialect that is asked for, or in the one that the vendor prefers."""
-    chat = provider.capabilities(model)
-    facts = provider.responses
-    native = dialect == "responses" or (dialect is None and facts is not None and facts.preferred)
-    return responses_capabilities(chat, facts) if native and facts is not None and serves(facts, model) else chat
 
 
 def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) -> ProviderCapabilities:

@@ -17,6 +17,7 @@ A file is TOML, in this order:
     [endpoint]                            # where requests go: `EndpointFacts`
     [responses]                           # a native Responses endpoint, if there is one: `ResponsesFacts`
     [word]                                # where its server is asked about its own models: `WordFacts`
+    [messages_endpoint]                   # an Anthropic Messages endpoint beside it: `MessagesFacts`
     [parameters]                          # the facts: one section per domain of
     [tools]                               # `bridge.capabilities.ProviderCapabilities`,
     [tool_choice]                         # with exactly the fields that its structs have
@@ -68,12 +69,16 @@ class AlternativeEndpoint(_Section, frozen=True, kw_only=True, forbid_unknown_fi
     """How the key travels there; empty: as at the main endpoint."""
     sign: Mapping[str, str] = {}
     """Where it differs from the main endpoint's; empty: the same."""
+    messages_url: str = ""
+    """Where Messages are taken there, if they are."""
 
 
 class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str = ""
     """Without the path; empty where it is only known at run time. `${NAME}` in it is filled from `variables` of the
     configuration or from the environment, with what cannot change the host (see `addresses`)."""
+    messages_url: str = ""
+    """The same for the Messages endpoint, with its `/v1`, where that has an address of its own."""
     path: str = "chat/completions"
     key_env: list[str] = []
     """Environment variables that may hold the key, in the order in which they are tried."""
@@ -102,6 +107,7 @@ class EndpointFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
         return msgspec.structs.replace(
             self,
             base_url=other.base_url,
+            messages_url=other.messages_url,
             key_env=other.key_env or self.key_env,
             auth=other.auth or self.auth,
             sign=other.sign or self.sign,
@@ -162,6 +168,38 @@ class WordFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Asked with POST about each of its models by name, where that is a question of its own (Ollama)."""
 
 
+class MessagesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider's Anthropic Messages endpoint, beside Chat Completions: what it takes is listed. Its address is
+    `endpoint.messages_url`."""
+
+    path: str = "messages"
+    auth: str = ""
+    """How the key travels there; empty: as at the chat endpoint."""
+    headers: Mapping[str, str] = msgspec.field(default_factory=lambda: {"anthropic-version": "2023-06-01"})
+    preferred: bool = False
+    """Whether the vendor recommends it over Chat Completions, or has nothing else."""
+    models: list[str] = []
+    """Globs of the models that it serves; empty: all."""
+    parameters: frozenset[str] = frozenset()
+    """What it honours besides `model`, `messages`, `system`, `max_tokens`, `stream`, `tools`: `temperature`, `top_p`,
+    `stop_sequences`, `metadata`, `thinking`, `output_config` (its effort), `disable_parallel_tool_use`."""
+    tool_choice: frozenset[str] = frozenset({"auto", "none"})
+    formats: frozenset[str] = frozenset({"text"})
+    efforts: list[str] = []
+    """Its own scale of efforts, where it differs from the chat one."""
+    input: frozenset[Modality] = frozenset({"image", "file"})
+    """What of the model's modalities it can carry."""
+    tool_media: bool = False
+    """Whether a tool's result may carry images."""
+    remote_images: bool = False
+    late_system: bool = False
+    """Whether instructions may stand between the turns."""
+    signed: bool = False
+    """Whether thinking blocks are taken back only with the signature that they came with."""
+    cache_marks: bool = False
+    """Whether `cache_control` is understood."""
+
+
 class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     title: str = ""
@@ -174,6 +212,7 @@ class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     endpoint: EndpointFacts = EndpointFacts()
     responses: ResponsesFacts | None = None
     word: WordFacts = WordFacts()
+    messages_endpoint: MessagesFacts | None = None
 
 
 class ModelHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Chat Completions and Responses over HTTP: what a provider says on the wire, as deltas.
+"""Chat Completions, Responses and Messages over HTTP: what a provider says on the wire, as deltas.
 
 In: a plan and its body. Out: deltas. Everything about connections, limits and patience is the wire's; every error
 leaves with the provider's name and without our secrets.
@@ -13,6 +13,7 @@ from typing import Final
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
+from isthmus.bridge.dialects.messages.decode import MessagesDecoder
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
 from isthmus.bridge.limits import DEFAULT_ANSWER, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
@@ -32,11 +33,11 @@ _AROUND: Final = 256
 """Bytes of a chunk around its words, as vendors send them: ids, names, times."""
 _SSE: Final = "text/event-stream"
 
-Decoder = ChatDecoder | ResponsesDecoder
+Decoder = ChatDecoder | ResponsesDecoder | MessagesDecoder
 
 
 class HttpBackend:
-    """A provider that speaks Chat Completions or Responses over HTTP."""
+    """A provider that speaks one of the dialects of HTTP."""
 
     def __init__(
         self,
@@ -162,6 +163,10 @@ class _Sending:
 
 
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
-    if plan.target.capabilities.dialect == "responses":
+    dialect = plan.target.capabilities.dialect
+    if dialect == "responses":
         return ResponsesDecoder(plan.reply, scrubber)
+    if dialect == "messages":
+        hosts = any(one.identity is not None and one.fields for one in plan.tools.declarations)
+        return MessagesDecoder(plan.reply, plan.target.model, scrubber, hosts=hosts)
     return ChatDecoder(plan.reply, plan.leaks, scrubber)

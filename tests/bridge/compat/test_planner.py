@@ -234,6 +234,10 @@ LIMIT = ParameterRule(to="max_tokens")
             {"max_tokens": 500},
             id="unasked maximum",
         ),
+        pytest.param(
+            None, TokenLimits(output=500, default=40), "supported", {"max_tokens": 40}, id="a limit that must be sent"
+        ),
+        pytest.param(90, TokenLimits(default=40), "supported", {"max_tokens": 90}, id="the client's own in its place"),
     ],
 )
 def test_the_limit_on_output(asked: int | None, limits: TokenLimits, action: str, sends: dict[str, Any]) -> None:

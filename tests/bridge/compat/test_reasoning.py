@@ -220,3 +220,24 @@ def test_tools_of_an_earlier_turn_count_as_well() -> None:
     history = [{"type": "additional_tools", "tools": [FUNCTION]}]
     assert not plan_bridge_compatibility(request, CHOOSY, history=history).thinking
     assert plan_bridge_compatibility(request, CHOOSY).thinking
+
+
+def test_an_effort_can_be_a_number_of_tokens() -> None:
+    support = ReasoningSupport(
+        effort="native",
+        to="thinking.budget_tokens",
+        scale=["low", "high"],
+        budgets={"low": 1024, "high": 9000},
+        on={"thinking": {"type": "enabled"}},
+    )
+    decision, thinking = plan_reasoning("medium", support)
+    assert decision is not None
+    assert (decision.action, decision.effective_value, thinking) == ("degraded", "high", True)
+    assert decision.sends == {"thinking": {"type": "enabled", "budget_tokens": 9000}}
+
+
+def test_a_model_that_thinks_only_when_told_is_just_not_told() -> None:
+    support = ReasoningSupport(effort="native", scale=["low", "high"], on=ON)
+    decision, thinking = plan_reasoning("none", support)
+    assert decision is not None
+    assert (decision.action, decision.sends, thinking) == ("supported", {}, False)

@@ -9,7 +9,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Plan, Target
 from isthmus.providers import load_provider
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 Json = dict[str, Any]
 FORMAT = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": False}

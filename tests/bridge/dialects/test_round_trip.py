@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.providers import load_provider
-from isthmus.providers.responses import capabilities_for
+from isthmus.providers.dialects import capabilities_for
 
 Json = dict[str, Any]
 
@@ -29,6 +30,9 @@ TARGETS = {
     "chat taking turns": ("vllm", "google/gemma-3-12b-it", "chat"),
     "responses": ("openai", "gpt-5.6", "responses"),
     "responses, partial": ("deepseek", "deepseek-v4-pro", "responses"),
+    "messages": ("anthropic", "claude-opus-5-5", "messages"),
+    "messages, with budgets": ("anthropic", "claude-haiku-4-5", "messages"),
+    "messages, partial": ("deepseek", "deepseek-v4-pro", "messages"),
     "codex": ("codex", "gpt-5.5", None),
 }
 
@@ -48,10 +52,34 @@ def echoed(plan: Plan) -> list[Json]:
             return translate_messages(body["messages"])[0]
         case "responses":
             return list(body["input"])
+        case "messages":
+            return [item for message in body["messages"] for item in from_blocks(message)]
         case _:
             opened = [user_item(body["input"])] if body["input"] else []
             base = [{"type": "message", "role": "system", "content": body["baseInstructions"]}]
             return [*base, *body.get("history", ()), *opened]
+
+
+def from_blocks(message: Json) -> Iterator[Json]:
+    """A message of the Messages protocol as items."""
+    for block in message["content"]:
+        match block["type"]:
+            case "tool_use":
+                arguments = msgspec.json.encode(block["input"]).decode()
+                yield {"type": "function_call", "call_id": block["id"], "name": block["name"], "arguments": arguments}
+            case "tool_result":
+                inside = block.get("content", "")
+                output = inside if isinstance(inside, str) else [from_block(one) for one in inside]
+                yield {"type": "function_call_output", "call_id": block["tool_use_id"], "output": output}
+            case _:
+                yield {"type": "message", "role": message["role"], "content": [from_block(block)]}
+
+
+def from_block(block: Json) -> Json:
+    if block["type"] == "text":
+        return {"type": "input_text", "text": block["text"]}
+    source = block["source"]
+    return {"type": "input_image", "image_url": f"data:{source['media_type']};base64,{source['data']}"}
 
 
 class Fact(NamedTuple):

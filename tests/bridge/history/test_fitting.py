@@ -5,7 +5,7 @@ from __future__ import annotations
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.fitting import Fitter
-from isthmus.bridge.types.history import FoundTool, FoundTools, Image, Words
+from isthmus.bridge.types.history import File, FoundTool, FoundTools, Image, Words
 
 SEES = frozenset({"image"})
 
@@ -34,3 +34,11 @@ def test_found_tools_are_told_by_the_names_they_have_upstream() -> None:
     found = FoundTools((FoundTool("log", "git", "Shows the log.\nMore."),))
     (words,) = fitter([], MessageRules()).fit([found])
     assert words == Words("These tools can be called now:\n- git__log: Shows the log.")
+
+
+def test_a_document_at_an_address_is_kept_only_where_it_can_be_fetched() -> None:
+    file = File("input[0]", url="https://x.org/a.pdf")
+    for remote, kept in ((True, True), (False, False)):
+        rules = MessageRules(input=frozenset({"file"}), remote_files=remote)
+        [fitted] = Fitter(rules, lambda name, namespace: name, []).fit([file])
+        assert (fitted == file) is kept

@@ -9,8 +9,8 @@ import pytest
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.envelope import Sealed, seal
 from isthmus.bridge.history.normalise import normalise_history
-from isthmus.bridge.history.replay import remember, replays_reasoning
-from isthmus.bridge.types.history import Acted
+from isthmus.bridge.history.replay import remember, replays_reasoning, thinking_blocks, why_thinking_stops
+from isthmus.bridge.types.history import MODEL, THINKING, Acted, Thought
 
 KEY = b"k" * 32
 THOUGHT = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
@@ -74,3 +74,41 @@ def test_a_turn_that_only_thought_is_forgotten_whole() -> None:
     past, _ = remember(normalise_history([said, *items, said]), MessageRules(replay="always"), "current_turn")
     assert [type(turn).__name__ for turn in past.turns] == ["Said", "Said"]
     assert ("input[1]", "supported") in [(d.path, d.action) for d in past.decisions]
+
+
+BLOCK = {"type": "thinking", "thinking": "", "signature": "s"}
+UNSIGNED = {"type": "thinking", "thinking": "hm", "signature": ""}
+HIDDEN = {"type": "redacted_thinking", "data": "x"}
+BLOCKS = MessageRules(replay_extras=THINKING, signed=True, needs_thoughts=True)
+
+
+@pytest.mark.parametrize(
+    ("extras", "rules", "blocks"),
+    [
+        ({THINKING: [BLOCK, UNSIGNED, HIDDEN], MODEL: "m"}, BLOCKS, [BLOCK, HIDDEN]),
+        ({THINKING: [UNSIGNED], MODEL: "m"}, MessageRules(replay_extras=THINKING), [UNSIGNED]),
+        ({THINKING: [BLOCK], MODEL: "other"}, BLOCKS, []),
+        ({THINKING: [BLOCK]}, BLOCKS, [BLOCK]),
+        ({THINKING: "odd"}, BLOCKS, []),
+        ({THINKING: [BLOCK], MODEL: "m"}, MessageRules(), []),
+    ],
+)
+def test_a_model_takes_back_its_own_thinking_blocks(extras: Any, rules: MessageRules, blocks: list[Any]) -> None:
+    assert thinking_blocks(Thought("input[0]", extras=extras), rules, "m") == blocks
+
+
+def test_thinking_stops_where_the_last_calls_lost_theirs() -> None:
+    sealed = {
+        "type": "reasoning",
+        "summary": [],
+        "encrypted_content": seal(Sealed("p", "", {THINKING: [BLOCK], MODEL: "m"}), KEY),
+    }
+    for items, stops in (
+        ([USER, CALL], True),
+        ([USER, sealed, CALL], False),
+        ([USER, SAID, sealed, CALL], True),
+        ([USER, CALL, USER, SAID], False),
+        ([USER], False),
+    ):
+        turns = normalise_history(items, envelope_key=KEY, provider="p").turns
+        assert bool(why_thinking_stops(turns, BLOCKS, "m")) is stops, items

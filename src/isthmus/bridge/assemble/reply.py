@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -68,6 +68,8 @@ class Reply(msgspec.Struct, eq=False):
     """The last one counts; of failures, the first one."""
     finish: str | None = None
     failure: Failed | None = None
+    paused: list[Any] | None = None
+    """What must be sent back for the turn to go on."""
     refused: bool = False
     """A refusal is no answer: no contract applies to it."""
 
@@ -172,6 +174,8 @@ class Reply(msgspec.Struct, eq=False):
                 # Where the server does not tell a cut, only the usage does, and that comes last.
                 if status == "completed" and self._limit is None:
                     self._close_speech("completed")
+            case kinds.TurnPaused(content):
+                self.paused = content
             case kinds.HostedOpened():
                 self._make_room()
                 self._hosted.open(delta)

@@ -35,6 +35,8 @@ from isthmus.protocol.json import JsonObject, nest, without_nulls
 from isthmus.protocol.responses import CreateResponse
 
 UPDATE: Final = "configuration_update"
+SHOWS_THINKING: Final = ("chat", "messages")
+"""Dialects in which thinking is plain text, to be told as what the client asks for."""
 _SETTINGS: Final = (("reasoning", "effort"), ("text", "format"))
 _TOOL_FIELDS: Final = frozenset({"tools", "tool_choice"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -63,9 +65,10 @@ def plan_bridge_compatibility(
     survey: ToolSurvey | None = None,
     history: Sequence[JsonObject] = (),
     replays_reasoning: bool = False,
+    thinking_stops: str = "",
 ) -> CompatibilityPlan:
     """Decide on every field sent; `survey` is that of the request's tools (made here where the caller has none),
-    `history` are the items of earlier, stored turns."""
+    `history` are the items of earlier, stored turns, `thinking_stops` says why they leave no thinking."""
     body = request.body
     if survey is None:
         survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
@@ -73,7 +76,7 @@ def plan_bridge_compatibility(
         (body.get("reasoning") or {}).get("effort"),
         capabilities.reasoning,
         replays_reasoning=replays_reasoning,
-        gives_way=why_thinking_gives_way(survey, capabilities.reasoning),
+        gives_way=why_thinking_gives_way(survey, capabilities.reasoning, thinking_stops),
     )
     planner = _Planner(request, body, capabilities, host, reasoning, survey, history)
     allow = capabilities.allow
@@ -127,7 +130,7 @@ class _Planner(NamedTuple):
             return ignored(path, "`reasoning.summary` says the same, and is the newer name")
         if self._rule(path) is None and self.capabilities.reasoning.summary:
             return supported(path, effective_value=value, sends=nest("reasoning.summary", value))
-        if self._rule(path) is None and self.capabilities.dialect == "chat" and value != "none":
+        if self._rule(path) is None and self.capabilities.dialect in SHOWS_THINKING and value != "none":
             reason = "the provider makes no summaries; where it shows its thinking, that comes in their place"
             return CompatibilityDecision(path, "degraded", reason, effective_value=value)
         return self._other(path, value)
@@ -181,10 +184,13 @@ class _Planner(NamedTuple):
     def _default_limit(self) -> CompatibilityDecision | None:
         path, limits = "max_output_tokens", self.capabilities.limits
         rule = self._rule(path)
-        if not limits.send_default or limits.output is None or rule is None:
+        most = limits.output if limits.send_default else limits.default
+        if most is None or rule is None:
             return None
-        used = clamp(limits.output, rule.low, rule.high)
+        used = clamp(most, rule.low, rule.high)
         reason = "the model's maximum, because the provider's default truncates"
+        if not limits.send_default:
+            reason = "the provider wants a limit with every request; send one to have another"
         return supported(path, reason, effective_value=used, sends=nest(rule.to or path, used))
 
     def _count(self, path: str, value: Any) -> CompatibilityDecision:

@@ -57,8 +57,11 @@ def plan_reasoning(
     return ReasoningPlan(decision if said else None, thinking)
 
 
-def why_thinking_gives_way(survey: ToolSurvey, support: ReasoningSupport) -> str:
-    """Why thinking must give way to the tools that are sent, or to a forced choice of one; empty: it need not."""
+def why_thinking_gives_way(survey: ToolSurvey, support: ReasoningSupport, lost: str = "") -> str:
+    """Why thinking must give way to the tools that are sent, to a forced choice of one, or to a history that lost what
+    it needs (`lost` says so); empty: it need not."""
+    if lost:
+        return lost
     if not support.with_tools and survey.sends:
         return "the provider refuses tools while the model thinks"
     free, forced = survey.support.while_thinking, survey.forced
@@ -94,18 +97,24 @@ def _asked(effort: str, support: ReasoningSupport) -> _Fate:
                 reason = "the model can not be kept from thinking"
             return CompatibilityDecision(_PATH, "degraded", reason, "enabled", _on(support)), True
     if effort == "none" and not support.default_on:
-        reason = "the model does not think unless told to; nothing to send"
-        return supported(_PATH, reason, effective_value="none"), False
+        return _not_thinking()
     return ignored(_PATH, "the provider has no setting for reasoning effort"), support.default_on
 
 
+def _not_thinking() -> _Fate:
+    reason = "the model does not think unless told to; nothing to send"
+    return supported(_PATH, reason, effective_value="none"), False
+
+
 def _native(effort: str, support: ReasoningSupport) -> _Fate:
+    if effort == "none" and support.scale and not support.default_on and _off(support) is None:
+        return _not_thinking()
     used = _on_scale(effort, support)
     if used is None:
         return ignored(_PATH, f"nothing on the provider's scale stands for `{effort}`"), support.default_on
     thinking = used != "none"
     if thinking:
-        sends: Mapping[str, Any] = deep_merge(support.on, nest(support.to, used))
+        sends: Mapping[str, Any] = deep_merge(support.on, nest(support.to, support.budgets.get(used, used)))
     else:
         sends = _off(support) or nest(support.to, "none")
     # `ultra` is another name for `max`; to say so is not to change anything.

@@ -15,9 +15,9 @@ def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
     """One `Usage`, by the field paths of the model's data; what is missing of the totals is computed."""
     if not isinstance(usage, dict):
         return None
-    given_input = _count(usage.get("prompt_tokens", usage.get("input_tokens")))
-    given_output = _count(usage.get("completion_tokens", usage.get("output_tokens")))
-    total = _count(usage.get("total_tokens"))
+    given_input = count_of(usage.get("prompt_tokens", usage.get("input_tokens")))
+    given_output = count_of(usage.get("completion_tokens", usage.get("output_tokens")))
+    total = count_of(usage.get("total_tokens"))
     if not given_input and not given_output and not total:
         return None  # none at all, or zeros that a vendor puts on every chunk (MiniMax)
     output = given_output if given_output is not None else max((total or 0) - (given_input or 0), 0)
@@ -32,7 +32,7 @@ def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
         total_tokens=total,
         cached_tokens=_first(usage, (*rules.cached_tokens, "input_tokens_details.cached_tokens")),
         reasoning_tokens=_first(usage, (*rules.reasoning_tokens, "output_tokens_details.reasoning_tokens")),
-        cache_write_tokens=_count(usage.get("cache_creation_input_tokens")) or 0,
+        cache_write_tokens=count_of(usage.get("cache_creation_input_tokens")) or 0,
     )
 
 
@@ -41,12 +41,12 @@ def _first(usage: JsonObject, paths: Iterable[str]) -> int:
         value: Any = usage
         for name in path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        if value is not None and (count := _count(value)) is not None:
+        if value is not None and (count := count_of(value)) is not None:
             return count
     return 0
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
         return None
     return int(value)
@@ -95,8 +95,8 @@ def read_citation(source: JsonObject) -> JsonObject:
         "type": "url_citation",
         "url": str(source.get("url") or ""),
         "title": str(source.get("title") or ""),
-        "start_index": _count(source.get("start_index")) or 0,
-        "end_index": _count(source.get("end_index")) or 0,
+        "start_index": count_of(source.get("start_index")) or 0,
+        "end_index": count_of(source.get("end_index")) or 0,
     }
 
 

@@ -44,7 +44,7 @@ class Fitter:
     def text(self, parts: Sequence[Part]) -> str:
         """For a system message: text only."""
         why = "a system message carries text only"
-        words = [self._omit(part, why) if isinstance(part, Media) else self._words(part) for part in parts]
+        words = [self.omit(part, why) if isinstance(part, Media) else self._words(part) for part in parts]
         return join_texts(part.text for part in words)
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
@@ -81,11 +81,11 @@ class Fitter:
     def _image(self, image: Image) -> Fitted:
         rules = self._rules
         if "image" not in rules.input:
-            return self._omit(image, "this model reads no images")
+            return self.omit(image, "this model reads no images")
         if not image.url:
-            return self._omit(image, "only images given by `image_url` can be sent")
+            return self.omit(image, "only images given by `image_url` can be sent")
         if not rules.remote_images and not image.url.startswith("data:"):
-            return self._omit(image, "this provider takes images as data URLs only")
+            return self.omit(image, "this provider takes images as data URLs only")
         if image.detail in ("", "low", "high", "auto"):
             return image
         nearest = "high" if image.detail == "original" else ""
@@ -94,7 +94,7 @@ class Fitter:
         return replace(image, detail=nearest)
 
     def _file(self, file: File) -> Fitted:
-        media, ending, taken = _media_type(file.data), _ending(file.url), self._rules.input
+        media, ending, taken = media_type(file.data), _ending(file.url), self._rules.input
         if media.startswith("image/") or ending in _IMAGE_ENDINGS:
             return self._image(Image(file.path, file.data or file.url, file.detail, file.file_id))
         if media.startswith("audio/"):
@@ -103,39 +103,42 @@ class Fitter:
         unclear = ending == _NO_ENDING and "video" in taken and "file" not in taken
         if file.video or media.startswith("video/") or ending in _VIDEO_ENDINGS or unclear:
             return self._video(file)
-        if "file" in taken and file.data:
+        if "file" in taken and (file.data or (self._rules.remote_files and file.url)):
             return file
-        if (text := _decoded_text(file.data, media)) is not None:
+        if (text := decoded_text(file.data, media)) is not None:
             self._decide(file.path, "this model reads no files; the text of the file was put in its place")
             return Words(f"[file {_label(file) or 'without a name'}]\n{text}")
         unfit = "only files given by `file_data` can be sent" if "file" in taken else "this model reads no files"
-        return self._omit(file, unfit)
+        return self.omit(file, unfit)
 
     def _video(self, file: File) -> Fitted:
         if "video" not in self._rules.input:
-            return self._omit(file, "this model watches no videos")
+            return self.omit(file, "this model watches no videos")
         if not (file.data or file.url):
-            return self._omit(file, "only videos given by address or data can be sent")
+            return self.omit(file, "only videos given by address or data can be sent")
         return replace(file, file_id="", video=True, breakpoint=None)
 
     def _audio(self, audio: Audio) -> Fitted:
         if "audio" not in self._rules.input:
-            return self._omit(audio, "this model hears no audio")
+            return self.omit(audio, "this model hears no audio")
         if not audio.data:
-            return self._omit(audio, "only audio given as data can be sent")
+            return self.omit(audio, "only audio given as data can be sent")
         return Audio(audio.path, audio.data, _AUDIO_FORMATS.get(audio.format, audio.format))
 
-    def _omit(self, part: Media, why: str) -> Words:
+    def omit(self, part: Media, why: str) -> Words:
         self._decide(part.path, f"{why}; a note was put in its place")
         label = _label(part)
         return Words(f"[{media_kind(part)} omitted: {f'{label}; ' if label else ''}{why}]")
+
+    def ignore(self, path: str, reason: str) -> None:
+        self._decisions.append(decide_item(path, "ignored", reason))
 
     def _decide(self, path: str, reason: str) -> None:
         self._decisions.append(decide_item(path, "degraded", reason))
 
 
 def media_kind(part: Part) -> str:
-    if isinstance(part, File) and (part.video or _media_type(part.data).startswith("video/")):
+    if isinstance(part, File) and (part.video or media_type(part.data).startswith("video/")):
         return "video"
     return type(part).__name__.lower()
 
@@ -154,7 +157,7 @@ def _about(description: str) -> str:
     return f": {first}" if first else ""
 
 
-def _media_type(data: str) -> str:
+def media_type(data: str) -> str:
     return data[5:256].partition(",")[0].partition(";")[0].lower() if data.startswith("data:") else ""
 
 
@@ -164,7 +167,7 @@ def _ending(url: str) -> str:
     return last.rpartition(".")[2].lower() if "." in last else _NO_ENDING if url else ""
 
 
-def _decoded_text(data: str, media: str) -> str | None:
+def decoded_text(data: str, media: str) -> str | None:
     head, _, payload = data.partition(",")
     if not (media.startswith("text/") or media in _TEXT_TYPES) or not head.endswith(";base64"):
         return None

@@ -6,13 +6,14 @@ way, but all of them ask here, and so does the planner: only reasoning that real
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
-from isthmus.bridge.types.history import Acted, History, Kept, PastTurn, Said, Thought
+from isthmus.bridge.types.history import MODEL, THINKING, Acted, History, Kept, PastTurn, Said, Thought
+from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
@@ -54,6 +55,29 @@ def replays_reasoning(turns: Iterable[PastTurn], rules: MessageRules) -> bool:
 
 def wants_reasoning(turn: Acted, rules: MessageRules) -> bool:
     return rules.replay == "always" or (rules.replay == "tool_turns" and bool(turn.results))
+
+
+def thinking_blocks(thought: Thought, rules: MessageRules, model: str) -> list[JsonObject]:
+    """The blocks of a thought that this model takes back: its own and, where it signs them, only signed ones. An empty
+    text with a signature is whole: the text was left out, not lost."""
+    given = thought.extras.get(rules.replay_extras) if rules.replay_extras == THINKING else None
+    if not isinstance(given, list) or thought.extras.get(MODEL) not in (None, "", model):
+        return []
+    blocks = [block for block in given if isinstance(block, dict)]
+    return [block for block in blocks if not rules.signed or block.get("signature") or block.get("data")]
+
+
+def why_thinking_stops(turns: Sequence[PastTurn], rules: MessageRules, model: str) -> str:
+    """Why the model may not think in this request; empty: it may. Anthropic's models with a budget insist that a turn
+    whose calls were just answered begins with its thinking (claude-code#12894, #51985); where that is gone, no other
+    can be made up."""
+    last = next((turn for turn in reversed(turns) if isinstance(turn, Acted)), None)
+    if last is None or not last.calls:
+        return ""
+    first = last.steps[0]
+    if isinstance(first, Thought) and thinking_blocks(first, rules, model):
+        return ""
+    return "the thinking of the turn that made the last calls is gone, and the model insists on it while it thinks"
 
 
 def is_unfinished(turn: Acted) -> bool:

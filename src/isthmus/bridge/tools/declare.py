@@ -95,7 +95,7 @@ def _obstacle(tool: CatalogTool, support: ToolSupport, to: str) -> str:
 
 def _plan_function(tool: CatalogTool, support: ToolSupport, identity: ToolIdentity) -> ToolDeclarationPlan:
     description, wanted = describe_as_function(tool)
-    parameters, dropped = project_parameters(wanted, support.drop_keywords, support.inline_refs)
+    parameters, dropped = project_parameters(wanted, support.drop_keywords, support.inline_refs, support.plain_root)
     # A synthesised schema is ours: what the projection takes out of it is no loss to the client.
     lost = dropped if wanted is not None and wanted is tool.tool.get("parameters") else ()
     strict = tool.tool.get("strict") if tool.type == "function" else None

@@ -8,11 +8,15 @@ that later decisions can name their source. All are `msgspec` structs: a history
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
+
+THINKING: Final = "thinking_blocks"
+MODEL: Final = "thinking_model"
+"""The vendor state of a `Thought` in Messages: its blocks as they came, and the model that they belong to."""
 
 
 class _Fact(msgspec.Struct, frozen=True):

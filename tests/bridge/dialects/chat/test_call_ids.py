@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 from hypothesis import given, settings
@@ -36,3 +37,13 @@ def test_a_kept_id_that_is_already_taken_gets_another() -> None:
     encode = create_call_id_codec("alphanumeric9")
     short = encode("call_1")
     assert encode(short) != short
+
+
+def test_plain_ids_of_64_characters_are_kept_and_others_are_made_the_same_each_time() -> None:
+    """`Bash:0` and ids of vendors with bars and dots poison a conversation (claude-code-router#1808, #1334)."""
+    first, second = create_call_id_codec("plain64"), create_call_id_codec("plain64")
+    for kept in ("call_1", "toolu_01-a", "a" * 64):
+        assert first(kept) == kept
+    for odd in ("Bash:0", "call_abc|fc.1", "a" * 65, "", "ü"):
+        assert re.fullmatch("toolu_[A-Za-z0-9]{24}", first(odd))
+        assert first(odd) == second(odd)

@@ -177,3 +177,17 @@ def test_image_refusals_keep_the_servers_words_and_are_never_tried_again() -> No
     ):
         failure = upstream_failure(status, json.dumps({"error": {"message": words}}).encode(), provider="p")
         assert (failure.code, failure.message, failure.retryable) == ("invalid_prompt", words, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.3: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+    ],
+)
+def test_a_refused_thinking_block_is_known_by_its_words(words: str) -> None:
+    body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": words}}).encode()
+    failure = upstream_failure(400, body, provider="anthropic")
+    assert failure.code == "invalid_prompt"
+    assert failure.metadata["refused"] == "thinking_blocks"

@@ -16,6 +16,7 @@ import msgspec
 
 from isthmus.bridge.deltas import Failed
 from isthmus.bridge.dialects.reports import objects
+from isthmus.bridge.types.history import THINKING
 from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
@@ -78,6 +79,9 @@ _NOT_TAKEN: Final = _pattern(
     r"|n't (support|allow|accept)|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra (inputs|fields)"
     r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled"
 )
+# Anthropic of a block that was signed elsewhere, or changed: "messages.1.content.0: Invalid `signature` in `thinking`
+# block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified".
+_SIGNATURE: Final = _pattern(r"invalid `?signature`? in `?thinking|thinking`? blocks? .{0,80}cannot be modified")
 # "Invalid schema for response_format 'answer': …" (OpenAI, Groq), "response_format.json_schema.schema: …".
 _INSIDE: Final = _pattern(
     r"schema for (the )?response_format|invalid (json )?schema|json_schema\.(schema|name)|\bproperties\b"
@@ -171,6 +175,8 @@ def _refused_field(error: Any) -> str | None:
     """The field of our request that the error is about, if it says that the server does not take it. A complaint about
     what a client wrote inside it (a schema that is no schema) is the client's to hear: leaving it out would hide it."""
     words = error if isinstance(error, str) else _describe(error) if isinstance(error, dict) else ""
+    if _SIGNATURE.search(words):
+        return THINKING
     if not _NOT_TAKEN.search(words) or _INSIDE.search(words):
         return None
     param = error.get("param") if isinstance(error, dict) else None

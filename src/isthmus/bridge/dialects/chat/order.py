@@ -7,6 +7,7 @@ messages of one speaker as one.
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
@@ -18,7 +19,11 @@ from isthmus.protocol.json import JsonObject
 CONTINUE: Final = "Continue."  # the whole user message where a provider insists on one and the client sent none
 BRIDGE: Final = "Understood."  # said between a tool's result and a user who may not speak straight after it
 _ALPHABET: Final = string.ascii_letters + string.digits
-_ID_LENGTH: Final = 9
+_ID_SHAPES: Final = {
+    "alphanumeric9": (re.compile("[A-Za-z0-9]{9}"), "", 9),
+    "plain64": (re.compile("[A-Za-z0-9_-]{1,64}"), "toolu_", 24),
+}
+"""Which ids are kept, and the prefix and length of those that are made."""
 
 
 class MessageOrder:
@@ -61,21 +66,21 @@ def _join(first: Any, second: Any) -> str | list[JsonObject]:
     return [part for content in parts for part in content]
 
 
-def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[str], str]:
+def create_call_id_codec(rule: Literal["keep", "alphanumeric9", "plain64"]) -> Callable[[str], str]:
     """Call ids in the shape of the rule, one codec per request: the same id gives the same shape in every request, and
     ids that are unique in the history stay so."""
     if rule == "keep":
         return str
     given: dict[str, str] = {}
     taken: set[str] = set()
+    shape, prefix, length = _ID_SHAPES[rule]
 
     def encode(call_id: str) -> str:
         if call_id not in given:
-            fits = len(call_id) == _ID_LENGTH and call_id.isascii() and call_id.isalnum()
-            short, attempt = call_id if fits else _shorten(call_id, 0), 0
+            short, attempt = call_id if shape.fullmatch(call_id) else prefix + _shorten(call_id, 0, length), 0
             while short in taken:
                 attempt += 1
-                short = _shorten(call_id, attempt)
+                short = prefix + _shorten(call_id, attempt, length)
             taken.add(short)
             given[call_id] = short
         return given[call_id]
@@ -83,7 +88,7 @@ def create_call_id_codec(rule: Literal["keep", "alphanumeric9"]) -> Callable[[st
     return encode
 
 
-def _shorten(call_id: str, attempt: int) -> str:
+def _shorten(call_id: str, attempt: int, length: int) -> str:
     digest = hashlib.sha256(f"{attempt}:{call_id}".encode("utf-8", "surrogatepass")).digest()
-    number, base = int.from_bytes(digest[:12], "big"), len(_ALPHABET)
-    return "".join(_ALPHABET[number // base**place % base] for place in range(_ID_LENGTH))
+    number, base = int.from_bytes(digest[: 12 if length < 12 else 24], "big"), len(_ALPHABET)
+    return "".join(_ALPHABET[number // base**place % base] for place in range(length))
