@@ -128,8 +128,13 @@ class Turn:
     def queued(self) -> Response:
         return self._frame.response("queued")
 
-    def begin(self) -> Send:
-        return Send(self._plan.body)
+    def begin(self, now: int) -> Send | Done:
+        """What to ask the upstream; nothing, where the request is only to be kept for the one that continues it."""
+        if self._plan.generates:
+            return Send(self._plan.body)
+        self._start()
+        self._used_before = Usage(0, 0, 0)
+        return self._done(Outcome("completed"), now)
 
     def accepted(self) -> list[Event]:
         """The upstream took the request: `created` and `in_progress` go out at once."""
@@ -269,6 +274,10 @@ class Turn:
         outcome = self._reply.close(outcome)
         if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
             output.unsay(told)
+        return self._done(outcome, now, failure, cancelled)
+
+    def _done(self, outcome: Outcome, now: int, failure: IsthmusError | None = None, cancelled: bool = False) -> Done:
+        output = self._output
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None

@@ -225,7 +225,7 @@ class Run:
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         turn, silent = self._turn, True
-        command: Send | Done = turn.begin()
+        command = turn.begin(self._time())
         try:
             while isinstance(command, Send):
                 sending = self._send(command)

@@ -16,9 +16,11 @@ from isthmus.server.errors import overloaded
 
 
 class Room:
-    def __init__(self, limits: Limits, vitals: Vitals | None) -> None:
+    def __init__(self, limits: Limits, vitals: Vitals | None, places: int) -> None:
         self._limits = limits
         self._vitals = vitals
+        self._places = places
+        self._active = 0
         self._serving = 0
         self.held = 0
         """Bytes of all bodies that are served."""
@@ -34,6 +36,20 @@ class Room:
         finally:
             self._serving -= 1
             self.held -= size
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One of `server.max_concurrent`, whatever is asked for."""
+        self._active += 1
+        try:
+            yield
+        finally:
+            self._active -= 1
+
+    def check_places(self) -> None:
+        """Refused where all are taken: of those who ask for work, not of those who only look."""
+        if self._active >= self._places:
+            raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
 
     def _check(self, size: int) -> None:
         if self.held + size > self._limits.max_serving:

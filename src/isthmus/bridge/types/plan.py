@@ -138,6 +138,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     extra_body: Mapping[str, Any] = msgspec.field(default_factory=dict)
     body: JsonObject = msgspec.field(default_factory=dict)
     stream: bool = False
+    generates: bool = True
+    """Whether the model is asked at all: a client may send its input ahead, and ask when it continues that response."""
     repair_budget: int = 0
     taken_call_ids: frozenset[str] = frozenset()
     """Call ids that the conversation already uses: some vendors count from `call_0` in every turn."""

@@ -1,0 +1,267 @@
+"""One socket: its lanes, each a queue of requests that are answered one after the other, and all lanes at once.
+
+Every response is an ordinary run, told as a stream is (`accompany`): a client that does not read stops its upstreams,
+one that leaves ends them. The frames of a lane take their turn whether they can be read or not. What was refused before
+anything was told is an error frame, and the socket goes on; a socket that is to end answers what runs, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from contextlib import ExitStack
+from typing import Any, Final
+
+import msgspec
+from starlette.types import Receive
+from websockets.frames import CloseCode
+
+from isthmus.conduct.run import Run
+from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.gateway.caller import Caller
+from isthmus.gateway.gateway import Gateway
+from isthmus.gateway.local import Connected, Lane
+from isthmus.log import tell
+from isthmus.protocol.events import Event
+from isthmus.server.errors import draining
+from isthmus.server.exchange import Exchange
+from isthmus.server.frames import Asked, error_frame, read_frame
+from isthmus.server.http import ClientLeft
+from isthmus.server.leaving import Leaving
+from isthmus.server.options import ServerOptions
+from isthmus.server.responses import tell_stream
+from isthmus.server.room import Room
+from isthmus.server.tell import tell_run
+from isthmus.server.upgraded import Upgraded
+
+log = logging.getLogger("isthmus.server")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Waiting(msgspec.Struct):
+    """A frame that waits for its turn, and the room that it takes."""
+
+    asked: Asked
+    room: ExitStack
+
+
+class _Lane:
+    __slots__ = ("name", "task", "waiting")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: deque[_Waiting] = deque()
+        self.task: asyncio.Task[None] | None = None
+        """Answers what waits; `None`: nothing does, and nothing runs."""
+
+
+class Session:
+    def __init__(
+        self,
+        gateway: Gateway,
+        options: ServerOptions,
+        room: Room,
+        local: Connected,
+        socket: Upgraded,
+        caller: Caller,
+        *,
+        path: str,
+        peer: str,
+        strict: bool | None,
+    ) -> None:
+        self._gateway = gateway
+        self._options = options
+        self._room = room
+        self._local = local
+        self._socket = socket
+        self._caller = caller
+        self._path, self._peer, self._strict = path, peer, strict
+        self._lanes: dict[str, _Lane] = {}
+        self._places = asyncio.Semaphore(options.websocket.max_running)
+        self._queued = 0
+        self._farewell: IsthmusError | None = None
+        self.gone = asyncio.Event()
+        self.answered = 0
+        """Frames that were answered."""
+
+    @property
+    def busy(self) -> bool:
+        return any(lane.task is not None for lane in self._lanes.values())
+
+    async def serve(self, receive: Receive) -> int:
+        """Until the client is gone; the answer is the code that it, or we, closed with."""
+        age = asyncio.get_running_loop().call_later(self._options.websocket.max_age, self.leave, _too_old())
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "websocket.disconnect":
+                    return int(message.get("code") or CloseCode.NO_STATUS_RCVD)
+                await self._take(message)
+        except ClientLeft:
+            return int(CloseCode.ABNORMAL_CLOSURE)
+        finally:
+            age.cancel()
+            self.gone.set()
+            for lane in self._lanes.values():
+                self._clear(lane)
+            running = [lane.task for lane in self._lanes.values() if lane.task is not None]
+            if running:
+                await asyncio.wait(running)
+            self._local.close()
+
+    def leave(self, why: IsthmusError) -> None:
+        """What runs may end; whatever else is asked, or waits, is refused with this. Then the socket is closed."""
+        self._farewell = self._farewell or why
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if self._farewell is not None and not self.busy:
+            self._socket.say_goodbye(self._farewell)
+
+    # ── what comes ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _take(self, message: Any) -> None:
+        text = message.get("text")
+        raw = text.encode() if text is not None else message.get("bytes") or b""
+        asked = await self._gateway.read(raw, read_frame)
+        limits = self._options.websocket
+        lane = self._lanes.get(asked.lane)
+        if lane is None:
+            if asked.lane and len(self._lanes.keys() - {""}) >= limits.max_lanes:
+                await self._refuse(_too_many_lanes(limits.max_lanes), asked.lane)
+                return
+            lane = self._lanes[asked.lane] = _Lane(asked.lane)
+        if self._queued >= limits.max_queued:
+            await self._refuse(_too_many_queued(limits.max_queued), asked.lane)
+            return
+        self._queue(lane, asked)
+
+    def _queue(self, lane: _Lane, asked: Asked) -> None:
+        room = ExitStack()
+        try:
+            room.enter_context(self._room.take(asked.size))
+        except IsthmusError as error:
+            asked = msgspec.structs.replace(asked, request=None, failure=error)
+        lane.waiting.append(_Waiting(asked, room))
+        self._queued += 1
+        if lane.task is None:
+            lane.task = asyncio.create_task(self._work(lane), name=f"lane {lane.name}")
+
+    def _clear(self, lane: _Lane) -> None:
+        for waiting in lane.waiting:
+            waiting.room.close()
+        self._queued -= len(lane.waiting)
+        lane.waiting.clear()
+
+    # ── what is answered ───────────────────────────────────────────────────────────────────────────
+
+    async def _work(self, lane: _Lane) -> None:
+        try:
+            while lane.waiting:
+                async with self._places:
+                    if not lane.waiting:
+                        return  # the client went meanwhile
+                    self._queued -= 1
+                    waiting = lane.waiting.popleft()
+                    with waiting.room:
+                        await self._answer(lane, waiting.asked)
+        finally:
+            lane.task = None
+            self._end_if_idle()
+
+    async def _answer(self, lane: _Lane, asked: Asked) -> None:
+        exchange = Exchange("WS", self._path, self._peer)
+        exchange.caller = self._caller
+        sink = _Sink(self, lane.name)
+        self.answered += 1
+        try:
+            run = await self._create(lane, asked)
+            exchange.run = run
+            exchange.status = 200
+            tell_run(run)
+            with self._room.place():
+                await tell_stream(run, sink, self._options.server)
+            if run.response is None or run.response["status"] not in ("completed", "incomplete"):
+                self._local.evict(lane.name, asked.parent)
+        except IsthmusError as error:
+            exchange.failure, exchange.status = error, error.meaning.status
+            self._local.evict(lane.name, asked.parent)
+            await self._refuse_if_there(error, lane, exchange)
+        except ClientLeft:
+            exchange.left = True
+            self._socket.send_away(CloseCode.POLICY_VIOLATION)  # it may be there, and not read
+        except Exception as error:
+            tell(log, "error", "request.broken", id=exchange.id, trace=error)
+            exchange.status = 500
+            self._socket.send_away(CloseCode.INTERNAL_ERROR, _broken())
+        finally:
+            exchange.tell()
+
+    async def _create(self, lane: _Lane, asked: Asked) -> Run:
+        failure = asked.failure or self._farewell or (draining() if self._gateway.draining else None)
+        if failure is not None or asked.request is None:
+            raise failure or _broken()
+        self._room.check_places()
+        local = Lane(self._local, lane.name)
+        return await self._gateway.create(self._caller, asked.request, strict=self._strict, lane=local)
+
+    async def _refuse_if_there(self, error: IsthmusError, lane: _Lane, exchange: Exchange) -> None:
+        try:
+            await self._refuse(error, lane.name)
+        except ClientLeft:
+            exchange.left = True
+
+    async def _refuse(self, error: IsthmusError, lane: str) -> None:
+        await self._socket.write([_encode(error_frame(error, lane))])
+
+    async def tell(self, lane: str, events: list[Event]) -> None:
+        told: list[Any] = [{**event, "stream_id": lane} for event in events] if lane else events
+        await self._socket.write([_encode(event) for event in told])
+
+
+class _Sink:
+    """One lane's end of a run. Pings are the connection's: nothing has to be said to show that we live."""
+
+    beats = True
+    whole = False
+    leaving: Leaving | None = None
+
+    def __init__(self, session: Session, lane: str) -> None:
+        self._session = session
+        self._lane = lane
+
+    async def write(self, run: Run, events: list[Event]) -> None:
+        await self._session.tell(self._lane, events)
+
+    async def alive(self, event: Event | None) -> None:
+        if event is not None:
+            await self._session.tell(self._lane, [event])
+
+    async def end(self, run: Run) -> None:
+        pass
+
+    def left(self) -> Awaitable[Any]:
+        return self._session.gone.wait()
+
+
+def _too_old() -> RequestRefused:
+    words = "this socket is as old as it may be (`websocket.max_age`); open another one"
+    return RequestRefused(words, code="websocket_connection_limit_reached")
+
+
+def _too_many_lanes(limit: int) -> RequestRefused:
+    words = f"this socket has named {limit} lanes already (`websocket.max_lanes`); use one of them, or open another one"
+    return RequestRefused(words, code="websocket_stream_limit_reached", param="stream_id")
+
+
+def _too_many_queued(limit: int) -> RequestRefused:
+    words = f"{limit} requests wait on this socket already (`websocket.max_queued`); wait for an answer"
+    return RequestRefused(words, code="websocket_queue_full")
+
+
+def _broken() -> IsthmusError:
+    words = "the gateway failed while it handled this request; its log says more"
+    return IsthmusError(words, code="internal_error")
