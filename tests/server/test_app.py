@@ -40,7 +40,6 @@ def test_head_has_the_headers_of_get_and_no_body(flow: Flow) -> None:
     assert (answer.status, answer.body) == (200, b"")
 
 
-
 HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",

@@ -138,6 +138,7 @@ class Session:
             await self._refuse(_too_many_queued(limits.max_queued), asked.lane)
             return
         self._queue(lane, asked)
+        await asyncio.sleep(0)  # what can begin does so, and waits no more, before the next one is counted
 
     def _queue(self, lane: _Lane, asked: Asked) -> None:
         room = ExitStack()
