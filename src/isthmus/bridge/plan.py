@@ -124,7 +124,7 @@ def plan_request(
         repair_budget=host.repair_budget,
         taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
-        seals_reasoning=envelope_key is not None and _seals(body, rules),
+        seals_reasoning=envelope_key is not None and _seals(body, rules, host),
         after_search=after_search if survey.deferred else None,
         client=client,
         reasoning_as="summary" if capabilities.dialect == "chat" and summary not in (None, "", "none") else "text",
@@ -181,8 +181,9 @@ def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> Comp
     return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
-def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
-    """Asked for by a client that stores nothing here; else needed where stored turns must give vendor state back."""
+def _seals(body: Mapping[str, Any], rules: MessageRules, host: Host) -> bool:
+    """Asked for by a client that stores nothing here; else needed where kept turns must give vendor state back."""
     if "reasoning.encrypted_content" in (body.get("include") or ()):
         return True
-    return body.get("store") is not False and bool(rules.replay_extras or rules.replay_details)
+    kept = body.get("store") is not False or host.remembers
+    return kept and bool(rules.replay_extras or rules.replay_details)

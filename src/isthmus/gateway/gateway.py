@@ -285,7 +285,7 @@ class Gateway:
         history, request = await self._past(caller, request, lane)
         began = self._now() if created is None else created
 
-        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began)
+        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
         streamed = request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
 

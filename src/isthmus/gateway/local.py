@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-
 Items = tuple[tuple[bytes, bool], ...]
 """The items of a conversation, each with whether it was ours to say, and not yet when the last turn began."""
 

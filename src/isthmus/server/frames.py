@@ -74,10 +74,10 @@ def _read_request(frame: JsonObject, limits: RequestLimits, size: int) -> Reques
     return msgspec.structs.replace(parse_request(body, limits), size=size)
 
 
-def error_frame(error: IsthmusError, lane: str = "") -> JsonObject:
+def error_frame(error: IsthmusError, lane: str = "", *, specified: bool = False) -> JsonObject:
     """With everything that any client looks for: Codex ignores one without a `status`, pydantic-ai takes one without
     its lane for the end of the socket, OpenAI's SDKs read the code beside the error, others inside it."""
-    inside = error_body(error)["error"]
+    inside = error_body(error, specified=specified)["error"]
     headers = error_headers(error)
     flat = {name: inside[name] for name in ("code", "message", "param")}
     frame = {"type": "error", "status": error.meaning.status, "sequence_number": 0, **flat}

@@ -216,7 +216,8 @@ class Session:
             exchange.left = True
 
     async def _refuse(self, error: IsthmusError, lane: str) -> None:
-        await self._socket.write([_encode(error_frame(error, lane))])
+        frame = error_frame(error, lane, specified=self._caller.client.specified)
+        await self._socket.write([_encode(frame)])
 
     async def tell(self, lane: str, events: list[Event]) -> None:
         told: list[Any] = [{**event, "stream_id": lane} for event in events] if lane else events

@@ -54,6 +54,8 @@ class Host:
     """How often the model may be asked again when its answer breaks a binding output contract."""
     bounds: Bounds = DEFAULT_BOUNDS
     """How large the schemas of a request may be."""
+    remembers: bool = False
+    """Whether what is not stored is known to the next turn all the same: by the connection that it comes over."""
 
 
 LIBRARY: Final = Host()
