@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from isthmus.server import lanes
 from wire.oracle import check_stream
 
 Json = dict[str, Any]
@@ -111,6 +113,19 @@ def open_socket(url: str, path: str = "/v1/responses", *, headers: Mapping[str, 
         proxy=None,
     ) as connection:
         yield Socket(connection)
+
+
+def watch_frames(monkeypatch: pytest.MonkeyPatch) -> list[Json]:
+    """What clients send over sockets to a gateway in this process, from now on."""
+    seen: list[Json] = []
+    read = lanes.read_frame
+
+    def look(raw: bytes, limits: Any) -> Any:
+        seen.append(json.loads(raw))
+        return read(raw, limits)
+
+    monkeypatch.setattr(lanes, "read_frame", look)
+    return seen
 
 
 def _plain(event: Json) -> Json:

@@ -16,8 +16,8 @@ from agents import Agent, ModelSettings, function_tool
 from agents.responses_websocket_session import responses_websocket_session
 
 from flowing import PLAIN, Flow
-from isthmus.server import lanes
 from isthmus.testing import Gate, chat, chat_chunks, error, stream
+from socketing import watch_frames
 
 pytestmark = pytest.mark.real
 
@@ -28,15 +28,7 @@ Json = dict[str, Any]
 @pytest.fixture(autouse=True)
 def frames(monkeypatch: pytest.MonkeyPatch) -> list[Json]:
     """What came over sockets: that nothing went over HTTP in its place."""
-    seen: list[Json] = []
-    read = lanes.read_frame
-
-    def look(raw: bytes, limits: Any) -> Any:
-        seen.append(json.loads(raw))
-        return read(raw, limits)
-
-    monkeypatch.setattr(lanes, "read_frame", look)
-    return seen
+    return watch_frames(monkeypatch)
 
 
 def texts(body: Json) -> list[Any]:

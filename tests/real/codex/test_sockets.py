@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from isthmus.server import lanes
 from isthmus.testing import chat, error
 from real.codex.rig import CLASSIC, LITE, OURS, UNKNOWN, Json, real, rig, shell_arguments, shell_call
+from socketing import watch_frames
 
 pytestmark = real
 
@@ -20,15 +19,7 @@ SOCKET = "supports_websockets = true\nrequest_max_retries = 0\nstream_max_retrie
 @pytest.fixture
 def frames(monkeypatch: pytest.MonkeyPatch) -> list[Json]:
     """What Codex sends over its sockets."""
-    seen: list[Json] = []
-    read = lanes.read_frame
-
-    def look(raw: bytes, limits: Any) -> Any:
-        seen.append(json.loads(raw))
-        return read(raw, limits)
-
-    monkeypatch.setattr(lanes, "read_frame", look)
-    return seen
+    return watch_frames(monkeypatch)
 
 
 @pytest.mark.parametrize("slug", [CLASSIC, LITE, UNKNOWN, OURS])
