@@ -12,13 +12,27 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bench.robustness import attack, background, backpressure, chain, crowd, disconnect, drain, edge, fuzz, kill, two
+from bench.robustness import (
+    attack,
+    background,
+    backpressure,
+    chain,
+    crowd,
+    disconnect,
+    drain,
+    edge,
+    fuzz,
+    kill,
+    sockets,
+    two,
+)
 from bench.robustness.report import Report, show
 
 Check = Callable[[], Coroutine[Any, Any, Report]]
 CHECKS: dict[str, tuple[Check, Check]] = {
     "disconnect": (disconnect.check, lambda: disconnect.check(10)),
     "backpressure": (backpressure.check, lambda: backpressure.check(15, 30_000_000)),
+    "sockets": (sockets.check, lambda: sockets.check(100, 20)),
     "edge": (edge.check, lambda: edge.check(4_000_000, 20, 100)),
     "crowd": (crowd.check, lambda: crowd.check(100)),
     "drain": (drain.check, lambda: drain.check(6)),
