@@ -178,6 +178,7 @@ FIXED: Mapping[str, str] = {
     "tools.mcp.MAX_TOOLS": "Tools of one MCP server (`add_mcp(max_tools=…)`).",
     "tools.results.MAX_ERROR": "Characters of a tool's error that the model is told.",
     "tools.toolset.MAX_CALLS": "Calls of one answer that are carried out (`Limits.max_calls_per_reply`).",
+    "server.steering.MAX_STEERS": "Words (`response.steer`) that wait in one lane of a WebSocket.",
     "server.upgraded.MAX_FRAGMENTS": "Fragments of one WebSocket message.",
     "upstream.connections.MAX_INFORMATIONAL": "Informational answers before the answer.",
     "upstream.http._MAX_ERROR": "Bytes of a provider's error that are read.",

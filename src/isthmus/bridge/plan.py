@@ -121,6 +121,8 @@ def plan_request(
         extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
         generates=not _only_warms(body, capabilities),
+        # A thread of Codex goes on by itself, and a summary in the middle would leave the words behind.
+        steers=capabilities.dialect != "codex" and not body.get("context_management"),
         repair_budget=host.repair_budget,
         taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),

@@ -34,7 +34,7 @@ from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.conduct")
 
-Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
+Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost", "steered"]
 Save = Callable[[Done, Plan], Awaitable[Done | None]]
 """Makes an end durable and says which one is told: another one, where somebody else has ended the response before;
 none, where somebody else is about to."""
@@ -156,6 +156,23 @@ class Run:
             self._stop = reason
             if self._waiting is not None:
                 self._waiting.cancel()
+
+    def steer(self) -> None:
+        """End it with the item that is open, or now: somebody has more to say, and goes on from there."""
+        if not self._turn.ended and not self._turn.steer():
+            self.stop("steered")
+
+    @property
+    def told(self) -> int:
+        """How many events it has told."""
+        return self._turn.told
+
+    def tell_steering(self, kind: str, **fields: object) -> Event:
+        """An event about that, numbered on; also behind the terminal one."""
+        event = self._turn.tell_steering(kind, **fields)
+        if not self._turn.ended:
+            self._record([event])
+        return event
 
     def abandon(self) -> None:
         """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
@@ -336,6 +353,8 @@ class Run:
                 failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
                 if not (self._turn.started or gone):
                     raise _Refused(failure)  # nothing was told yet: it still has its HTTP status
+            case "steered":
+                return self._turn.steer_out(self._time())
             case "lost":
                 failure = UpstreamFailed("another gateway has taken this response over", code="server_error")
             case _:

@@ -16,6 +16,7 @@ from isthmus.bridge.parse import Request, decode_json, parse_request
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, IsthmusError, RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.server.errors import error_body, error_headers
+from isthmus.server.steering import Steer, read_steer
 
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _OURS: Final = frozenset({"type", "stream_id"})
@@ -32,6 +33,8 @@ class Asked(msgspec.Struct, frozen=True):
     parent: str = ""
     """The response that it continues."""
     size: int = 0
+    steer: Steer | None = None
+    """More words for a response that is being made: they wait for no turn."""
 
 
 def read_frame(raw: bytes, limits: RequestLimits) -> Asked:
@@ -42,8 +45,10 @@ def read_frame(raw: bytes, limits: RequestLimits) -> Asked:
                 'a frame is a JSON object with a `type`; send `{"type": "response.create", "model": …, "input": …}`'
             )
             raise RequestRefused(wanted, code="invalid_type", param="type")
+        if body["type"] == "response.steer":
+            return Asked(steer=read_steer(body, limits), size=len(raw))
         if body["type"] != "response.create":
-            words = f"`{body['type']}` is no event of a client; send `response.create`"
+            words = f"`{body['type']}` is no event of a client; send `response.create` or `response.steer`"
             raise RequestRefused(words, code="unknown_event_type", param="type")
         lane = _read_lane(body.get("stream_id"))
     except IsthmusError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -33,6 +33,17 @@ from isthmus.server.leaving import Leaving
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import tell_stream
 from isthmus.server.room import Room
+from isthmus.server.steering import (
+    MAX_STEERS,
+    Steer,
+    Steering,
+    already_over,
+    required_input,
+    steer_error,
+    steer_failed,
+    successor,
+    with_words,
+)
 from isthmus.server.tell import tell_run
 from isthmus.server.upgraded import Upgraded
 
@@ -46,13 +57,20 @@ class _Waiting(msgspec.Struct):
 
     asked: Asked
     room: ExitStack
+    words: list[Steer] = []
+    """Those for which this follows a response that was steered."""
 
 
 class _Lane:
-    __slots__ = ("name", "task", "waiting")
+    __slots__ = ("late", "name", "steering", "task", "telling", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.steering = Steering()
+        self.telling = False
+        """Whether something is being told, to a client that takes its time."""
+        self.late: list[Steer] = []
+        """Words that came meanwhile: they are answered between two batches, so that events keep their order."""
         self.waiting: deque[_Waiting] = deque()
         self.task: asyncio.Task[None] | None = None
         """Answers what waits; `None`: nothing does, and nothing runs."""
@@ -127,6 +145,9 @@ class Session:
         text = message.get("text")
         raw = text.encode() if text is not None else message.get("bytes") or b""
         asked = await self._gateway.read(raw, read_frame)
+        if asked.steer is not None:
+            await self._steer(asked.steer)
+            return
         limits = self._options.websocket
         lane = self._lanes.get(asked.lane)
         if lane is None:
@@ -168,15 +189,16 @@ class Session:
                     self._queued -= 1
                     waiting = lane.waiting.popleft()
                     with waiting.room:
-                        await self._answer(lane, waiting.asked)
+                        await self._answer(lane, waiting)
+                    await self._go_on(lane)
         finally:
             lane.task = None
             self._end_if_idle()
 
-    async def _answer(self, lane: _Lane, asked: Asked) -> None:
-        exchange = Exchange("WS", self._path, self._peer)
+    async def _answer(self, lane: _Lane, waiting: _Waiting) -> None:
+        asked, exchange = waiting.asked, Exchange("WS", self._path, self._peer)
         exchange.caller = self._caller
-        sink = _Sink(self, lane.name)
+        sink = _Sink(self, lane)
         self.answered += 1
         try:
             run = await self._create(lane, asked)
@@ -190,7 +212,7 @@ class Session:
         except IsthmusError as error:
             exchange.failure, exchange.status = error, error.meaning.status
             self._local.evict(lane.name, asked.parent)
-            await self._refuse_if_there(error, lane, exchange)
+            await self._refuse_if_there(error, lane, exchange, waiting.words)
         except ClientLeft:
             exchange.left = True
             self._socket.send_away(CloseCode.POLICY_VIOLATION)  # it may be there, and not read
@@ -206,22 +228,121 @@ class Session:
         if failure is not None or asked.request is None:
             raise failure or _broken()
         self._room.check_places()
-        local = Lane(self._local, lane.name)
-        return await self._gateway.create(self._caller, asked.request, strict=self._strict, lane=local)
+        local, request = Lane(self._local, lane.name), asked.request
+        if asked.parent and asked.parent == lane.steering.waits_for:
+            request = with_words(request, lane.steering.words(asked.parent))
+        run = await self._gateway.create(self._caller, request, strict=self._strict, lane=local)
+        lane.steering.give(asked.parent)
+        lane.steering.begin(run, request)
+        return run
 
-    async def _refuse_if_there(self, error: IsthmusError, lane: _Lane, exchange: Exchange) -> None:
+    async def _refuse_if_there(
+        self, error: IsthmusError, lane: _Lane, exchange: Exchange, words: Sequence[Steer] = ()
+    ) -> None:
         try:
-            await self._refuse(error, lane.name)
+            if words:  # nobody has asked for the response that was not made: the words are given back
+                failure = steer_error("successor_creation_failed", error.message)
+                lane.steering.end()
+                await self._give_back(lane, words, failure)
+            else:
+                await self._refuse(error, lane.name)
         except ClientLeft:
             exchange.left = True
+
+    # ── steering ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _steer(self, steer: Steer) -> None:
+        """Take words for a response; refused where it is not one of this socket's, or cannot be steered."""
+        for lane in self._lanes.values():
+            run = lane.steering.run
+            if run is not None and run.id == steer.target:
+                await self._steer_run(lane, run, steer)
+                return
+        for lane in self._lanes.values():
+            if steer.target and lane.steering.last == steer.target:
+                await self._give_back(lane, [steer], steer.failure or already_over(steer.target))
+                return
+        unknown = steer_error("response_not_found", f"`{steer.target}` is no response of this socket")
+        await self._give_back(_Lane(""), [steer], steer.failure or unknown)
+
+    async def _steer_run(self, lane: _Lane, run: Run, steer: Steer) -> None:
+        if lane.telling and len(lane.late) < MAX_STEERS:
+            lane.late.append(steer)
+            return
+        try:
+            if steer.failure is not None:
+                raise steer.failure
+            lane.steering.check(steer)
+        except IsthmusError as error:
+            await self._write(lane, [run.tell_steering("response.steer.failed", **steer_failed(steer, error))])
+            return
+        taken = lane.steering.take(steer)
+        told = [run.tell_steering("response.steer.accepted", steer=taken.shown)]
+        told += self._pending(run, [taken]) if run.finished else []
+        run.steer()
+        await self._write(lane, told)
+
+    def _pending(self, run: Run, words: Sequence[Steer]) -> list[Event]:
+        fields = {"reason": "waiting_for_required_input", "required_input": required_input(run)}
+        return [run.tell_steering("response.steer.pending", steer=each.shown, **fields) for each in words]
+
+    async def take_late(self, lane: _Lane, run: Run) -> None:
+        late, lane.late = lane.late, []
+        for steer in late:
+            await self._steer_run(lane, run, steer)
+
+    async def _go_on(self, lane: _Lane) -> None:
+        """What becomes of the words for a response that has ended: a successor, or a wait for the client's outputs."""
+        steering = lane.steering
+        run, request = steering.run, steering.request
+        words = steering.words(run.id) if run is not None else []
+        if run is not None and steering.waits_for == run.id:
+            return
+        if run is None or request is None or not words or self.gone.is_set():
+            steering.end()
+            return
+        status = None if run.response is None else run.response["status"]
+        try:
+            if status in ("completed", "incomplete") and required_input(run):
+                steering.waits_for = run.id
+                if not (lane.waiting and lane.waiting[0].asked.parent == run.id):
+                    await self.tell(lane, self._pending(run, words))
+                return
+            steering.give(run.id)
+            steering.end()
+            if status in ("completed", "incomplete"):
+                asked = Asked(lane.name, successor(request, run.id, words), parent=run.id)
+                lane.waiting.appendleft(_Waiting(asked, ExitStack(), words))
+                self._queued += 1
+            else:
+                failure = steer_error("successor_creation_failed", "the response failed before the words were taken up")
+                await self._give_back(lane, words, failure)
+        except ClientLeft:
+            pass  # the words go with the socket
+
+    async def _give_back(self, lane: _Lane, words: Sequence[Steer], failure: IsthmusError) -> None:
+        """Tell of words for the response that ended last in this lane."""
+        steering, told = lane.steering, list[Any]()
+        for each in words:
+            number = {"type": "response.steer.failed", "sequence_number": steering.told}
+            told.append({**number, **steer_failed(each, failure)})
+            steering.told += 1
+        await self.tell(lane, told)
 
     async def _refuse(self, error: IsthmusError, lane: str) -> None:
         frame = error_frame(error, lane, specified=self._caller.client.specified)
         await self._socket.write([_encode(frame)])
 
-    async def tell(self, lane: str, events: list[Event]) -> None:
-        told: list[Any] = [{**event, "stream_id": lane} for event in events] if lane else events
-        await self._socket.write([_encode(event) for event in told])
+    async def tell(self, lane: _Lane, events: list[Event]) -> None:
+        lane.telling = True
+        try:
+            await self._write(lane, events)
+        finally:
+            lane.telling = False
+
+    async def _write(self, lane: _Lane, events: list[Event]) -> None:
+        named: list[Any] = [{**event, "stream_id": lane.name} for event in events] if lane.name else events
+        await self._socket.write([_encode(event) for event in named])
 
 
 class _Sink:
@@ -231,12 +352,14 @@ class _Sink:
     whole = False
     leaving: Leaving | None = None
 
-    def __init__(self, session: Session, lane: str) -> None:
+    def __init__(self, session: Session, lane: _Lane) -> None:
         self._session = session
         self._lane = lane
 
     async def write(self, run: Run, events: list[Event]) -> None:
         await self._session.tell(self._lane, events)
+        if self._lane.late:
+            await self._session.take_late(self._lane, run)
 
     async def alive(self, event: Event | None) -> None:
         if event is not None:

@@ -154,6 +154,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
     """The plan that follows what was said so far and this many searches: the same request, with what was found."""
     compaction: Compaction | None = None
+    steers: bool = True
+    """Whether the answer may be ended between two of its items, to go on from there with more of the user's words."""
     client: ClientProfile = ANY_CLIENT
 
     @property
