@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -16,7 +16,7 @@ from isthmus.log import tell
 from isthmus.server.bodies import BODY, Bodies
 from isthmus.server.chat import ChatApi
 from isthmus.server.compat import spelled_for
-from isthmus.server.connection import REFUSED
+from isthmus.server.connection import REFUSED, SOCKET
 from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of
@@ -29,9 +29,10 @@ from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
 from isthmus.server.responses import ResponsesApi
 from isthmus.server.room import Room
-from isthmus.server.sockets import Sockets
 from isthmus.server.status import StatusApi
-from isthmus.server.upgraded import SOCKET
+
+if TYPE_CHECKING:
+    from isthmus.server.sockets import Sockets
 
 log = logging.getLogger("isthmus.server")
 
@@ -63,7 +64,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
         "/": {"GET": status.welcome},
     }
     room = Room(options.limits, options.vitals, options.server.max_concurrent)
-    return App(gateway, options, routes, room, Sockets(gateway, options, room), readiness.aclose)
+    return App(gateway, options, routes, room, readiness.aclose)
 
 
 class App:
@@ -75,7 +76,6 @@ class App:
         options: ServerOptions,
         routes: dict[str, dict[str, Handler]],
         room: Room,
-        sockets: Sockets,
         aclose: Callable[[], Awaitable[None]],
     ) -> None:
         self.aclose = aclose
@@ -84,7 +84,8 @@ class App:
         self._options = options
         self._bodies = Bodies(options.server)
         self._room = room
-        self.sockets = sockets
+        self.sockets: Sockets | None = None
+        """Made when the first client asks for one: a server starts sooner without."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
 
@@ -165,6 +166,10 @@ class App:
             raise RequestRefused(words, code="not_found")
         self._check_drain()
         exchange.upgraded = True
+        if self.sockets is None:
+            from isthmus.server.sockets import Sockets
+
+            self.sockets = Sockets(self._gateway, self._options, self._room)
         await self.sockets.serve(scope, receive, answer)
 
     async def _refuse_upgrade(self, answer: _Answer) -> None:

@@ -12,7 +12,7 @@ import logging
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 from urllib.parse import unquote
 
 import httptools
@@ -25,10 +25,14 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
 from isthmus.server.errors import error_body, error_headers, overloaded
 from isthmus.server.leaving import leaving_of, watch
-from isthmus.server.upgraded import Upgraded
+
+if TYPE_CHECKING:  # loaded when the first client asks for it
+    from isthmus.server.upgraded import Upgraded
 
 log = logging.getLogger("isthmus.server")
 
+SOCKET: Final = "isthmus.socket"
+"""Where in a scope the connection of a WebSocket lies."""
 REFUSED: Final = "isthmus.refused"
 """Where in a scope an error lies that was found before there was anybody to answer."""
 _LINGER: Final = 1.0
@@ -40,6 +44,9 @@ _FRAMING: Final = 8
 
 class Connection(HttpToolsProtocol):
     limits: ClassVar[Server] = Server()
+    remembers = False
+    """Whether something is lost with it, although nothing is under way."""
+    _upgraded: ClassVar[type[Upgraded] | None] = None
     _overhead = 0
     """Bytes of the request under way that are not its body."""
     _clock: asyncio.TimerHandle | None = None
@@ -92,7 +99,7 @@ class Connection(HttpToolsProtocol):
         owing = [each for each in self._others() if each.owes and not each.transport.is_closing()]
         if owing:
             # A socket that is idle remembers something: it goes last.
-            other = next((each for each in owing if isinstance(each, Connection)), owing[0])
+            other = next((each for each in owing if not each.remembers), owing[0])
             tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.max_connections)
             other.push_out()
             return
@@ -139,7 +146,7 @@ class Connection(HttpToolsProtocol):
     def _read_handshake(self) -> bytes | None:
         """The key of a request to go on in WebSocket that can be granted; whatever else asks for it is answered over
         HTTP, by the app, with what is wrong."""
-        if self.ws_protocol_class is None or REFUSED in self.scope or super()._get_upgrade() != b"websocket":
+        if not self.limits.websockets or REFUSED in self.scope or super()._get_upgrade() != b"websocket":
             return None
         return handshake_key(self.parser.get_method(), self.parser.get_http_version(), self.headers)
 
@@ -158,12 +165,19 @@ class Connection(HttpToolsProtocol):
         path = url.path.decode("latin-1")
         facts = {"path": unquote(path), "raw_path": url.path, "query_string": url.query or b""}
         self.connections.discard(self)
-        kind = cast(type[Upgraded], self.ws_protocol_class)
-        protocol = kind(config=self.config, server_state=self.server_state, app_state=self.app_state)
+        protocol = self._find_upgraded()(config=self.config, server_state=self.server_state, app_state=self.app_state)
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         assert self._key is not None
         protocol.begin(self._key, {**facts, "headers": self.scope["headers"]})
+
+    @classmethod
+    def _find_upgraded(cls) -> type[Upgraded]:
+        if cls._upgraded is None:
+            from isthmus.server.upgraded import Upgraded
+
+            cls._upgraded = Upgraded.within(cls.limits)
+        return cls._upgraded
 
     # ── limits ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -31,7 +31,6 @@ from isthmus.server.listen import listen, load_certificate, tls_context
 from isthmus.server.options import ServerOptions
 from isthmus.server.paths import clean_prefix
 from isthmus.server.signals import on_signals
-from isthmus.server.upgraded import Upgraded
 from isthmus.wiring import missing_keys, running_gateway
 
 log = logging.getLogger("isthmus.server")
@@ -84,9 +83,12 @@ async def serve(
         if not running.done():
             tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)
             telling = asyncio.create_task(_keep_telling(gateway, waiting), name="tell what is waited for")
-            app.sockets.leave()
+            sockets = app.sockets
+            if sockets is not None:
+                sockets.leave()
             await _drain(gateway, config.server.grace, hurry)
-            await app.sockets.none(_GOODBYE)
+            if sockets is not None:
+                await sockets.none(_GOODBYE)
             telling.cancel()
             server.force_exit = hurry.is_set()
             server.should_exit = True
@@ -214,7 +216,7 @@ def _uvicorn_config(app: App, config: Config) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Connection.within(server),
-        ws=Upgraded.within(server) if server.websockets else "none",
+        ws="none",  # see `Connection.handle_websocket_upgrade`
         ws_max_size=server.max_body,
         ws_ping_interval=websocket.ping or None,
         ws_ping_timeout=websocket.pong,

@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.local import LocalTurns
 from isthmus.log import tell
+from isthmus.server.connection import SOCKET
 from isthmus.server.errors import draining
 from isthmus.server.exchange import exchange_of
 from isthmus.server.lanes import Session
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
 from isthmus.server.room import Room
-from isthmus.server.upgraded import SOCKET
 
 log = logging.getLogger("isthmus.server")
 

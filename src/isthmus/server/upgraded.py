@@ -21,14 +21,13 @@ from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.server.bodies import too_large, too_slow
+from isthmus.server.connection import SOCKET
 from isthmus.server.errors import overloaded
 from isthmus.server.frames import error_frame
 from isthmus.server.http import ClientLeft
 
 log = logging.getLogger("isthmus.server")
 
-SOCKET: Final = "isthmus.socket"
-"""Where in a scope its connection lies."""
 MAX_FRAGMENTS: Final = 1024
 """Fragments of one message."""
 _LINGER: Final = 1.0
@@ -67,6 +66,7 @@ class Coming:
 
 class Upgraded(WebSocketsSansIOProtocol):
     limits: ClassVar[Server] = Server()
+    remembers = True
     coming: ClassVar[Coming] = Coming(Server().max_bodies)
     serving: Serving | None = None
     _clock: asyncio.TimerHandle | None = None

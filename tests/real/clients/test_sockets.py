@@ -119,6 +119,32 @@ def test_the_async_sdk_prewarms(flow: Flow) -> None:
     assert texts(flow.sent[0]) == ["hi"]
 
 
+def test_the_sdk_steers(flow: Flow, client: openai.OpenAI) -> None:
+    gate = Gate()
+    role, first, *rest = chat_chunks("Bonjour.")
+    flow.script(stream([role, first, gate, *rest]), chat("Hello."))
+    types: list[str] = []
+    ends: list[Any] = []
+    with client.responses.connect() as connection:
+        connection.response.create(model=PLAIN, input="hi", store=False)
+        for event in connection:
+            types.append(event.type)
+            told: Any = event
+            if event.type == "response.output_text.delta" and not ends and "response.steer.accepted" not in types:
+                connection.response.steer(input="In English!", previous_response_id=target)
+            if event.type == "response.created":
+                target = told.response.id
+            if event.type == "response.steer.accepted":
+                gate.open()
+            if event.type == "response.completed":
+                ends.append(told.response)
+            if len(ends) == 2:
+                break
+    assert [end.output_text for end in ends] == ["Bonjour.", "Hello."]
+    assert ends[1].previous_response_id == ends[0].id
+    assert texts(flow.sent[1])[-1] == "In English!"
+
+
 # ── agents ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
