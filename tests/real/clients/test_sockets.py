@@ -125,6 +125,7 @@ def test_the_sdk_steers(flow: Flow, client: openai.OpenAI) -> None:
     flow.script(stream([role, first, gate, *rest]), chat("Hello."))
     types: list[str] = []
     ends: list[Any] = []
+    target = ""
     with client.responses.connect() as connection:
         connection.response.create(model=PLAIN, input="hi", store=False)
         for event in connection:
