@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ TEXT, CONTINUED, CLOSE, PING, PONG, FIN = 1, 0, 8, 9, 10, 0x80
 
 def frame(opcode: int, data: bytes = b"", *, declared: int | None = None) -> bytes:
     """One frame as a client sends it; it may declare more than it brings."""
-    mask = os.urandom(4)
+    mask = b"\x1a\x2b\x3c\x4d"
     size = len(data) if declared is None else declared
     head = struct.pack("!BB", opcode, 0x80 | 127) + struct.pack("!Q", size)
     return head + mask + bytes(byte ^ mask[index % 4] for index, byte in enumerate(data))
@@ -135,7 +134,14 @@ def test_a_client_that_reads_no_pongs_gets_no_more_of_them() -> None:
         assert held.transport.get_write_buffer_size() < 1_000_000
 
 
-@pytest.mark.parametrize("bad", [b"\x81\x01x", frame(FIN | 3, b"x"), frame(FIN | CONTINUED, b"x")])
+NO_FRAMES = {
+    "unmasked": b"\x81\x01x",
+    "an unknown kind": frame(FIN | 3, b"x"),
+    "the rest of nothing": frame(FIN | CONTINUED, b"x"),
+}
+
+
+@pytest.mark.parametrize("bad", NO_FRAMES.values(), ids=NO_FRAMES.keys())
 def test_what_is_no_frame_closes_the_socket(bad: bytes) -> None:
     with running_gateway_server(CONFIG.format("")) as gateway, upgraded(gateway) as client:
         client.sendall(bad)
