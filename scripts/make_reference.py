@@ -190,6 +190,8 @@ FIXED: Mapping[str, str] = {
     "tools.toolset.MAX_CALLS": "Calls of one answer that are carried out (`Limits.max_calls_per_reply`).",
     "upstream.asking.MAX_ANSWER": "Bytes of an answer about a server's models.",
     "upstream.asking.MOST_SHOWN": "Models that a server is asked about one by one.",
+    "server.steering.MAX_STEERS": "Words (`response.steer`) that wait in one lane of a WebSocket.",
+    "server.upgraded.MAX_FRAGMENTS": "Fragments of one WebSocket message.",
     "upstream.connections.MAX_INFORMATIONAL": "Informational answers before the answer.",
     "upstream.http._MAX_ERROR": "Bytes of a provider's error that are read.",
     "upstream.pool.LONGEST_REST": "Seconds for which a key or place that failed is left alone.",

@@ -36,6 +36,7 @@ class Specified(Talk):
 
     def __init__(self, url: str, behind: str, model: str, setting: str) -> None:
         super().__init__(url)
+        self.url = url
         self.behind = behind
         self.model = model
         self.setting = setting

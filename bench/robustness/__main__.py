@@ -24,6 +24,7 @@ from bench.robustness import (
     edge,
     fuzz,
     kill,
+    sockets,
     storm,
     two,
 )
@@ -33,6 +34,7 @@ Check = Callable[[], Coroutine[Any, Any, Report]]
 CHECKS: dict[str, tuple[Check, Check]] = {
     "disconnect": (disconnect.check, lambda: disconnect.check(10)),
     "backpressure": (backpressure.check, lambda: backpressure.check(15, 30_000_000)),
+    "sockets": (sockets.check, lambda: sockets.check(100, 20)),
     "edge": (edge.check, lambda: edge.check(4_000_000, 20, 100)),
     "crowd": (crowd.check, lambda: crowd.check(100)),
     "drain": (drain.check, lambda: drain.check(6)),

@@ -218,6 +218,9 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "response_not_found": Meaning(404, "caller", final=True),
     # OpenAI answers 400: the id is a field of the request, not the address.
     "previous_response_not_found": Meaning(400, "caller", final=True),
+    # A new connection is all it takes.
+    "websocket_connection_limit_reached": Meaning(400, "caller"),
+    "websocket_queue_full": Meaning(429, "caller", wait=1),
     "not_cancellable": Meaning(400, "caller", final=True),
     "not_found": Meaning(404, "caller", final=True),
     "method_not_allowed": Meaning(405, "caller", final=True),

@@ -10,7 +10,18 @@ import msgspec
 import pytest
 
 from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
-from isthmus.bridge.deltas import CallArguments, CallOpened, Failed, Finished, Refusal, Text, TurnPaused, Usage, Used
+from isthmus.bridge.deltas import (
+    CallArguments,
+    CallOpened,
+    Failed,
+    Finished,
+    Reasoning,
+    Refusal,
+    Text,
+    TurnPaused,
+    Usage,
+    Used,
+)
 from isthmus.bridge.jobs import CheckAnswer, give_up, run_job
 from isthmus.bridge.tools.examine import ExamineInput
 from isthmus.bridge.turn import MAX_PAUSES, Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
@@ -38,7 +49,7 @@ def plan(*, strict: bool = True, budget: int = 1, formats: ResponseFormatSupport
 
 def turn_of(plan: Plan) -> Turn:
     turn = Turn(plan, response_id="resp_1", now=1)
-    turn.begin()
+    turn.begin(1)
     return turn
 
 
@@ -391,3 +402,59 @@ def test_a_pause_that_failed_is_a_failure() -> None:
     _, done = answer(turn, TurnPaused([]), Failed("no"), Finished("pause_turn"))
     assert isinstance(done, Done)
     assert done.response["status"] == "failed"
+
+
+# ── sent ahead, and steered ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ahead", [{"generate": False}, {"prompt_cache_options": {"prewarm": True}}])
+def test_what_is_only_sent_ahead_is_completed_without_a_word(ahead: dict[str, Any]) -> None:
+    done = Turn(plan_for({"input": "hi", **ahead}), response_id="resp_1", now=1).begin(2)
+    assert isinstance(done, Done)
+    check_stream(done.events)
+    assert (done.response["output"], done.response["usage"]["total_tokens"]) == ([], 0)  # type: ignore[index]
+
+
+def steered(*deltas: Any) -> dict[str, Any]:
+    """The end of a plain turn that is steered behind its first delta."""
+    turn = turn_of(plan_for({"input": "hi", "tools": [TOOL], "stream": True}))
+    first, *rest = deltas
+    events = turn.accepted() + feed_here(turn, [first])
+    assert turn.steer()
+    events += feed_here(turn, rest)
+    done = end_here(turn, 2)
+    assert isinstance(done, Done)
+    check_stream(events + done.events)
+    return done.response  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("following", [[Text("Bonjour."), Finished("stop")], CALL], ids=["text", "call"])
+def test_a_steered_answer_ends_with_the_item_that_is_open(following: list[Any]) -> None:
+    response = steered(Reasoning("Hm."), *following)
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "steered"})
+    assert [(item["type"], item["status"]) for item in response["output"]] == [("reasoning", "completed")]
+
+
+def test_one_that_speaks_completes_its_message() -> None:
+    response = steered(Text("Bon"), Text("jour."), Finished("stop"))
+    assert (response["status"], response["output_text"]) == ("completed", "Bonjour.")
+
+
+def test_one_that_spoke_and_would_call_ends_before_its_call() -> None:
+    response = steered(Text("Let me see."), *CALL)
+    assert [item["type"] for item in response["output"]] == ["message"]
+
+
+def test_one_that_calls_makes_all_its_calls() -> None:
+    second = [CallOpened(1, "d", "f"), CallArguments(1, "{}")]
+    response = steered(CALL[0], CALL[1], *second, Finished("tool_calls"))
+    assert (response["status"], len(response["output"])) == ("completed", 2)
+
+
+def test_one_that_has_said_nothing_can_be_stopped_at_once() -> None:
+    turn = turn_of(plan_for({"input": "hi"}))
+    events = turn.accepted()
+    assert not turn.steer()
+    done = turn.steer_out(2)
+    check_stream(events + done.events)
+    assert (done.response["output"], done.response["incomplete_details"]) == ([], {"reason": "steered"})

@@ -20,7 +20,7 @@ from wire.oracle import check_response, check_stream
 )
 def test_thinking_is_shown_as_a_summary_where_one_was_asked_for(asked: dict[str, Any], place: str) -> None:
     turn = Turn(plan_for({"reasoning": asked, "stream": True}), response_id="resp_1", now=1)
-    turn.begin()
+    turn.begin(1)
     events = turn.accepted() + turn.feed([Reasoning("Hm."), Text("Hi."), Finished("stop")])
     done = turn.end(2)
     assert isinstance(done, Done)
@@ -43,6 +43,6 @@ def test_thinking_is_shown_as_a_summary_where_one_was_asked_for(asked: dict[str,
 )
 def test_a_stream_that_is_rate_limited_says_how_long_to_wait(failure: UpstreamFailed, message: str) -> None:
     turn = Turn(plan_for({"stream": True}), response_id="resp_1", now=1)
-    turn.begin()
+    turn.begin(1)
     turn.accepted()
     assert turn.fail(failure, 2).response["error"]["message"] == message

@@ -93,6 +93,19 @@ def test_setting_up_twice_changes_nothing_the_second_time(home: Path) -> None:
     assert "nothing to change" in isthmus("--yes").output
 
 
+def test_codex_is_told_to_use_websockets_and_undo_takes_that_back(home: Path) -> None:
+    (home / "config.toml").write_text(OWN)
+    assert isthmus("--websockets", "--yes").exit_code == 0
+    written = tomllib.loads((home / "config.toml").read_text())
+    assert written["model_providers"]["isthmus"]["supports_websockets"] is True
+    assert "nothing to change" in isthmus("--websockets", "--yes").output
+    assert isthmus("--yes").exit_code == 0
+    assert "supports_websockets" not in (home / "config.toml").read_text()
+    isthmus("--websockets", "--yes")
+    assert isthmus("--undo", "--yes").exit_code == 0
+    assert (home / "config.toml").read_text() == OWN
+
+
 def test_another_codex_home_and_a_key_variable(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     assert isthmus("--codex-home", str(other), "--key-env", "MY_KEY", "--yes").exit_code == 0

@@ -17,7 +17,9 @@ from isthmus.errors import ConfigError
 from toml_documents import toml_documents
 
 SETTINGS = Settings("http://127.0.0.1:8484/v1", "deepseek/deepseek-v4-pro", "/home/me/.codex/isthmus-models.json")
-OTHER = Settings("http://elsewhere/v1", "zhipu/glm-5.3", "C:\\x\\isthmus-models.json", key_env="ISTHMUS_KEY")
+OTHER = Settings(
+    "http://elsewhere/v1", "zhipu/glm-5.3", "C:\\x\\isthmus-models.json", key_env="ISTHMUS_KEY", websockets=True
+)
 
 FILES = {
     "empty": "",
@@ -79,6 +81,8 @@ def test_a_second_setup_replaces_the_first(text: str) -> None:
     twice = apply_setup(once, OTHER)
     said = parse_document(twice.removeprefix("\ufeff"), "x")
     assert said["model_providers"]["isthmus"]["env_key"] == "ISTHMUS_KEY"
+    assert said["model_providers"]["isthmus"]["supports_websockets"] is True
+    assert apply_setup(twice, SETTINGS) == once
     assert said["model_catalog_json"] == "C:\\x\\isthmus-models.json"
     assert undo_setup(twice) == text
 

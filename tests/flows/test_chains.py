@@ -186,3 +186,25 @@ def _answer(flow: Flow, response: Json) -> Json:
     [call] = response["output"]
     output = {"type": "function_call_output", "call_id": call["call_id"], "output": "seen"}
     return flow.create({"model": PLAIN, "input": [output], "tools": [TOOL], "previous_response_id": response["id"]})
+
+
+def test_a_continuation_does_not_take_the_output_of_a_call_that_it_has_not_got(flow: Flow) -> None:
+    flow.script(chat("Hello."))
+    first = flow.create({"model": PLAIN, "input": "hi"})
+    answer = {"type": "function_call_output", "call_id": "call_unknown", "output": "42"}
+    refused = flow.post("/v1/responses", {"model": PLAIN, "previous_response_id": first["id"], "input": [answer]})
+    assert refused.status == 400
+    assert (refused.error["type"], refused.error["param"]) == ("invalid_request_error", "input[0].call_id")
+    assert "call_unknown" in refused.error["message"]
+
+
+def test_a_whole_history_with_such_an_output_is_repaired_and_says_so(flow: Flow) -> None:
+    flow.script(chat("Ah."))
+    answer = {"type": "function_call_output", "call_id": "call_unknown", "output": "42"}
+    told = flow.create({"model": PLAIN, "input": [_user("hi"), answer]})
+    assert (
+        "42" in flow.sent[0]["messages"][-1]["content"][-1]["text"]
+        if isinstance(flow.sent[0]["messages"][-1]["content"], list)
+        else flow.sent[0]["messages"][-1]["content"]
+    )
+    assert [said["path"] for said in told["isthmus"]["diagnostics"]] == ["input[1]"]

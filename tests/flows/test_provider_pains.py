@@ -17,6 +17,7 @@ from flowing_providers import provider_flow
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.providers import load_provider, provider_names
 from isthmus.testing import chat, chat_chunks, chat_reply, reply, stream
+from socketing import open_socket
 from talking import message_text
 
 Json = dict[str, Any]
@@ -544,6 +545,21 @@ def test_p34_a_thought_signature_goes_back_with_its_call(flow: Flow, store: bool
     calls = flow.sent[1]["messages"][1]["tool_calls"]
     assert calls[0]["extra_content"] == SIGNED
     assert "extra_content" not in calls[1]
+
+
+def test_p34_a_thought_signature_is_remembered_by_a_socket_too(flow: Flow) -> None:
+    chunks = chat_chunks(calls=[CALL])
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            for call in choice["delta"].get("tool_calls") or ():
+                if call.get("id"):
+                    call["extra_content"] = SIGNED
+    flow.script(stream(chunks), chat("Sunny."))
+    asked: Json = {"model": "gemini/gemini-3.8-flash", "tools": [WEATHER], "store": False}
+    with open_socket(flow.server.url) as talk:
+        first = talk.answer({**asked, "input": [ASK]})
+        talk.answer({**asked, "input": [OUTPUT], "previous_response_id": first["id"]})
+    assert flow.sent[1]["messages"][1]["tool_calls"][0]["extra_content"] == SIGNED
 
 
 def test_p34_a_lost_signature_gets_the_documented_stand_in(flow: Flow) -> None:

@@ -13,6 +13,7 @@ from flowing import DEEPSEEK, PLAIN, Flow, running_flow
 from isthmus.log import Told
 from isthmus.testing import Gate, chat, chat_chunks, error, stream
 from isthmus.testing.script import CUT
+from socketing import open_socket
 from talking import Reply, Stream
 from waiting import until
 
@@ -161,3 +162,17 @@ def test_where_a_request_came_from_is_told_as_far_as_it_is_believed(
         logging.getLogger("isthmus").setLevel(logging.DEBUG)
         answer = running.request("GET", "/health", None, {"x-forwarded-for": "192.0.2.7"})
         assert only(lines, answer)[1].get("peer") == peer
+
+
+def test_every_response_over_a_socket_is_a_line(flow: Flow, lines: Lines) -> None:
+    asked = {"model": PLAIN, "input": "hi", "store": False}
+    with open_socket(flow.server.url, headers={"originator": "codex_exec"}) as talk:
+        flow.script(chat("ok", usage=(1000, 20)))
+        done = talk.answer(asked, "a")
+        level, line = lines.wait("request.done", response=done["id"])
+        assert (level, line["method"], line["path"], line["status"]) == ("info", "WS", "/v1/responses", 200)
+        assert (line["client"], line["input_tokens"]) == ("codex", 1000)
+        talk.refused({**asked, "previous_response_id": "resp_none"})
+        lines.wait("request.done", code="previous_response_not_found", status=400, method="WS")
+    _, line = lines.wait("socket.closed")
+    assert (line["answered"], line["code"]) == (2, 1000)

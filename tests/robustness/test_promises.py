@@ -27,6 +27,12 @@ def test_clients_that_do_not_read_hold_the_upstream_back_and_lose_nothing() -> N
     assert asyncio.run(backpressure.check(10, 22_000_000, answer=30)).broken == []
 
 
+def test_sockets_that_are_cut_leave_nothing_running_and_idle_ones_take_little() -> None:
+    from bench.robustness import sockets
+
+    assert asyncio.run(sockets.check(50, 20, each=200_000, limit=10)).broken == []
+
+
 def test_whoever_never_sends_a_whole_request_keeps_nobody_out() -> None:
     from bench.robustness import edge
 

@@ -40,16 +40,28 @@ def test_head_has_the_headers_of_get_and_no_body(flow: Flow) -> None:
     assert (answer.status, answer.body) == (200, b"")
 
 
-def test_a_websocket_upgrade_is_a_426_at_once(flow: Flow) -> None:
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def test_a_websocket_upgrade_is_a_426_at_once_where_there_are_none(special: Callable[..., Flow]) -> None:
     """Only this answer makes Codex go on over HTTP without trying again for a while."""
-    headers = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-    }
-    answer = flow.request("GET", "/v1/responses", headers=headers)
+    flow = special(store="memory", extra="[server]\nwebsockets = false")
+    answer = flow.request("GET", "/v1/responses", headers=HANDSHAKE)
     assert (answer.status, answer.error["code"]) == (426, "upgrade_required")
+
+
+@pytest.mark.parametrize("missing", ["Upgrade", "Connection", "Sec-WebSocket-Version", "Sec-WebSocket-Key"])
+def test_half_a_handshake_is_a_426_too(flow: Flow, missing: str) -> None:
+    """A proxy that knows nothing of WebSockets drops some of it: the client goes on over HTTP."""
+    left = {name: value for name, value in HANDSHAKE.items() if name != missing}
+    answer = flow.request("GET", "/v1/responses", headers=left)
+    assert (answer.status, answer.error["code"]) == (426, "upgrade_required")
+    assert answer.headers["sec-websocket-version"] == "13"
 
 
 def test_every_answer_has_an_id_of_its_own(flow: Flow) -> None:

@@ -11,7 +11,7 @@ from isthmus.server.room import Room
 
 
 def test_bodies_share_one_sum_and_give_it_back() -> None:
-    room = Room(Limits(max_serving=400, max_memory=0), None)
+    room = Room(Limits(max_serving=400, max_memory=0), None, 10)
     with room.take(60):
         with room.take(40):
             assert room.held == 400
@@ -22,14 +22,14 @@ def test_bodies_share_one_sum_and_give_it_back() -> None:
 
 
 def test_where_nothing_is_served_a_request_is_let_in_whatever_its_size() -> None:
-    room = Room(Limits(max_serving=100, max_memory=1), Vitals(memory=lambda: 1_000_000))
+    room = Room(Limits(max_serving=100, max_memory=1), Vitals(memory=lambda: 1_000_000), 10)
     with room.take(1000):
         assert room.held == 4000
 
 
 def test_above_its_memory_a_process_takes_no_more_while_it_serves() -> None:
     vitals = Vitals(memory=lambda: 500)
-    room = Room(Limits(max_serving=1000, max_memory=400), vitals)
+    room = Room(Limits(max_serving=1000, max_memory=400), vitals, 10)
     with room.take(1):
         with pytest.raises(IsthmusError, match=r"500 bytes of memory \(`limits.max_memory`\)"), room.take(1):
             pass
@@ -39,7 +39,7 @@ def test_above_its_memory_a_process_takes_no_more_while_it_serves() -> None:
 
 
 def test_what_fails_gives_its_room_back() -> None:
-    room = Room(Limits(max_serving=100, max_memory=0), None)
+    room = Room(Limits(max_serving=100, max_memory=0), None, 10)
     with pytest.raises(ValueError, match="no"), room.take(60):
         raise ValueError("no")
     assert room.held == 0

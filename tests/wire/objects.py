@@ -100,7 +100,7 @@ RESPONSE = shape(
         "created_at": COUNT,
         "completed_at": nullable(COUNT),
         "status": one_of("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
-        "incomplete_details": nullable(shape({"reason": one_of("max_output_tokens", "content_filter")})),
+        "incomplete_details": nullable(shape({"reason": one_of("max_output_tokens", "content_filter", "steered")})),
         "error": nullable(shape({"code": WORD, "message": WORD})),
         "model": WORD,
         "output": list_of(ITEM),

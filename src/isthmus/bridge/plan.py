@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge import diagnostics
-from isthmus.bridge.capabilities import MessageRules, ReplyRules
+from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.planner import SHOWS_THINKING, apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
@@ -100,6 +100,7 @@ def plan_request(
         provider=target.provider,
         keeps=capabilities.messages.items,
         patient=survey.patient,
+        continues=body.get("previous_response_id") is not None,
     )
     options = body.get("reasoning") or {}
     # A provider that can be told which earlier reasoning counts sees to it itself.
@@ -133,10 +134,13 @@ def plan_request(
         instructions=body.get("instructions") or "",
         extra_body=capabilities.extra_body,
         stream=bool(body.get("stream")),
+        generates=not _only_warms(body, capabilities),
+        # A thread of Codex goes on by itself, and a summary in the middle would leave the words behind.
+        steers=capabilities.dialect != "codex" and not body.get("context_management"),
         repair_budget=host.repair_budget,
         taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
-        seals_reasoning=envelope_key is not None and _seals(body, rules),
+        seals_reasoning=envelope_key is not None and _seals(body, rules, host),
         after_search=after_search if survey.deferred else None,
         client=client,
         size=max(request.size, 1) if request.heavy else 0,
@@ -148,12 +152,19 @@ def plan_request(
     made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *written.decisions, *held_back)
     decisions = diagnostics.apply_strict(made, host.strict)
     diagnostics.refuse_rejected(decisions)
-    if not past.turns and not plan.instructions:
+    if not past.turns and not plan.instructions and plan.generates:
         # A model that is told nothing has nothing to answer; providers refuse an empty conversation, if they are kind.
         reason = "`input` is missing or empty; send a text, or a list of items"
         raise RequestRefused(reason, code="missing_required_parameter", param="input")
     compatibility = CompatibilityPlan(decisions, compatibility.thinking)
     return msgspec.structs.replace(plan, compatibility=compatibility, body=allowed)
+
+
+def _only_warms(body: CreateResponse, capabilities: ProviderCapabilities) -> bool:
+    """Whether the input is only sent ahead. A provider that has a cache to warm is asked to."""
+    options = body.get("prompt_cache_options") or {}
+    ahead = bool(options.get("prewarm")) and "prompt_cache_options" not in capabilities.parameters
+    return body.get("generate") is False or ahead
 
 
 def _without_search(body: CreateResponse) -> CreateResponse:
@@ -192,8 +203,9 @@ def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> Comp
     return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
-def _seals(body: Mapping[str, Any], rules: MessageRules) -> bool:
-    """Asked for by a client that stores nothing here; else needed where stored turns must give vendor state back."""
+def _seals(body: Mapping[str, Any], rules: MessageRules, host: Host) -> bool:
+    """Asked for by a client that stores nothing here; else needed where kept turns must give vendor state back."""
     if "reasoning.encrypted_content" in (body.get("include") or ()):
         return True
-    return body.get("store") is not False and bool(rules.replay_extras or rules.replay_details)
+    kept = body.get("store") is not False or host.remembers
+    return kept and bool(rules.replay_extras or rules.replay_details)

@@ -123,8 +123,25 @@ class Turn:
 
     @property
     def broken(self) -> bool:
-        """The upstream reported an error inside its answer: there is nothing more to wait for."""
-        return self._reply.failure is not None
+        """The upstream reported an error inside its answer, or we have enough: there is nothing more to wait for."""
+        return self._reply.failure is not None or self._reply.steered
+
+    @property
+    def told(self) -> int:
+        return self._output.sequence
+
+    def steer(self) -> bool:
+        """End with the item that is open. False: there is none, so that it can be stopped at once (`steer_out`)."""
+        self._reply.steering = True
+        return not self._reply.at_rest
+
+    def steer_out(self, now: int) -> Done:
+        return self._close(Outcome("incomplete", "steered"), now)
+
+    def tell_steering(self, kind: str, **fields: Any) -> Event:
+        """What becomes of the user's words, numbered on; also behind the end."""
+        self._output.say(kind, **fields)
+        return self._output.events.pop()
 
     def note(self, diagnostic: CompatibilityDiagnostic) -> None:
         """Something that happened to this turn, or around it, and that its reader should know."""
@@ -133,8 +150,13 @@ class Turn:
     def queued(self) -> Response:
         return self._frame.response("queued")
 
-    def begin(self) -> Send:
-        return Send(self._plan.body)
+    def begin(self, now: int) -> Send | Done:
+        """What to ask the upstream; nothing, where the request is only to be kept for the one that continues it."""
+        if self._plan.generates:
+            return Send(self._plan.body)
+        self._start()
+        self._used_before = Usage(0, 0, 0)
+        return self._done(Outcome("completed"), now)
 
     def accepted(self) -> list[Event]:
         """The upstream took the request: `created` and `in_progress` go out at once."""
@@ -174,6 +196,8 @@ class Turn:
     def end(self, now: int) -> Done | Send | Check:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
         reply, contract = self._reply, self._plan.contract
+        if reply.steered:
+            return self.steer_out(now)
         reply.last_examination()
         if (check := self.pending) is not None:
             return check
@@ -261,7 +285,9 @@ class Turn:
     def _send(self, body: JsonObject) -> Send:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
         self._used_before = self._used
+        steering = self._reply.steering
         self._reply = self._new_reply()
+        self._reply.steering = steering
         return Send(body)
 
     def fail(self, failure: IsthmusError, now: int) -> Done:
@@ -284,6 +310,10 @@ class Turn:
         outcome = self._reply.close(outcome)
         if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
             output.unsay(told)
+        return self._done(outcome, now, failure, cancelled)
+
+    def _done(self, outcome: Outcome, now: int, failure: IsthmusError | None = None, cancelled: bool = False) -> Done:
+        output = self._output
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None

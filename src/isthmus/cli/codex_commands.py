@@ -44,6 +44,9 @@ def setup(
     key_env: Annotated[
         str | None, typer.Option(help="Environment variable with a key for the gateway, if it wants one.")
     ] = None,
+    websockets: Annotated[
+        bool, typer.Option("--websockets", help="Have Codex keep one WebSocket for a conversation.")
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take out what an earlier setup put in.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and write nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -59,7 +62,7 @@ def setup(
         changes = plan_undo(home, profile)
     else:
         base, chosen, catalogue = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
-        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env)
+        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
         _say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")

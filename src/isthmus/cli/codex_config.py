@@ -140,7 +140,7 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _line(key: str, value: str, newline: str) -> str:
+def _line(key: str, value: str | bool, newline: str) -> str:
     return f"{key} = {written_value(value)}{newline}"
 
 

@@ -16,7 +16,7 @@ PROVIDER: Final = "isthmus"
 PROVIDERS: Final = "model_providers"
 TABLE: Final[KeyPath] = (PROVIDERS, PROVIDER)
 ROOT_KEYS: Final = ("model", "model_provider", "model_catalog_json")
-TABLE_KEYS: Final = ("name", "base_url", "wire_api", "env_key")
+TABLE_KEYS: Final = ("name", "base_url", "wire_api", "env_key", "supports_websockets")
 NAME: Final = "Isthmus"
 
 MARK: Final = "# isthmus codex setup: `isthmus codex setup --undo` takes this out again"
@@ -38,15 +38,21 @@ class Settings:
     """Path of the catalogue file."""
     key_env: str | None = None
     """The variable with a key for the gateway, where it wants one."""
+    websockets: bool = False
+    """Whether Codex keeps one WebSocket for a conversation, in place of a request for each turn."""
 
     @property
     def root(self) -> dict[str, str]:
         return {"model": self.model, "model_provider": PROVIDER, "model_catalog_json": self.catalogue}
 
     @property
-    def provider(self) -> dict[str, str]:
-        block = {"name": NAME, "base_url": self.base_url, "wire_api": "responses"}
-        return {**block, "env_key": self.key_env} if self.key_env else block
+    def provider(self) -> dict[str, str | bool]:
+        block: dict[str, str | bool] = {"name": NAME, "base_url": self.base_url, "wire_api": "responses"}
+        if self.key_env:
+            block["env_key"] = self.key_env
+        if self.websockets:
+            block["supports_websockets"] = True
+        return block
 
 
 def is_mark(statement: Statement) -> bool:

@@ -35,7 +35,7 @@ from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.conduct")
 
-Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost"]
+Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost", "steered"]
 Save = Callable[[Done, Plan], Awaitable[Done | None]]
 """Makes an end durable and says which one is told: another one, where somebody else has ended the response before;
 none, where somebody else is about to."""
@@ -163,6 +163,23 @@ class Run:
             if self._waiting is not None:
                 self._waiting.cancel()
 
+    def steer(self) -> None:
+        """End it with the item that is open, or now: somebody has more to say, and goes on from there."""
+        if not self._turn.ended and not self._turn.steer():
+            self.stop("steered")
+
+    @property
+    def told(self) -> int:
+        """How many events it has told."""
+        return self._turn.told
+
+    def tell_steering(self, kind: str, **fields: object) -> Event:
+        """An event about that, numbered on; also behind the terminal one."""
+        event = self._turn.tell_steering(kind, **fields)
+        if not self._turn.ended:
+            self._record([event])
+        return event
+
     def abandon(self) -> None:
         """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
         saving = self._turn.ended and not self.finished
@@ -231,7 +248,7 @@ class Run:
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
         turn, silent = self._turn, True
-        command: Send | Done = turn.begin()
+        command = turn.begin(self._time())
         try:
             while isinstance(command, Send):
                 sending = self._send(command)
@@ -355,6 +372,8 @@ class Run:
                 failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
                 if not (self._turn.started or gone):
                     raise _Refused(failure)  # nothing was told yet: it still has its HTTP status
+            case "steered":
+                return self._turn.steer_out(self._time())
             case "lost":
                 failure = UpstreamFailed("another gateway has taken this response over", code="server_error")
             case _:

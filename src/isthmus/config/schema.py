@@ -75,6 +75,8 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Silence in a stream after which a `response.in_progress` event is sent again; 0: never."""
     ping: Seconds = 15.0
     """Silence in a stream after which a comment line is sent; 0: never."""
+    websockets: bool = True
+    """Whether `/v1/responses` also speaks WebSocket; if not, whoever asks for it is answered with 426."""
     allow_origins: list[str] = []
     """Web pages that may call a gateway on the loopback, as `https://example.org`; `*`: any. Others are refused: a page
     in your browser cannot spend your keys."""
@@ -99,6 +101,30 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compat: Literal["openai", "open-responses"] = "openai"
     """Whose spelling clients get where OpenAI's API and the Open Responses specification differ; a request's header
     `Isthmus-Compat` says it for itself."""
+
+
+class WebSocket(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Responses over a WebSocket (`server.websockets`). How large a frame may be and how fast it must come,
+    `server.max_body` and the keys below it say: it is a request like any other."""
+
+    max_age: Timeout = 3600.0
+    """How old a socket may be. What runs then may end; whatever else is asked gets
+    `websocket_connection_limit_reached`."""
+    max_lanes: Count = 32
+    """Lanes (`stream_id`) that a socket may name in its life; one more gets `websocket_stream_limit_reached`."""
+    max_running: Count = 16
+    """Responses of one socket made at the same time, each in its own lane; more wait."""
+    max_queued: Count = 64
+    """How many may wait; more get `websocket_queue_full`."""
+    max_state: Bytes = 50_000_000
+    """Memory for what a socket knows of responses with `store: false`: the last one of each lane, whole. Where it does
+    not suffice the oldest are forgotten, and continuing them gets `previous_response_not_found`."""
+    max_states: Bytes = 500_000_000
+    """The same for all sockets together."""
+    ping: Seconds = 20.0
+    """How often a silent client is pinged; 0: never."""
+    pong: Timeout = 300.0
+    """How long it may take to answer. A client that does not read does not answer either."""
 
 
 class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -360,6 +386,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Folders with provider files of your own; later ones override earlier ones and the built-in files. The folder
     `providers` in the user's config folder always counts, first."""
     server: Server = Server()
+    websocket: WebSocket = WebSocket()
     models: Models = Models()
     providers: Mapping[str, ProviderConfig] = {}
     store: Store = Store()

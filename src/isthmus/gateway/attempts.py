@@ -45,6 +45,7 @@ class Attempts:
     noted: Sequence[CompatibilityDecision] = ()
     id: str = ""
     began: float = 0.0
+    remembers: bool = False
 
     def make(self, candidate: Candidate, dropped: frozenset[str] = frozenset()) -> Attempt:
         plan = self.plan(candidate, dropped)
@@ -76,7 +77,7 @@ class Attempts:
         if target.lessons:
             noted = (*noted, *tell_lessons(self.request.body, target))
         strictly = settings.strict if self.strict is None else self.strict
-        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds)
+        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds, self.remembers)
         return fit_request(
             self.request,
             leave_out(target, dropped),

@@ -30,6 +30,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
+from isthmus.gateway.local import Items, Lane
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
@@ -93,9 +94,13 @@ class Gateway:
         *,
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
+        lane: Lane | None = None,
     ) -> Run:
-        """Plan a response; nothing is sent before the run is iterated. A schema is tried before that."""
-        return await self._create(caller, request, strict, noted, self._new_id("resp"))
+        """Plan a response; nothing is sent before the run is iterated. A schema is tried before that.
+
+        `lane`: where it is asked for, if that remembers what is not stored.
+        """
+        return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane)
 
     async def compact(
         self, caller: Caller, request: Request, *, strict: bool | None = None
@@ -276,21 +281,23 @@ class Gateway:
         noted: Sequence[CompatibilityDecision],
         id: str,
         created: float | None = None,
+        lane: Lane | None = None,
     ) -> Run:
         stored = request.body.get("store") is not False
         if stored:  # first of all: what cannot be kept must not be asked, and paid, for
             await self.store.check()
         candidates = await self._candidates(request)
-        history, request = await self._past(caller, request)
+        history, request = await self._past(caller, request, lane)
         began = self._now() if created is None else created
 
-        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began)
+        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
         streamed = request.body.get("stream") is True
         outline = Outline() if stored and streamed and not request.body.get("background") else None
 
         def prepare() -> tuple[Attempt, Save | None]:
-            saver = self._saver(request, id, caller.owner, began, outline, history) if stored else None
-            return attempts.make(candidates[0]), saver
+            if stored:
+                return attempts.make(candidates[0]), self._saver(request, id, caller.owner, began, outline, history)
+            return attempts.make(candidates[0]), None if lane is None else self._keeper(request, id, lane, history)
 
         first, save = await self.aside.do(prepare, heavy=request.heavy)
         run = Run(
@@ -311,9 +318,32 @@ class Gateway:
         await self._checker.admit(run.plan.contract)
         return run
 
-    async def _past(self, caller: Caller, request: Request) -> Past:
-        most, limits = self.settings.max_chain, self.settings.limits
-        return await load_past(self.store, request, owner=caller.owner, max_chain=most, limits=limits, aside=self.aside)
+    async def _past(self, caller: Caller, request: Request, lane: Lane | None = None) -> Past:
+        return await load_past(
+            self.store,
+            request,
+            owner=caller.owner,
+            max_chain=self.settings.max_chain,
+            limits=self.settings.limits,
+            aside=self.aside,
+            local=None if lane is None else lane.turns,
+        )
+
+    def _keeper(self, request: Request, id: str, lane: Lane, history: Sequence[JsonObject]) -> Save:
+        """Keeps what is not stored where its next turn is asked for; what failed is nothing to go on from."""
+
+        async def keep(done: Done, plan: Plan) -> Done:
+            if done.response["status"] in ("completed", "incomplete"):
+
+                def write() -> Items:
+                    said = [*history, *map(showable_item, request.items)]
+                    made = [(_encode(item), True) for item in done.response["output"]]
+                    return (*((_encode(item), False) for item in said), *made)
+
+                lane.turns.keep(lane.name, id, await self.aside.do(write, heavy=request.heavy))
+            return done
+
+        return keep
 
     def _saver(
         self,
@@ -348,7 +378,8 @@ class Gateway:
                 owner=owner,
                 memo=outline.pack() if outline is not None else b"",
             )
-            kept = await self.runs.save(record, done.events, before if history else None)
+            # The parent may be one that only a connection knew.
+            kept = await self.runs.save(record, done.events, before if record.previous_response_id else None)
             return done if kept else await self._as_it_stands(id, owner, done)
 
         return save

@@ -7,7 +7,7 @@ against the same limits as what it brings, before any of it is decoded: one item
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused
+from isthmus.gateway.local import Connected
 from isthmus.ports import UNFINISHED, Store
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.large import LARGE, decode_large
@@ -33,10 +34,18 @@ class Past(NamedTuple):
 
 
 async def load_past(
-    store: Store, request: Request, *, owner: str, max_chain: int, limits: RequestLimits, aside: Aside
+    store: Store,
+    request: Request,
+    *,
+    owner: str,
+    max_chain: int,
+    limits: RequestLimits,
+    aside: Aside,
+    local: Connected | None = None,
 ) -> Past:
+    """`local`: turns that the client's connection knows, and no store."""
     named = await _load_named(store, request, owner)
-    turns = await _load_turns(store, request, owner, max_chain)
+    turns = await _load_turns(store, request, owner, max_chain, local)
     if not named and not turns:
         return Past([], request)
     references = [named[item["id"]] for item in request.items if item["type"] == _REFERENCE]
@@ -53,11 +62,15 @@ async def load_past(
     return await aside.do(decode, heavy=is_heavy(size, values))
 
 
-async def _load_turns(store: Store, request: Request, owner: str, max_chain: int) -> list[tuple[bytes, bool]]:
+async def _load_turns(
+    store: Store, request: Request, owner: str, max_chain: int, local: Connected | None
+) -> Sequence[tuple[bytes, bool]]:
     """The items of the chain, each with whether it was ours to say."""
     parent = request.body.get("previous_response_id")
     if parent is None:
         return []
+    if local is not None and (known := local.find(parent)) is not None:
+        return known
     turns = await store.chain(parent, owner=owner, max_depth=max_chain)
     if turns and turns[-1].status in UNFINISHED:
         raise RequestRefused(

@@ -11,7 +11,7 @@ from isthmus.protocol.items import OutputItem
 from isthmus.protocol.json import JsonObject
 
 ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
-IncompleteReason = Literal["max_output_tokens", "content_filter"]
+IncompleteReason = Literal["max_output_tokens", "content_filter", "steered"]
 
 
 class InputTokensDetails(TypedDict):

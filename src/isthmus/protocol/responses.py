@@ -100,6 +100,7 @@ class CreateResponse(TypedDict, total=False):
     truncation: Literal["auto", "disabled"] | None
     include: list[str] | None
     stream: bool | None
+    generate: bool | None
     stream_options: StreamOptions | None
     store: bool | None
     background: bool | None

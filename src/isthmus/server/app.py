@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -16,9 +16,9 @@ from isthmus.log import tell
 from isthmus.server.bodies import BODY, Bodies
 from isthmus.server.chat import ChatApi
 from isthmus.server.compat import spelled_for
-from isthmus.server.connection import REFUSED
+from isthmus.server.connection import REFUSED, SOCKET
 from isthmus.server.cors import cors_headers, preflight_headers
-from isthmus.server.errors import draining, internal_error, overloaded
+from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of
 from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send_json
 from isthmus.server.models import ModelsApi
@@ -31,9 +31,13 @@ from isthmus.server.responses import ResponsesApi
 from isthmus.server.room import Room
 from isthmus.server.status import StatusApi
 
+if TYPE_CHECKING:
+    from isthmus.server.sockets import Sockets
+
 log = logging.getLogger("isthmus.server")
 
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+RESPONSES: Final = "/v1/responses"
 _ID: Final = r"(?P<id>[^/]+)"
 
 
@@ -45,7 +49,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     models = ModelsApi(gateway)
     status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
-        "/v1/responses": {"POST": responses.create},
+        RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create},
         "/v1/responses/input_tokens": {"POST": responses.input_tokens},
         "/v1/responses/compact": {"POST": responses.compact},
@@ -59,7 +63,8 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
         "/openapi.json": {"GET": OpenApi().document},
         "/": {"GET": status.welcome},
     }
-    return App(gateway, options, routes, readiness.aclose)
+    room = Room(options.limits, options.vitals, options.server.max_concurrent)
+    return App(gateway, options, routes, room, readiness.aclose)
 
 
 class App:
@@ -70,6 +75,7 @@ class App:
         gateway: Gateway,
         options: ServerOptions,
         routes: dict[str, dict[str, Handler]],
+        room: Room,
         aclose: Callable[[], Awaitable[None]],
     ) -> None:
         self.aclose = aclose
@@ -77,25 +83,29 @@ class App:
         self._gateway = gateway
         self._options = options
         self._bodies = Bodies(options.server)
-        self._room = Room(options.limits, options.vitals)
+        self._room = room
+        self.sockets: Sockets | None = None
+        """Made when the first client asks for one: a server starts sooner without."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
-        self._active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "websocket":
-            await _no_websocket(receive, send)
+            # A handshake is a GET until it is granted; a refusal is answered as one.
+            await self._serve({**scope, "method": "GET"}, receive, send, self._upgrade)
         else:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send, self._handle)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, _Answer], Awaitable[None]]
+    ) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
         exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
-        answer = _Answer(send, exchange)
+        answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
-            await self._handle(scope, receive, answer)
+            await handle(scope, receive, answer)
         except IsthmusError as error:
             exchange.failure = error
             if exchange.status is None:
@@ -116,10 +126,8 @@ class App:
     async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if REFUSED in scope:
             raise scope[REFUSED]
-        if scope["method"] == "GET" and header(scope, b"upgrade").lower() == "websocket":
-            # 426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds.
-            error = RequestRefused("there are no WebSockets here; use HTTP", code="upgrade_required")
-            await send_error(answer, error, {"upgrade": "HTTP/1.1"})
+        if scope["method"] == "GET" and _asks_for_socket(scope):
+            await self._refuse_upgrade(answer)
             return
         told = answer.more = cors_headers(check_origin(scope, self._options), self._options)
         asked_first = preflight_headers(scope, told)
@@ -140,15 +148,37 @@ class App:
             self._check_drain()  # before a body that nobody wants is waited for
             scope[BODY] = await self._bodies.read(scope, receive)
             self._check_drain()
-            if self._active >= self._options.server.max_concurrent:
-                raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
+            self._room.check_places()
             room = self._room.take(len(scope[BODY]))
-        with room:
-            self._active += 1
-            try:
-                await handler(scope, receive, answer)
-            finally:
-                self._active -= 1
+        with room, self._room.place():
+            await handler(scope, receive, answer)
+
+    async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        if not self._options.server.websockets or SOCKET not in scope:
+            await self._refuse_upgrade(answer)
+            return
+        check_origin(scope, self._options)
+        exchange = exchange_of(scope)
+        exchange.caller = spelled_for(self._options.keys.identify(scope), scope, self._options.server.compat)
+        self._find(scope)
+        if scope["path"] != RESPONSES:
+            words = f"there is no WebSocket at `{scope['path']}`; open one at `{RESPONSES}`"
+            raise RequestRefused(words, code="not_found")
+        self._check_drain()
+        exchange.upgraded = True
+        if self.sockets is None:
+            from isthmus.server.sockets import Sockets
+
+            self.sockets = Sockets(self._gateway, self._options, self._room)
+        await self.sockets.serve(scope, receive, answer)
+
+    async def _refuse_upgrade(self, answer: _Answer) -> None:
+        """426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds."""
+        words, headers = "there are no WebSockets here; use HTTP", {"upgrade": "HTTP/1.1"}
+        if self._options.server.websockets:
+            words = "this is no WebSocket handshake as RFC 6455 has it, or a proxy has changed it; use HTTP"
+            headers = {"upgrade": "websocket", "sec-websocket-version": "13"}
+        await send_error(answer, RequestRefused(words, code="upgrade_required"), headers)
 
     def _check_drain(self) -> None:
         if self._gateway.draining:
@@ -176,6 +206,11 @@ class App:
         return None
 
 
+def _asks_for_socket(scope: Scope) -> bool:
+    """Also where a proxy on the way has dropped half of the handshake."""
+    return header(scope, b"upgrade").lower() == "websocket" or bool(header(scope, b"sec-websocket-key"))
+
+
 def _peer(scope: Scope) -> str:
     client = scope.get("client")
     return "" if not client or is_here(client[0]) else str(client[0])
@@ -184,10 +219,12 @@ def _peer(scope: Scope) -> str:
 class _Answer:
     """`send`, with the request's id and what browsers ask for on every answer, and a memory of its status."""
 
-    __slots__ = ("_exchange", "_request_id", "_send", "more")
+    __slots__ = ("_before", "_exchange", "_request_id", "_send", "more")
 
-    def __init__(self, send: Send, exchange: Exchange) -> None:
+    def __init__(self, send: Send, exchange: Exchange, before: str = "") -> None:
         self._send = send
+        self._before = before
+        """What stands before the types of messages where a handshake is answered."""
         self._exchange = exchange
         self._request_id = exchange.id.encode()
         self.more: RawHeaders = []
@@ -196,6 +233,8 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._exchange.status = message["status"]
             message["headers"] += ((b"x-request-id", self._request_id), *self.more)
+        if self._before and message["type"].startswith("http."):
+            message["type"] = self._before + message["type"]
         return self._send(message)
 
 
@@ -207,10 +246,3 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         else:
             await send({"type": "lifespan.shutdown.complete"})
             return
-
-
-async def _no_websocket(receive: Receive, send: Send) -> None:
-    """The same 426 as `App` gives, for ASGI servers that announce an upgrade as a WebSocket."""
-    await receive()
-    await send({"type": "websocket.http.response.start", "status": 426, "headers": [(b"upgrade", b"h2c")]})
-    await send({"type": "websocket.http.response.body", "body": b""})

@@ -103,11 +103,15 @@ class Bodies:
     def _given_up(self, body: _Coming) -> IsthmusError:
         if body.crowded_out:
             return overloaded("too many request bodies are under way (`server.max_bodies`)")
-        return RequestRefused(
-            f"the request body stopped after {body.received} bytes; send it whole, at "
-            f"{self._limits.min_body_rate} bytes a second or faster",
-            code="request_timeout",
-        )
+        return too_slow(body.received, self._limits)
+
+
+def too_slow(received: int, limits: Server) -> RequestRefused:
+    return RequestRefused(
+        f"the request body stopped after {received} bytes; send it whole, at {limits.min_body_rate} bytes a second or "
+        "faster",
+        code="request_timeout",
+    )
 
 
 def too_large(limit: int) -> RequestRefused:

@@ -10,8 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import Any, ClassVar, Final, cast
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+from urllib.parse import unquote
 
+import httptools
 import msgspec
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -22,8 +26,13 @@ from isthmus.log import tell
 from isthmus.server.errors import error_body, error_headers, overloaded
 from isthmus.server.leaving import leaving_of, watch
 
+if TYPE_CHECKING:  # loaded when the first client asks for it
+    from isthmus.server.upgraded import Upgraded
+
 log = logging.getLogger("isthmus.server")
 
+SOCKET: Final = "isthmus.socket"
+"""Where in a scope the connection of a WebSocket lies."""
 REFUSED: Final = "isthmus.refused"
 """Where in a scope an error lies that was found before there was anybody to answer."""
 _LINGER: Final = 1.0
@@ -35,10 +44,15 @@ _FRAMING: Final = 8
 
 class Connection(HttpToolsProtocol):
     limits: ClassVar[Server] = Server()
+    remembers = False
+    """Whether something is lost with it, although nothing is under way."""
+    _upgraded: ClassVar[type[Upgraded] | None] = None
     _overhead = 0
     """Bytes of the request under way that are not its body."""
     _clock: asyncio.TimerHandle | None = None
     _refused = False
+    _key: bytes | None = None
+    """Of the WebSocket handshake that was read last; `None`: it was none."""
 
     @classmethod
     def within(cls, limits: Server) -> type[Connection]:
@@ -49,6 +63,9 @@ class Connection(HttpToolsProtocol):
         """Whether we wait for the client, not the client for us."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body
+
+    def push_out(self) -> None:
+        self.transport.close()
 
     # ── the transport's side ───────────────────────────────────────────────────────────────────────
 
@@ -79,13 +96,19 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def _make_room(self) -> None:
-        other: Any
-        for other in self.connections:
-            if other is not self and other.owes and not other.transport.is_closing():
-                tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.max_connections)
-                other.transport.close()
-                return
+        owing = [each for each in self._others() if each.owes and not each.transport.is_closing()]
+        if owing:
+            # A socket that is idle remembers something: it goes last.
+            other = next((each for each in owing if not each.remembers), owing[0])
+            tell(log, "debug", "connection.pushed_out", client=other.client, limit=self.limits.max_connections)
+            other.push_out()
+            return
         self._refuse(overloaded(f"all {self.limits.max_connections} connections are in use (`server.max_connections`)"))
+
+    def _others(self) -> Iterator[Connection | Upgraded]:
+        for other in self.connections:
+            if other is not self:
+                yield cast("Connection | Upgraded", other)
 
     # ── the parser's side ──────────────────────────────────────────────────────────────────────────
 
@@ -94,6 +117,7 @@ class Connection(HttpToolsProtocol):
         if self._overhead > self.limits.max_head and self._head_size() > self.limits.max_head:
             self.scope[REFUSED] = _too_large(self.limits.max_head)  # type: ignore[typeddict-unknown-key]
         self._overhead = 0
+        self._key = self._read_handshake()
         watch(cast(Scope, self.scope))
         super().on_headers_complete()
         self.headers = []  # trailers are read into it: they are no headers, least of all after those were checked
@@ -105,7 +129,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._overhead = 0
         super().on_message_complete()
-        if self.cycle.response_complete:  # what was answered early has come to its end
+        if self._key is None and self.cycle.response_complete:  # what was answered early has come to its end
             self._stop_clock()
             self._await_head()
 
@@ -116,6 +140,44 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(RequestRefused("this is not a request in HTTP/1.1, or a broken one", code="invalid_http"))
+
+    # ── WebSocket ──────────────────────────────────────────────────────────────────────────────────
+
+    def _read_handshake(self) -> bytes | None:
+        """The key of a request to go on in WebSocket that can be granted; whatever else asks for it is answered over
+        HTTP, by the app, with what is wrong."""
+        if not self.limits.websockets or REFUSED in self.scope or super()._get_upgrade() != b"websocket":
+            return None
+        return handshake_key(self.parser.get_method(), self.parser.get_http_version(), self.headers)
+
+    def _should_upgrade(self) -> bool:
+        return self._key is not None
+
+    def handle_websocket_upgrade(self) -> None:
+        if not self._answered:  # asked behind a request that is still being answered: there is no way back from it
+            self._refuse(RequestRefused("finish the request before the WebSocket handshake", code="invalid_http"))
+            return
+        try:
+            url = httptools.parse_url(self.url)
+        except httptools.HttpParserInvalidURLError:
+            self.send_400_response("")
+            return
+        path = url.path.decode("latin-1")
+        facts = {"path": unquote(path), "raw_path": url.path, "query_string": url.query or b""}
+        self.connections.discard(self)
+        protocol = self._find_upgraded()(config=self.config, server_state=self.server_state, app_state=self.app_state)
+        protocol.connection_made(self.transport)
+        self.transport.set_protocol(protocol)
+        assert self._key is not None
+        protocol.begin(self._key, {**facts, "headers": self.scope["headers"]})
+
+    @classmethod
+    def _find_upgraded(cls) -> type[Upgraded]:
+        if cls._upgraded is None:
+            from isthmus.server.upgraded import Upgraded
+
+            cls._upgraded = Upgraded.within(cls.limits)
+        return cls._upgraded
 
     # ── limits ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,6 +223,18 @@ class Connection(HttpToolsProtocol):
                 self._clock = self.loop.call_later(_LINGER, self.transport.close)
                 return
         self.transport.close()
+
+
+def handshake_key(method: bytes, version: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
+    """`None`: this is no handshake as RFC 6455 has it."""
+    keys = [value for name, value in headers if name == b"sec-websocket-key"]
+    versions = [value for name, value in headers if name == b"sec-websocket-version"]
+    if (method, version, versions, len(keys)) != (b"GET", "1.1", [b"13"], 1):
+        return None
+    try:
+        return keys[0] if len(b64decode(keys[0], validate=True)) == 16 else None
+    except ValueError:
+        return None
 
 
 def _too_large(limit: int) -> RequestRefused:

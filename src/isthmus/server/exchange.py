@@ -21,7 +21,7 @@ _PROBES: Final = ("/health", "/ready")
 
 
 class Exchange:
-    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "peer", "run", "status")
+    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "peer", "run", "status", "upgraded")
 
     def __init__(self, method: str, path: str, peer: str = "") -> None:
         self._started = time.perf_counter()
@@ -38,8 +38,12 @@ class Exchange:
         self.failure: IsthmusError | None = None
         self.left = False
         """Whether the client went away before the end."""
+        self.upgraded = False
+        """Whether it became a WebSocket: what is asked there has its own lines."""
 
     def tell(self) -> None:
+        if self.upgraded:
+            return
         level = self._level()
         if not log.isEnabledFor(getattr(logging, level.upper())):
             return

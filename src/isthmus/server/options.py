@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Scope
 
-from isthmus.config.schema import Limits, Server
+from isthmus.config.schema import Limits, Server, WebSocket
 from isthmus.errors import RequestRefused
 from isthmus.observe.vitals import Vitals
 from isthmus.server.callers import Keys
@@ -18,6 +18,7 @@ from isthmus.server.callers import Keys
 class ServerOptions:
     server: Server = field(default_factory=Server)
     """As configured; the rest is made of it once."""
+    websocket: WebSocket = field(default_factory=WebSocket)
     local_only: bool = False
     """Whether we listen on the loopback: then web pages and foreign host names are kept out."""
     allow_origins: frozenset[str] = frozenset()

@@ -15,12 +15,13 @@ from isthmus.bridge.sse import encode_event
 from isthmus.bridge.tokens import most_tokens
 from isthmus.bridge.types.plan import CODEX
 from isthmus.conduct.run import Run
+from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
-from isthmus.server.accompany import accompany
+from isthmus.server.accompany import Sink, accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.codex_client import belongs_in_stream, without_retries
@@ -50,7 +51,7 @@ class ResponsesApi:
             response = await self._gateway.create_in_background(caller_of(scope), run, request, strict=strict)
             await self._tell_background(scope, request, run, response, receive, send)
         elif request.body.get("stream"):
-            await self._stream(run, SseSink(receive, send, encode_events, self._gateway.aside))
+            await tell_stream(run, SseSink(receive, send, encode_events, self._gateway.aside), self._options.server)
         else:
             sink = JsonSink(receive, send, lambda response: response, self._gateway.aside, leaving_of(scope))
             await accompany(run, sink, self._options.server)
@@ -69,17 +70,6 @@ class ResponsesApi:
         await accompany(
             run, JsonSink(receive, send, render, self._gateway.aside, leaving_of(scope)), self._options.server
         )
-
-    async def _stream(self, run: Run, sink: SseSink) -> None:
-        try:
-            await accompany(run, sink, self._options.server)
-        except UpstreamFailed as failure:
-            if run.finished or run.plan.client is not CODEX:
-                raise
-            if not belongs_in_stream(failure):
-                raise without_retries(failure) from failure
-            await sink.write(run, await run.tell(failure))
-            await sink.end(run)
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller, id = caller_of(scope), scope["path_params"]["id"]
@@ -137,6 +127,19 @@ class ResponsesApi:
             return
         followed = _as_sse(await self._gateway.follow(caller_of(scope), run.id))
         await send_events(receive, send, followed, headers, ping=self._options.server.ping)
+
+
+async def tell_stream(run: Run, sink: Sink, pulse: Server) -> None:
+    """`accompany`, with failures before anything was told as each client understands them."""
+    try:
+        await accompany(run, sink, pulse)
+    except UpstreamFailed as failure:
+        if run.finished or run.plan.client is not CODEX:
+            raise
+        if not belongs_in_stream(failure):
+            raise without_retries(failure) from failure
+        await sink.write(run, await run.tell(failure))
+        await sink.end(run)
 
 
 def asks_strict(scope: Scope) -> bool | None:

@@ -21,9 +21,11 @@ _TIMES: Final = 4
 
 
 class Room:
-    def __init__(self, limits: Limits, vitals: Vitals | None) -> None:
+    def __init__(self, limits: Limits, vitals: Vitals | None, places: int) -> None:
         self._limits = limits
         self._vitals = vitals
+        self._places = places
+        self._active = 0
         self._serving = 0
         self.held = 0
         """Bytes that all requests take which are served."""
@@ -40,6 +42,20 @@ class Room:
         finally:
             self._serving -= 1
             self.held -= cost
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One of `server.max_concurrent`, whatever is asked for."""
+        self._active += 1
+        try:
+            yield
+        finally:
+            self._active -= 1
+
+    def check_places(self) -> None:
+        """Refused where all are taken: of those who ask for work, not of those who only look."""
+        if self._active >= self._places:
+            raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
 
     def _check(self, cost: int) -> None:
         if self.held + cost > self._limits.max_serving:

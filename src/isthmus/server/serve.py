@@ -37,6 +37,8 @@ log = logging.getLogger("isthmus.server")
 
 _TOLD_EVERY: Final = 5.0
 """Seconds after which it is told again what the end waits for."""
+_GOODBYE: Final = 2.0
+"""Seconds that clients of WebSockets have to say goodbye when nothing runs any more."""
 _FILES: Final = 65_536
 """Open files that we ask for where the system sets no limit of its own."""
 
@@ -66,7 +68,7 @@ async def serve(
         gateway = await stack.enter_async_context(running_gateway(config))
         app = _make_app(gateway, config, vitals)
         stack.push_async_callback(app.aclose)
-        server = _Server(_uvicorn_config(app, config.server), tls, config.server.head_timeout)
+        server = _Server(_uvicorn_config(app, config), tls, config.server.head_timeout)
         hurry = asyncio.Event()
         if stop is None:
             stop = asyncio.Event()
@@ -81,7 +83,12 @@ async def serve(
         if not running.done():
             tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)
             telling = asyncio.create_task(_keep_telling(gateway, waiting), name="tell what is waited for")
+            sockets = app.sockets
+            if sockets is not None:
+                sockets.leave()
             await _drain(gateway, config.server.grace, hurry)
+            if sockets is not None:
+                await sockets.none(_GOODBYE)
             telling.cancel()
             server.force_exit = hurry.is_set()
             server.should_exit = True
@@ -192,6 +199,7 @@ def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None) ->
     server = config.server
     options = ServerOptions(
         server=server,
+        websocket=config.websocket,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
         allow_origins=frozenset(server.allow_origins),
         keys=Keys(server.api_keys, server.admin_key),
@@ -203,11 +211,16 @@ def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None) ->
     return create_app(gateway, options)
 
 
-def _uvicorn_config(app: App, server: Server) -> uvicorn.Config:
+def _uvicorn_config(app: App, config: Config) -> uvicorn.Config:
+    server, websocket = config.server, config.websocket
     return uvicorn.Config(
         app,
         http=Connection.within(server),
-        ws="none",
+        ws="none",  # see `Connection.handle_websocket_upgrade`
+        ws_max_size=server.max_body,
+        ws_ping_interval=websocket.ping or None,
+        ws_ping_timeout=websocket.pong,
+        ws_per_message_deflate=False,  # 60 kB for each socket, and time for each event, to save a little on the way
         loop="none",
         lifespan="off",
         log_config=None,

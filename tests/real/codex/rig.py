@@ -158,10 +158,12 @@ class Rig:
 
 
 @contextmanager
-def rig(folder: Path, *steps: Step, target: str = DEEPSEEK, heartbeat: str = "200ms") -> Iterator[Rig]:
+def rig(
+    folder: Path, *steps: Step, target: str = DEEPSEEK, heartbeat: str = "200ms", server: str = ""
+) -> Iterator[Rig]:
     """Gateway and scripted model; every name that Codex may use leads to `target`."""
     with ScriptedUpstream.running(steps) as upstream:
-        config = gateway_config(upstream.base_url, target, heartbeat)
+        config = gateway_config(upstream.base_url, target, heartbeat, server)
         with running_gateway_server(config) as gateway:
             yield Rig(folder, upstream, gateway, target)
 
@@ -215,12 +217,13 @@ def patch_call(slug: str) -> tuple[str, Json]:
     return "apply_patch", {"input": PATCH}
 
 
-def gateway_config(base_url: str, target: str, heartbeat: str = "200ms") -> str:
+def gateway_config(base_url: str, target: str, heartbeat: str = "200ms", server: str = "") -> str:
     name = target.partition("/")[0]
     return f"""
 [server]
 port = 0
 heartbeat = "{heartbeat}"
+{server}
 [store]
 url = "memory:"
 [models]

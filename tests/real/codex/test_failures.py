@@ -135,7 +135,7 @@ def test_without_heartbeats_codex_would_give_up(tmp_path: Path) -> None:
 
 
 def test_a_websocket_attempt_falls_back_to_http_at_once(tmp_path: Path) -> None:
-    with rig(tmp_path, chat("Over HTTP.")) as it:
+    with rig(tmp_path, chat("Over HTTP."), server="websockets = false") as it:
         outcome = it.exec("hi", provider="supports_websockets = true").worked()
     assert outcome.said == ["Over HTTP."]
     assert outcome.reconnects == []

@@ -189,6 +189,10 @@ class Hosted(msgspec.Struct, eq=False):
     told: bool = False
     """Whether there was any."""
 
+    @property
+    def busy(self) -> bool:
+        return bool(self._open)
+
     def open(self, delta: HostedOpened) -> None:
         self._open[delta.slot] = self._begin(delta.item)
 

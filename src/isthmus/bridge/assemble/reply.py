@@ -38,6 +38,10 @@ _CUT: Final = map_provider_finish_reason("length")
 _THOUGHTS: Final = ("reasoning_text", "summary_text")
 
 
+class _Steered(Exception):
+    """The item that was open is done, and another one would open."""
+
+
 class Reply(msgspec.Struct, eq=False):
     _output: Output
     _vendor: VendorState
@@ -70,6 +74,10 @@ class Reply(msgspec.Struct, eq=False):
     failure: Failed | None = None
     paused: list[Any] | None = None
     """What must be sent back for the turn to go on."""
+    steering: bool = False
+    """Whether it is to end with the item that is open; a call that is opened needs its answer first, and goes on."""
+    steered: bool = False
+    """Whether it has: what else comes is not told."""
     refused: bool = False
     """A refusal is no answer: no contract applies to it."""
 
@@ -116,6 +124,13 @@ class Reply(msgspec.Struct, eq=False):
         except Paused:
             # A delta makes room before it does anything else, so it can simply be taken again.
             self._waiting = [delta, *coming]
+        except _Steered:
+            self.steered = True
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is open, or held, and no call was made."""
+        return self._speech is None and not self._held and not self.calls and not self._hosted.busy
 
     def last_examination(self) -> None:
         """Ask for what has to be examined before the end: `calls.pending` says what."""
@@ -236,6 +251,8 @@ class Reply(msgspec.Struct, eq=False):
         """Something new opens: what spoke is done, and so is every call that is whole."""
         self.calls.close_whole()
         self._close_speech("completed")
+        if self.steering and not self.calls and not self._hosted.busy:
+            raise _Steered
 
     def _close_speech(self, status: Status) -> None:
         speech, self._speech, self._open_text = self._speech, None, None
@@ -256,6 +273,7 @@ class Reply(msgspec.Struct, eq=False):
 
     def close(self, outcome: Outcome) -> Outcome:
         """Everything closes; gives how it ended, which a call that broke off can still change."""
+        self.steering = False
         self.calls.waive()
         if self._waiting:
             self.take(())
@@ -266,7 +284,8 @@ class Reply(msgspec.Struct, eq=False):
             self._notices.append(notice("bridge.response.length_untold", "max_output_tokens", words))
         self._hosted.close_all()
         self._release()
-        if not (self.calls or self._hosted.told or self._messages or outcome.status == "failed"):
+        steered = outcome.incomplete_reason == "steered"
+        if not (self.calls or self._hosted.told or self._messages or outcome.status == "failed" or steered):
             self._begin("output_text")  # an answer without a word is an empty message
         self._close_speech("completed" if outcome.status == "completed" else "incomplete")
         for citation in self._annotations:

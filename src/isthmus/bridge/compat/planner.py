@@ -18,6 +18,7 @@ from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.compat.format import mentions_json, plan_format
 from isthmus.bridge.compat.reasoning import ReasoningPlan, plan_reasoning, why_thinking_gives_way
 from isthmus.bridge.compat.rules import (
+    KEPT_AHEAD,
     apply_rule,
     asks_nothing,
     clamp,
@@ -274,6 +275,7 @@ _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision
     "input": lambda planner, path, value: supported(path, "sent as messages"),
     "instructions": lambda planner, path, value: supported(path, "sent as messages"),
     "stream": _Planner._stream,
+    "generate": lambda planner, path, value: supported(path, "" if value else KEPT_AHEAD),
     "max_output_tokens": _Planner._limit,
     "n": _Planner._count,
     "user": _Planner._user,

@@ -58,6 +58,7 @@ def without_rule(path: str, value: Any) -> CompatibilityDecision:
     return ignored(path, reason or "the provider has no counterpart for it")
 
 
+KEPT_AHEAD: Final = "nothing is asked yet; the input is kept for the response that continues this one"
 _ANYWAY: Final = "asks for what happens anyway; nothing to send"
 
 
@@ -164,8 +165,8 @@ def _multi_agent(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
 
 
 def _prompt_cache(path: str, value: Mapping[str, Any]) -> CompatibilityDecision:
-    if value.get("mode") in (None, "implicit") and not (set(value) - {"mode"}):
-        return supported(path, _ANYWAY)
+    if value.get("mode") in (None, "implicit") and not (set(value) - {"mode", "prewarm"}):
+        return supported(path, KEPT_AHEAD if value.get("prewarm") else _ANYWAY)
     return ignored(path, "the provider decides by itself what it caches, and for how long")
 
 

@@ -41,17 +41,35 @@ def normalise_history(
     provider: str = "",
     keeps: Set[str] = frozenset(),
     patient: _Tools = frozenset(),
+    continues: bool = False,
 ) -> past.History:
     """The first `stored` items come from earlier turns: their paths start with `history`.
 
     Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools whose
-    outputs may come turns later.
+    outputs may come turns later. What `continues` a response that is kept here is not repaired: its history is ours, so
+    an output of a call that is not in it is the client's mistake.
     """
+    if continues:
+        _refuse_unknown_calls(items, stored)
     walk = _Walk(items, stored, envelope_key, owner, provider, patient)
     for index, item in enumerate(items):
         walk.take(index, item, keeps)
     walk.close()
     return past.History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
+
+
+def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
+    called = {call_id_of(item) for item in items if item["type"] in CALLS}
+    for index in range(stored, len(items)):
+        item = items[index]
+        if item["type"] in OUTPUTS and (id := call_id_of(item)) and id not in called:
+            where = f"{item_path(index, stored)}.call_id"
+            raise RequestRefused(
+                f"`{where}` is `{id}`, and the response that is continued has no such call; send the id of one of its "
+                "calls, or the whole conversation without `previous_response_id`",
+                code="invalid_value",
+                param=where,
+            )
 
 
 class _Walk:

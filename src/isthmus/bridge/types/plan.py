@@ -54,6 +54,8 @@ class Host:
     """How often the model may be asked again when its answer breaks a binding output contract."""
     bounds: Bounds = DEFAULT_BOUNDS
     """How large the schemas of a request may be."""
+    remembers: bool = False
+    """Whether what is not stored is known to the next turn all the same: by the connection that it comes over."""
 
 
 LIBRARY: Final = Host()
@@ -138,6 +140,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     extra_body: Mapping[str, Any] = msgspec.field(default_factory=dict)
     body: JsonObject = msgspec.field(default_factory=dict)
     stream: bool = False
+    generates: bool = True
+    """Whether the model is asked at all: a client may send its input ahead, and ask when it continues that response."""
     repair_budget: int = 0
     taken_call_ids: frozenset[str] = frozenset()
     """Call ids that the conversation already uses: some vendors count from `call_0` in every turn."""
@@ -150,6 +154,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
     """The plan that follows what was said so far and this many searches: the same request, with what was found."""
     compaction: Compaction | None = None
+    steers: bool = True
+    """Whether the answer may be ended between two of its items, to go on from there with more of the user's words."""
     client: ClientProfile = ANY_CLIENT
     size: int = 0
     """Bytes of a large request, with all that it leads to (`is_heavy`): what is done with it is done aside. Else 0."""
