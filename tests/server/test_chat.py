@@ -309,7 +309,7 @@ def test_images_travel(flow: Flow) -> None:
 def test_audio_travels_to_a_model_that_hears(flow: Flow) -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
     flow.script(chat("Hello."))
-    flow.chat({"model": FULL, "messages": [{"role": "user", "content": [audio]}]})
+    flow.chat({"model": "full/gpt-audio", "messages": [{"role": "user", "content": [audio]}]})
     assert flow.sent[0]["messages"][0]["content"] == [audio]
 
 
