@@ -9,7 +9,9 @@ import pytest
 
 from isthmus.bridge.limits import DEFAULT_LIMITS
 from isthmus.bridge.parse import parse_request
+from isthmus.config.schema import Limits
 from isthmus.errors import IsthmusError
+from isthmus.server.room import Room
 from isthmus.server.steering import MAX_STEERS, Steering, read_steer, required_input, steer_failed, successor
 
 WORDS = {"type": "message", "role": "user", "content": "In English!"}
@@ -57,15 +59,29 @@ def test_what_cannot_take_words(run: Any, code: str) -> None:
 
 
 def test_so_many_wait_and_each_for_its_own_response() -> None:
-    steering = Steering()
+    steering, room = Steering(), Room(Limits(max_memory=0), None, 10)
     steering.run = running()
     for _ in range(MAX_STEERS):
-        steering.take(read(previous_response_id="resp_1", input="x"))
+        steering.take(read(previous_response_id="resp_1", input="x"), room.take(10))
     assert refusal(steering) == "too_many_pending_steers"
     assert (len(steering.words("resp_1")), steering.words("resp_2")) == (MAX_STEERS, [])
     assert len({steer.id for steer in steering.words("resp_1")}) == MAX_STEERS
+    assert room.held == 10 * MAX_STEERS
+    steering.give("resp_2")
+    assert room.held == 10 * MAX_STEERS
     steering.give("resp_1")
-    assert steering.words("resp_1") == []
+    assert (steering.words("resp_1"), room.held) == ([], 0)
+
+
+def test_words_for_which_there_is_no_room_are_refused() -> None:
+    steering, room = Steering(), Room(Limits(max_serving=5, max_memory=0), None, 10)
+    words = read(previous_response_id="resp_1", input="x")
+    with room.take(1), pytest.raises(IsthmusError) as caught:
+        steering.take(words, room.take(10))
+    assert caught.value.code == "server_is_overloaded"
+    steering.take(words, room.take(10))
+    steering.give(None)
+    assert room.held == 0
 
 
 def test_what_is_over_is_not_kept() -> None:

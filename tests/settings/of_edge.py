@@ -66,7 +66,7 @@ async def _limits(scene: Scene) -> tuple[Server, Server, App]:
     config = scene.load()
     async with scene.gateway() as gateway:
         app = _make_app(gateway, config)
-        http: Any = _uvicorn_config(app, config.server).http
+        http: Any = _uvicorn_config(app, config).http
         return http.limits, app._bodies._limits, app
 
 

@@ -46,7 +46,7 @@ def read_frame(raw: bytes | bytearray, limits: RequestLimits) -> Asked:
             )
             raise RequestRefused(wanted, code="invalid_type", param="type")
         if body["type"] == "response.steer":
-            return Asked(steer=read_steer(body, limits), size=len(raw))
+            return Asked(steer=read_steer(body, limits, len(raw)), size=len(raw))
         if body["type"] != "response.create":
             words = f"`{body['type']}` is no event of a client; send `response.create` or `response.steer`"
             raise RequestRefused(words, code="unknown_event_type", param="type")

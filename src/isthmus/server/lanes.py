@@ -50,6 +50,8 @@ from isthmus.server.upgraded import Upgraded
 log = logging.getLogger("isthmus.server")
 
 _encode: Final = msgspec.json.Encoder().encode
+_SMALL: Final = 16_384
+"""Bytes of words that may wait uncounted until they can be answered."""
 
 
 class _Waiting(msgspec.Struct):
@@ -128,6 +130,8 @@ class Session:
             running = [lane.task for lane in self._lanes.values() if lane.task is not None]
             if running:
                 await asyncio.wait(running)
+            for lane in self._lanes.values():
+                self._clear(lane)  # once more: whatever came while they ended
             self._local.close()
 
     def leave(self, why: IsthmusError) -> None:
@@ -173,6 +177,7 @@ class Session:
             lane.task = asyncio.create_task(self._work(lane), name=f"lane {lane.name}")
 
     def _clear(self, lane: _Lane) -> None:
+        lane.steering.give(None)
         for waiting in lane.waiting:
             waiting.room.close()
         self._queued -= len(lane.waiting)
@@ -266,17 +271,17 @@ class Session:
         await self._give_back(_Lane(""), [steer], steer.failure or unknown)
 
     async def _steer_run(self, lane: _Lane, run: Run, steer: Steer) -> None:
-        if lane.telling and len(lane.late) < MAX_STEERS:
+        if lane.telling and len(lane.late) < MAX_STEERS and steer.size < _SMALL:
             lane.late.append(steer)
             return
         try:
             if steer.failure is not None:
                 raise steer.failure
             lane.steering.check(steer)
+            taken = lane.steering.take(steer, self._room.take(steer.size))
         except IsthmusError as error:
             await self._write(lane, [run.tell_steering("response.steer.failed", **steer_failed(steer, error))])
             return
-        taken = lane.steering.take(steer)
         told = [run.tell_steering("response.steer.accepted", steer=taken.shown)]
         told += self._pending(run, [taken]) if run.finished else []
         run.steer()

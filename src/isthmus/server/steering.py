@@ -8,6 +8,7 @@ client waits for their outputs: the words go before them, in the request that th
 from __future__ import annotations
 
 import secrets
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 
 import msgspec
@@ -38,13 +39,15 @@ class Steer(msgspec.Struct, frozen=True):
     items: tuple[JsonObject, ...] = ()
     failure: IsthmusError | None = None
     id: str = ""
+    size: int = 0
+    """Bytes of its frame."""
 
     @property
     def shown(self) -> JsonObject:
         return {"id": self.id, "previous_response_id": self.target}
 
 
-def read_steer(frame: JsonObject, limits: RequestLimits) -> Steer:
+def read_steer(frame: JsonObject, limits: RequestLimits, size: int = 0) -> Steer:
     target, given = frame.get("previous_response_id"), frame.get("input")
     target = target if isinstance(target, str) else ""
     try:
@@ -54,7 +57,7 @@ def read_steer(frame: JsonObject, limits: RequestLimits) -> Steer:
             raise RequestRefused("`input` must be a text, or messages of the user", param="input")
     except IsthmusError as error:
         return Steer(target, given, failure=steer_error("invalid_input", error.message))
-    return Steer(target, given, items)
+    return Steer(target, given, items, size=size)
 
 
 def steer_error(code: str, words: str) -> RequestRefused:
@@ -102,7 +105,8 @@ class Steering:
         """How many events it told."""
         self.waits_for = ""
         """The response whose calls the client has to answer first."""
-        self._waiting: list[Steer] = []
+        self._waiting: list[tuple[Steer, ExitStack]] = []
+        """Each with the room that it takes."""
 
     def begin(self, run: Run, request: Request) -> None:
         self.run, self.request = run, request
@@ -124,18 +128,23 @@ class Steering:
         if len(self._waiting) >= MAX_STEERS:
             raise steer_error("too_many_pending_steers", f"{MAX_STEERS} wait already; wait until they are taken up")
 
-    def take(self, steer: Steer) -> Steer:
-        taken = msgspec.structs.replace(steer, id=f"steer_{secrets.token_hex(16)}")
-        self._waiting.append(taken)
+    def take(self, steer: Steer, room: AbstractContextManager[None]) -> Steer:
+        """Keep it; refused where there is no room for it."""
+        taken, held = msgspec.structs.replace(steer, id=f"steer_{secrets.token_hex(16)}"), ExitStack()
+        held.enter_context(room)
+        self._waiting.append((taken, held))
         return taken
 
     def words(self, target: str) -> list[Steer]:
         """Those that wait for this response."""
-        return [steer for steer in self._waiting if steer.target == target]
+        return [steer for steer, _ in self._waiting if steer.target == target]
 
-    def give(self, target: str) -> None:
-        """They wait no more."""
-        self._waiting = [steer for steer in self._waiting if steer.target != target]
+    def give(self, target: str | None) -> None:
+        """They wait no more; `None`: none does, for any response."""
+        for steer, room in self._waiting:
+            if target in (None, steer.target):
+                room.close()
+        self._waiting = [each for each in self._waiting if target is not None and each[0].target != target]
         if self.waits_for == target:
             self.waits_for = ""
 
