@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -100,11 +101,18 @@ class Socket:
 
 
 @contextmanager
-def open_socket(url: str, path: str = "/v1/responses", *, headers: Mapping[str, str] | None = None) -> Iterator[Socket]:
+def open_socket(
+    url: str,
+    path: str = "/v1/responses",
+    *,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[Socket]:
     address = url.replace("http", "ws", 1) + path
     with connect(
         address,
         additional_headers=dict(headers or {}),
+        ssl=tls,
         user_agent_header=None,
         max_size=None,
         max_queue=None,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from socketing import open_socket
 from waiting import until
 
 CONFIG = '[server]\nport = 0\n{}\n[store]\nurl = "memory:"\n[log]\nlevel = "error"\n'
+CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
 HANDSHAKE = (
     b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -65,6 +68,20 @@ def test_the_path_may_be_spelled_as_over_http(flow: Flow, path: str) -> None:
     flow.script(chat("ok"))
     with open_socket(flow.server.url, path) as talk:
         assert talk.answer(HI)["status"] == "completed"
+
+
+def test_over_tls_below_a_prefix() -> None:
+    tls = f'tls_cert = "{CERTIFICATE}"\ntls_key = "{CERTIFICATE}"\npath_prefix = "/isthmus"\nmax_body = 1000'
+    with running_gateway_server(CONFIG.format(tls)) as gateway:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with open_socket(gateway.url, "/isthmus/v1/responses", tls=context) as talk:
+            body = {"model": "demo/demo", "input": "hi", "store": False}
+            first = talk.answer(body)
+            assert talk.answer({**body, "previous_response_id": first["id"]})["status"] == "completed"
+            talk.ask({**body, "input": "x" * 2000})
+            assert talk.closed() == 1009
+            assert talk.seen[-1]["error"]["code"] == "payload_too_large"
 
 
 def test_a_strict_socket_refuses_what_would_be_degraded(flow: Flow) -> None:
