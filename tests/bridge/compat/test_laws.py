@@ -81,6 +81,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "truncation": st.sampled_from(["auto", "disabled"]),
     "include": st.lists(st.sampled_from(EXTRAS), max_size=3),
     "stream": st.booleans(),
+    "generate": st.booleans(),
     "stream_options": st.fixed_dictionaries({}, optional={"include_obfuscation": st.booleans() | st.none()}),
     "store": st.booleans(),
     "background": st.booleans(),
