@@ -127,9 +127,10 @@ DECIDING = {
     "upstream/pool.py": set(),
     "client/retry.py": set(),
     "server/codex_client.py": set(),
-    "server/errors.py": {"request_timeout", "draining", "server_error", "server_is_overloaded"},
+    "server/errors.py": {"request_timeout", "draining", "server_error", "server_is_overloaded", "not_found"},
 }
-"""Who decides on failures, and the codes that they may name: one closes the connection, the others are made there."""
+"""Who decides on failures, and the codes that they may name: one closes the connection, one is a type as well, the
+others are made there."""
 
 
 @pytest.mark.parametrize("room", DECIDING)
@@ -138,7 +139,7 @@ def test_who_decides_on_failures_reads_the_table_and_knows_no_codes(room: str) -
     constants = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     assert {said for said in constants if isinstance(said, str) and said in FAILURES} <= DECIDING[room]
     statuses = {said for said in constants if type(said) is int and 400 <= said < 600}
-    assert statuses <= ({401, 429, 500} if room == "server/errors.py" else set()), (
+    assert statuses <= ({401, 404, 429, 500} if room == "server/errors.py" else set()), (
         "`type` of an error is made of its status"
     )
 

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from isthmus import wiring
+from isthmus.bridge.limits import take_limits
 from isthmus.bridge.types.plan import Host
 from isthmus.config.schema import Server
 from isthmus.server.bodies import Bodies
-from isthmus.wiring import _taken
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
 
@@ -61,10 +61,10 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, sett
     from bench.fuzz.house import TIGHT, running_house
 
     def without(kind: Any, section: Any) -> Any:
-        made = _taken(kind, section)
+        made = take_limits(kind, section)
         return msgspec.structs.replace(made, **{setting: 1 << 40}) if setting in kind.__struct_fields__ else made
 
-    monkeypatch.setattr(wiring, "_taken", without)
+    monkeypatch.setattr(wiring, "take_limits", without)
     with running_house(hang=10, limits=TIGHT) as house:
         outcome = fuzz(house, seed=20, cases=CASES, enough=1)
     assert outcome.findings, f"not found in {outcome.cases} cases"
