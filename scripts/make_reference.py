@@ -45,7 +45,7 @@ def cli_page() -> Iterator[str]:
 
 
 def _command(command: Any, name: str, above: str) -> Iterator[str]:
-    below: Mapping[str, Any] = getattr(command, "commands", {})
+    below = {name: command.get_command(None, name) for name in getattr(command, "list_commands", lambda _: ())(None)}
     if name != "isthmus":
         yield from (f"## {name}" if not above.count(" ") else f"### {name}", "")
     yield from (_paragraphs(command.help or ""), "")

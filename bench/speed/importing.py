@@ -52,6 +52,7 @@ def _serve() -> None:
     import uvloop
 
     import isthmus.cli.main
+    import isthmus.cli.serve_command
     from isthmus.config import load_config
     from isthmus.server.serve import serve
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isthmus import __version__
-from isthmus.cli import main
+from isthmus.cli import serve_command
 from isthmus.cli.main import app
 from isthmus.errors import ConfigError, RequestRefused
 
@@ -31,7 +31,7 @@ def test_every_command_is_mounted() -> None:
 
 def test_without_a_command_the_gateway_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[bool] = []
-    monkeypatch.setattr(main, "serve", lambda: started.append(True))
+    monkeypatch.setattr(serve_command, "serve", lambda: started.append(True))
     assert CliRunner().invoke(app, []).exit_code == 0
     assert started == [True]
 
@@ -41,7 +41,7 @@ def test_an_error_on_purpose_is_one_line_and_exit_code_one(error: Exception, mon
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(main, "serve", fail)
+    monkeypatch.setattr(serve_command, "serve", fail)
     done = CliRunner().invoke(app, [])
     assert done.exit_code == 1
     assert done.stderr == "error: fix `this`\n"
@@ -52,7 +52,7 @@ def test_any_other_error_is_ours_and_rises(monkeypatch: pytest.MonkeyPatch) -> N
     def fail() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(main, "serve", fail)
+    monkeypatch.setattr(serve_command, "serve", fail)
     assert isinstance(CliRunner().invoke(app, []).exception, ZeroDivisionError)
 
 

@@ -28,7 +28,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def _walk(command: object, name: str) -> Iterator[tuple[str, list[str]]]:
-    below = getattr(command, "commands", {})
+    below = {name: command.get_command(None, name) for name in getattr(command, "list_commands", lambda _: ())(None)}
     options = [option for parameter in command.params for option in parameter.opts]  # type: ignore[attr-defined]
     if not below:
         yield name, [option for option in options if option.startswith("--") and option != "--help"]

@@ -65,7 +65,7 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, sett
         return msgspec.structs.replace(made, **{setting: 1 << 40}) if setting in kind.__struct_fields__ else made
 
     monkeypatch.setattr(wiring, "take_limits", without)
-    with running_house(hang=10, limits=TIGHT) as house:
+    with running_house(hang=60, limits=TIGHT) as house:
         outcome = fuzz(house, seed=20, cases=CASES, enough=1)
     assert outcome.findings, f"not found in {outcome.cases} cases"
     assert any(f"`{setting}`" in finding.problem for finding in outcome.findings), tell(outcome)
@@ -79,7 +79,7 @@ def test_a_planted_weakness_is_found(monkeypatch: pytest.MonkeyPatch, bounds: di
     for place, value in bounds.items():
         module, _, name = place.partition(":")
         monkeypatch.setattr(importlib.import_module(module), name, value)
-    with running_house(hang=10) as house:
+    with running_house(hang=60) as house:
         outcome = fuzz(house, seed=20, cases=CASES, enough=1)
     assert outcome.findings, f"not found in {outcome.cases} cases"
     assert any(words in finding.problem for finding in outcome.findings), tell(outcome)

@@ -252,6 +252,13 @@ def test_a_run_that_is_taken_from_this_process_goes_on_in_the_store(world: World
     assert events == TOLD[after + 1 :]
 
 
+def test_whoever_saw_the_end_of_a_run_that_has_not_left_this_process_yet_is_told_nothing_more(world: World) -> None:
+    found = keep(world, record(background=True), TOLD)
+    events, task = following(world, found, [], LAST)
+    assert task.done()
+    assert events == []
+
+
 @pytest.mark.parametrize(
     ("said", "background"), [({"background": True}, True), ({"background": False}, False), ({}, False)]
 )

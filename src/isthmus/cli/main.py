@@ -1,4 +1,4 @@
-"""The `isthmus` command: every part of it, mounted in one place.
+"""The `isthmus` command: every part of it, mounted in one place, and loaded when it is named.
 
 Errors on purpose become one line on stderr and exit code 1; anything else that rises is our bug and shows itself.
 Without a command the gateway is started.
@@ -7,27 +7,49 @@ Without a command the gateway is started.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from isthmus import __version__
-from isthmus.cli.chat_command import chat
-from isthmus.cli.codex_commands import codex_app
-from isthmus.cli.config_commands import config_app
-from isthmus.cli.explain_command import explain
-from isthmus.cli.init_command import init
-from isthmus.cli.providers_commands import providers_app
-from isthmus.cli.serve_command import serve
-from isthmus.cli.store_commands import store_app
 from isthmus.cli.terminal import say_error
 from isthmus.errors import IsthmusError
+
+_COMMANDS: Final = {
+    "serve": "isthmus.cli.serve_command:serve",
+    "init": "isthmus.cli.init_command:init",
+    "explain": "isthmus.cli.explain_command:explain",
+    "chat": "isthmus.cli.chat_command:chat",
+    "providers": "isthmus.cli.providers_commands:providers_app",
+    "config": "isthmus.cli.config_commands:config_app",
+    "store": "isthmus.cli.store_commands:store_app",
+    "codex": "isthmus.cli.codex_commands:codex_app",
+}
+"""In the order of the help. A gateway starts without what the others are made of."""
 
 
 class Commands(TyperGroup):
     """All commands, with one way to fail."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands and cmd_name in _COMMANDS:
+            module, _, name = _COMMANDS[cmd_name].partition(":")
+            found = getattr(import_module(module), name)
+            one = typer.Typer(rich_markup_mode="markdown")
+            if isinstance(found, typer.Typer):
+                one.add_typer(found)
+            else:
+                one.command()(found)
+                one.callback()(_nothing)  # a group of one command is told apart from the command itself
+            self.commands[cmd_name] = get_group(one).commands[cmd_name]
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -46,6 +68,10 @@ app = typer.Typer(
 )
 
 
+def _nothing() -> None:
+    pass
+
+
 def _show_version(asked: bool) -> None:
     if asked:
         typer.echo(f"isthmus {__version__}")
@@ -61,17 +87,9 @@ def start(
 ) -> None:
     del version
     if context.invoked_subcommand is None:
+        from isthmus.cli.serve_command import serve
+
         serve()
-
-
-app.command()(serve)
-app.command()(init)
-app.command()(explain)
-app.command()(chat)
-app.add_typer(providers_app)
-app.add_typer(config_app)
-app.add_typer(store_app)
-app.add_typer(codex_app)
 
 
 def main() -> None:

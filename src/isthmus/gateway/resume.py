@@ -58,7 +58,11 @@ async def follow_run(
         last += len(events)
         yield events
     if not events or _type(events[-1]) not in _TERMINAL:
-        async for events in _read_on(store, found, [], last):
+        # One that has just ended is still here, and whoever comes back to it may have seen its end.
+        kept = await store.events(found.id, owner=found.owner, after=max(last - 1, -1))
+        if last >= 0 and kept and _type(kept[0]) in _TERMINAL:
+            return
+        async for events in _read_on(store, found, kept[1:] if last >= 0 else kept, last):
             yield events
 
 
