@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from isthmus.bridge.capabilities import Dialect
 from isthmus.config.schema import ProviderConfig
 from isthmus.errors import ConfigError
 from isthmus.providers import load_provider
-from isthmus.providers.dialects import capabilities_for, capabilities_in, choose_dialect
+from isthmus.providers.dialects import capabilities_for, capabilities_in, choose_dialect, facts_in
 from isthmus.wiring import http_endpoint
 
 
@@ -58,17 +59,29 @@ def test_an_endpoint_that_is_preferred_is_chosen_and_serves_its_models_only(tmp_
         ("zhipu", {"endpoint": "zai"}, "https://api.z.ai/api/anthropic/v1/messages"),
         ("kimi", {"endpoint": "china"}, "https://api.moonshot.cn/anthropic/v1/messages"),
         ("minimax", {"endpoint": "global"}, "https://api.minimax.io/anthropic/v1/messages"),
+        (
+            "bedrock",
+            {"variables": {"AWS_REGION": "us-east-1"}},
+            "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages",
+        ),
         ("vllm", {}, "http://localhost:8000/v1/messages"),
         ("ollama", {"endpoint": "cloud"}, "https://ollama.com/v1/messages"),
         ("anthropic", {"base_url": "https://proxy.example/claude/"}, "https://proxy.example/claude/v1/messages"),
         ("anthropic", {"base_url": "https://proxy.example/v1"}, "https://proxy.example/v1/messages"),
     ],
 )
-def test_messages_have_an_address_of_their_own(name: str, settings: dict[str, str], url: str) -> None:
+def test_messages_have_an_address_of_their_own(name: str, settings: dict[str, Any], url: str) -> None:
     """Vendors name it without `/v1`, and so do people (claude-code#20416): both are taken."""
     endpoint = http_endpoint(name, load_provider(name), ProviderConfig(api_key="k", **settings), "", "messages")
     assert endpoint.url == url
     assert endpoint.headers["anthropic-version"] == "2023-06-01"
+
+
+def test_a_signature_is_one_at_every_path() -> None:
+    provider = load_provider("bedrock")
+    signed = provider.endpoint.alternative("sigv4")
+    assert facts_in(provider, signed, "messages").auth == signed.auth == "sigv4"
+    assert facts_in(provider, provider.endpoint, "messages").auth == "x-api-key"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from isthmus.errors import ConfigError
 from isthmus.providers.load import Provider
 from isthmus.providers.messages import messages_capabilities
 from isthmus.providers.responses import responses_capabilities, serves
-from isthmus.providers.schema import EndpointFacts
+from isthmus.providers.schema import COMPUTED, EndpointFacts
 
 
 def choose_dialect(name: str, provider: Provider, asked: Dialect | None = None) -> Dialect:
@@ -55,9 +55,8 @@ def facts_in(provider: Provider, facts: EndpointFacts, dialect: Dialect) -> Endp
     own = provider.messages_endpoint
     base_url = facts.messages_url or ("" if provider.endpoint.messages_url else facts.base_url)
     headers = {**facts.headers, **own.headers}
-    return msgspec.structs.replace(
-        facts, base_url=base_url, path=own.path, auth=own.auth or facts.auth, headers=headers
-    )
+    auth = facts.auth if facts.auth in COMPUTED else own.auth or facts.auth  # a signature is one at every path
+    return msgspec.structs.replace(facts, base_url=base_url, path=own.path, auth=auth, headers=headers)
 
 
 def capabilities_for(provider: Provider, model: str, dialect: Dialect | None = None) -> ProviderCapabilities:
