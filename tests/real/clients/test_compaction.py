@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -15,10 +12,10 @@ from agents.memory import OpenAIResponsesCompactionSession
 
 from flowing import PLAIN, Flow
 from isthmus.testing import chat
+from node_scripts import run_node
 
 pytestmark = pytest.mark.real
 
-NODE = Path(__file__).parent / "node"
 NOTES = "The bridge is red and half built."
 ALIAS = "gpt-alias"
 """Both sessions compact for names of OpenAI's only; the gateway leads it to another vendor."""
@@ -66,16 +63,7 @@ def test_a_session_of_the_agents_sdk_is_compacted_after_a_turn(flow: Flow) -> No
 
 def test_a_session_of_the_javascript_sdk_is_compacted_after_a_turn(flow: Flow) -> None:
     flow.script(chat("Half of it stands."), chat(NOTES), chat("Done."))
-    ran = subprocess.run(
-        ["node", "compaction.mjs", flow.server.url, ALIAS],
-        cwd=NODE,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
+    told = run_node("compaction.mjs", flow.server.url, ALIAS)
     assert told["answers"] == ["Half of it stands.", "Done."]
     assert told["kept"] == ["message", "compaction"]
     assert NOTES in texts(flow.sent[2])

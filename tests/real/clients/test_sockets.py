@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -17,11 +13,11 @@ from agents.responses_websocket_session import responses_websocket_session
 
 from flowing import PLAIN, Flow
 from isthmus.testing import Gate, chat, chat_chunks, error, stream
+from node_scripts import run_node
 from socketing import watch_frames
 
 pytestmark = pytest.mark.real
 
-NODE = Path(__file__).parent / "node"
 Json = dict[str, Any]
 
 
@@ -178,21 +174,9 @@ def test_a_session_of_the_agents_sdk_uses_its_tools(flow: Flow, frames: list[Jso
 # ── JavaScript ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_node(flow: Flow, what: str) -> Json:
-    if shutil.which("npm") is None:
-        pytest.skip("needs Node.js and npm")
-    if not (NODE / "node_modules" / "@openai" / "agents").is_dir():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=NODE, check=True, timeout=300)
-    line = ["node", "sockets.mjs", flow.server.url, PLAIN, what]
-    ran = subprocess.run(line, cwd=NODE, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stderr
-    told: Json = json.loads(ran.stdout)
-    return told
-
-
 def test_the_javascript_sdk_continues_and_survives_an_error(flow: Flow) -> None:
     flow.script(chat("Hello Alice."), chat("Alice."), chat("Anew."))
-    told = run_node(flow, "sdk")
+    told = run_node("sockets.mjs", flow.server.url, PLAIN, "sdk")
     assert told["texts"] == ["Hello Alice.", "Alice.", "Anew."]
     assert told["refused"] == "previous_response_not_found"
     assert texts(flow.sent[1]) == ["My name is Alice.", "Hello Alice.", "What is my name?"]
@@ -200,7 +184,7 @@ def test_the_javascript_sdk_continues_and_survives_an_error(flow: Flow) -> None:
 
 def test_a_session_of_the_javascript_agents_sdk_uses_its_tools(flow: Flow, frames: list[Json]) -> None:
     flow.script(chat(calls=[("call_1", "weather", {"city": "Oslo"})]), chat("Sunny."), chat("Still sunny."))
-    told = run_node(flow, "agents")
+    told = run_node("sockets.mjs", flow.server.url, PLAIN, "agents")
     assert told["texts"] == ["Sunny.", "Still sunny."]
     assert "tool_call_output_item" in told["calls"]
     assert len(frames) == 3

@@ -70,42 +70,36 @@ def test_the_models_thinking_is_shown_where_codex_asks_for_summaries(tmp_path: P
     assert outcome.thought == ["They greet me."]
 
 
-@pytest.mark.parametrize("slug", [CLASSIC, LITE, UNKNOWN, OURS])
-def test_compaction_in_the_middle_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
+def _compacted(folder: Path, slug: str, **options: Any) -> dict[str, Any]:
+    """What the model was asked to sum up by, in a session that is compacted in the middle of its work."""
     call = ("c1", shell_call(slug), shell_arguments(slug, "echo first"))
     steps: list[Any] = [
         chat(None, reasoning="start", calls=[call], usage=(9000, 10)),
         chat("SUMMARY: the first command printed first.", usage=(300, 10)),
         chat("Finished after compaction.", usage=(400, 10)),
     ]
-    with rig(tmp_path, *steps) as it:
-        outcome = it.exec("work", slug=slug, root="model_auto_compact_token_limit = 5000").worked()
+    with rig(folder, *steps) as it:
+        outcome = it.exec("work", slug=slug, root="model_auto_compact_token_limit = 5000", **options).worked()
     assert outcome.said[-1] == "Finished after compaction."
     asked, after = it.bodies[1], it.bodies[2]
-    assert not asked.get("tools")
-    assert asked["messages"][-1]["role"] == "user"
     assert any("SUMMARY: the first command" in str(message["content"]) for message in after["messages"])
     assert not any(message.get("tool_calls") for message in after["messages"])
+    return asked
+
+
+@pytest.mark.parametrize("slug", [CLASSIC, LITE, UNKNOWN, OURS])
+def test_compaction_in_the_middle_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
+    asked = _compacted(tmp_path, slug)
+    assert not asked.get("tools")
+    assert asked["messages"][-1]["role"] == "user"
 
 
 @pytest.mark.parametrize("slug", [CLASSIC, LITE, OURS])
 def test_compaction_by_the_gateway_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
     """Codex leaves it to the server where the provider is called OpenAI: it asks with a trigger, and wants one item."""
-    call = ("c1", shell_call(slug), shell_arguments(slug, "echo first"))
-    steps: list[Any] = [
-        chat(None, reasoning="start", calls=[call], usage=(9000, 10)),
-        chat("SUMMARY: the first command printed first.", usage=(300, 10)),
-        chat("Finished after compaction.", usage=(400, 10)),
-    ]
-    with rig(tmp_path, *steps) as it:
-        root = "model_auto_compact_token_limit = 5000"
-        outcome = it.exec("work", slug=slug, root=root, named="OpenAI").worked()
-    assert outcome.said[-1] == "Finished after compaction."
-    asked, after = it.bodies[1], it.bodies[2]
+    asked = _compacted(tmp_path, slug, named="OpenAI")
     assert asked["messages"][0]["content"] == INSTRUCTIONS
     assert asked["messages"][-1]["content"] == ASK
-    assert any("SUMMARY: the first command" in str(message["content"]) for message in after["messages"])
-    assert not any(message.get("tool_calls") for message in after["messages"])
 
 
 def _results(body: dict[str, Any]) -> list[str]:
