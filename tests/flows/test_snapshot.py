@@ -24,7 +24,7 @@ async def test_a_key_alone_serves_it_at_its_own_address_with_that_key(tmp_path: 
         candidate = gateway.directory.find(GLM)
         assert candidate.target.capabilities.limits.context == 432_000
         served = candidate.served
-        endpoint = http_endpoint("nebius", served.provider, config.providers["nebius"], "", native=served.native)
+        endpoint = http_endpoint("nebius", served.provider, config.providers["nebius"], "", served.dialect or "chat")
         assert endpoint.url == "https://api.tokenfactory.nebius.com/v1/chat/completions"
         assert endpoint.headers["authorization"] == f"Bearer {KEY}"
 
