@@ -155,12 +155,14 @@ async def read_slowly(user: User) -> None:
 async def vanish(user: User) -> None:
     """In the middle of a request, or before its answer."""
     client = await Client.open(user.port)
-    if user.chance.random() < 0.5:
-        await client.write("POST", PATH, user.body(user.words(), stream=user.chance.random() < 0.5))
-        await asyncio.sleep(user.chance.uniform(0, 0.05))
-    else:
-        client._writer.write(b"POST /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000\r\n\r\n{")
-    client.leave(reset=user.chance.random() < 0.5)
+    try:
+        if user.chance.random() < 0.5:
+            await client.write("POST", PATH, user.body(user.words(), stream=user.chance.random() < 0.5))
+            await asyncio.sleep(user.chance.uniform(0, 0.05))
+        else:
+            client._writer.write(b"POST /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000\r\n\r\n{")
+    finally:
+        client.leave(reset=user.chance.random() < 0.5)
 
 
 # ── in the background ──────────────────────────────────────────────────────────────────────────────────

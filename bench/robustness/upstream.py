@@ -14,6 +14,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self, cast
 
+from isthmus.testing.server import stop_accepting
+
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[None]]
 DONE: Final = b"data: [DONE]\n\n"
@@ -96,6 +98,7 @@ class Upstream:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
+        await stop_accepting(self._server)
         self._server.close()
         for connection in list(self.open):
             connection.abort()

@@ -158,11 +158,7 @@ class ScriptedUpstream:
         if self._server is None:
             return
         server, self._server = self._server, None
-        with contextlib.suppress(NotImplementedError):  # not every loop has readers to take away
-            for listening in server.sockets:
-                asyncio.get_running_loop().remove_reader(listening.fileno())
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        await stop_accepting(server)
         server.close()
         for task, connection in list(self._open.items()):
             connection.abort()
@@ -235,6 +231,15 @@ class ScriptedUpstream:
     def _arrival(self, count: int) -> Signal:
         with self._lock:
             return self._arrivals.setdefault(count, Signal(f"request {count}"))
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """To be awaited before a server is closed: whoever was accepted has its connection by then."""
+    with contextlib.suppress(NotImplementedError):  # not every loop has readers to take away
+        for listening in server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 async def _resolve(step: Step, request: RecordedRequest) -> Answer:
