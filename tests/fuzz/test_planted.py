@@ -14,7 +14,6 @@ import pytest
 
 from isthmus import wiring
 from isthmus.bridge.limits import take_limits
-from isthmus.bridge.types.plan import Host
 from isthmus.config.schema import Server
 from isthmus.server.bodies import Bodies
 
@@ -27,17 +26,11 @@ def _boundless_bodies(limits: Server) -> Bodies:
     return Bodies(msgspec.structs.replace(limits, max_body=10**9))
 
 
-def _never_tired(honours: Any, strict: bool, budget: int, bounds: Any) -> Host:
-    del budget
-    return Host(honours, strict, 1_000_000, bounds)
-
-
 PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     "a time to wait of any length": (
         {"isthmus.errors:sane_wait": lambda wait: wait, "isthmus.upstream.retry_after:sane_wait": lambda wait: wait},
         "retry-after",
     ),
-    "asking again as often as it takes": ({"isthmus.gateway.attempts:Host": _never_tired}, ""),
     "refusals that quote all of what they refuse": ({"isthmus.errors:shorten": lambda words: words}, "an error of"),
     "bodies of any size": ({"isthmus.server.app:Bodies": _boundless_bodies}, "are allowed"),
     "errors of any length": (
@@ -51,7 +44,7 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
-LIMITS = ("max_items", "max_depth", "max_fields", "max_values", "max_answer", "max_chunks")
+LIMITS = ("max_items", "max_depth", "max_fields", "max_values", "max_chunks")
 """Of `[limits]`. What the fuzzer counts itself, in its own way, is what it misses them by."""
 
 
