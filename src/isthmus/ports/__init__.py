@@ -1,0 +1,52 @@
+"""Every door to the outside, as Protocols: what the gateway needs, never who provides it."""
+
+from __future__ import annotations
+
+from isthmus.ports.backend import Backend, Checker, Workers
+from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
+from isthmus.ports.learned import Learned
+from isthmus.ports.leases import Leases
+from isthmus.ports.records import (
+    DEFAULT_MAX_DEPTH,
+    LOCAL,
+    UNFINISHED,
+    EventBatch,
+    Held,
+    ItemPage,
+    Pruned,
+    Signal,
+    StoredResponse,
+    StoredTurn,
+    StoredWord,
+    StoreStats,
+    run_lease,
+)
+from isthmus.ports.store import Store
+
+__all__ = [
+    "DEFAULT_MAX_DEPTH",
+    "LOCAL",
+    "UNFINISHED",
+    "AttemptFailed",
+    "Backend",
+    "Checker",
+    "Ended",
+    "EventBatch",
+    "Fact",
+    "FirstToken",
+    "Held",
+    "ItemPage",
+    "Learned",
+    "Leases",
+    "Observer",
+    "Pruned",
+    "Sent",
+    "Signal",
+    "Store",
+    "StoreStats",
+    "StoredResponse",
+    "StoredTurn",
+    "StoredWord",
+    "Workers",
+    "run_lease",
+]

@@ -1,0 +1,45 @@
+"""Who does work for the gateway: upstreams that answer, and workers that check where it stops nobody."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
+    from isthmus.bridge.deltas import Delta
+    from isthmus.bridge.jobs import Job, Result
+    from isthmus.bridge.types.plan import OutputContract, Plan
+    from isthmus.protocol.json import JsonObject
+
+
+class Backend(Protocol):
+    """One upstream. Entering `send` means that it has accepted; leaving it closes the connection at once."""
+
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        """Raises `UpstreamFailed` on entering when it refuses, and from the iterator when it breaks off."""
+
+    async def ready(self) -> str | None:
+        """What keeps it from serving, in words; `None` when nothing is known to."""
+
+    async def aclose(self) -> None: ...
+
+
+class Workers(Protocol):
+    """Processes of our own."""
+
+    async def run(self, kind: str, payload: bytes) -> bytes:
+        """Have a job done. Raises `WorkNotDone`: it met a limit, or none was free in time."""
+
+
+class Checker(Protocol):
+    """Checks whose length a client decides. Nothing here blocks the loop or waits without end."""
+
+    async def admit(self, contract: OutputContract) -> None:
+        """Whether answers can be checked against the contract's schema.
+
+        Raises `RequestRefused` if not, `WorkNotDone` if there is no room to find out, or a bug of ours in the way.
+        """
+
+    async def check(self, job: Job) -> Result:
+        """The result of a job; one that could not be done says so in its result."""
