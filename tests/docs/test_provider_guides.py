@@ -112,7 +112,7 @@ def test_what_the_page_of_the_clouds_shows_is_a_whole_configuration(lines: str, 
     file.write_text(lines)
     file.chmod(0o600)
     environ = {"HOME": str(tmp_path), "AZURE_OPENAI_API_KEY": "k-1", "AZURE_OPENAI_AUTH_TOKEN": "eyJ.1"}
-    reading = read_config(file, environ=environ)
+    reading = read_config(file, environ={**environ, "AWS_BEARER_TOKEN_BEDROCK": "k-2"})
     assert reading.problems == ()
     for name, provider in reading.config.providers.items():
         assert "${" not in (provider.base_url or reading.known[name].base_url)

@@ -166,13 +166,15 @@ def test_words_for_one_response_are_not_said_in_another(flow: Flow, talk: Socket
 
 def test_words_for_a_client_that_takes_its_time_keep_the_order(flow: Flow, talk: Socket) -> None:
     flow.script(stream(chat_chunks("a word and a blank " * 40_000, pieces=2_000)), chat("Hello."))
-    id = begun(flow, talk, "response.created")
+    # Words that come before its first item would end the response at once.
+    id = begun(flow, talk, "response.output_text.delta")
     for _ in range(3):
         steer(talk, id)
     events = [talk.next_of()]
     while events[-1]["type"] != "response.completed":
         events.append(talk.next_of())
-    assert [event["sequence_number"] for event in events] == [*range(1, 1 + len(events))]
+    first = events[0]["sequence_number"]
+    assert [event["sequence_number"] for event in events] == [*range(first, first + len(events))]
     told = [event["type"] for event in talk.seen if event["type"].startswith("response.steer")]
     assert told == ["response.steer.accepted"] * 3
     assert talk.rest()[-1]["response"]["output_text"] == "Hello."
