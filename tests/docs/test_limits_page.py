@@ -19,7 +19,7 @@ ELSEWHERE = ("cli", "demo", "testing")
 DEFAULTS = {
     "upstream.wire.MAX_CONNECTIONS": "providers.NAME.max_connections",
     "upstream.wire.MAX_QUEUED": "providers.NAME.max_queued",
-    "ports.DEFAULT_MAX_DEPTH": "store.max_chain",
+    "ports.records.DEFAULT_MAX_DEPTH": "store.max_chain",
     "bridge.sse.MAX_EVENT": "limits.max_answer",
     "bridge.sse.MAX_VALUES": "limits.max_values",
 }
