@@ -27,6 +27,7 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
+from isthmus.gateway.chats import AsChat, StoredChats, is_chat
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
@@ -78,6 +79,7 @@ class Gateway:
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
+        self.chats = StoredChats(store, self.aside)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
 
@@ -95,12 +97,13 @@ class Gateway:
         strict: bool | None = None,
         noted: Sequence[CompatibilityDecision] = (),
         lane: Lane | None = None,
+        chat: AsChat | None = None,
     ) -> Run:
         """Plan a response; nothing is sent before the run is iterated. A schema is tried before that.
 
-        `lane`: where it is asked for, if that remembers what is not stored.
+        `lane`: where it is asked for, if that remembers what is not stored. `chat`: how it is kept, if as a completion.
         """
-        return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane)
+        return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane, chat=chat)
 
     async def compact(
         self, caller: Caller, request: Request, *, strict: bool | None = None
@@ -149,13 +152,15 @@ class Gateway:
         return response
 
     async def retrieve(self, caller: Caller, id: str) -> StoredResponse:
-        found = await self.store.load(id, owner=caller.owner)
+        found = None if is_chat(id) else await self.store.load(id, owner=caller.owner)
         if found is None:
             raise not_found(id)
         return found
 
     async def delete(self, caller: Caller, id: str) -> None:
         """Forget a response; one that is being made, here or by another gateway, is ended first."""
+        if is_chat(id):
+            raise not_found(id)
         run = self.runs.get(caller.owner, id)
         if run is not None:
             await self.runs.end(run)
@@ -167,7 +172,7 @@ class Gateway:
     async def cancel(self, caller: Caller, id: str) -> StoredResponse:
         """Stop a background response, whoever makes it; one that has ended is given back as it is."""
         run = self.runs.get(caller.owner, id)
-        found = await self.store.load(id, owner=caller.owner)
+        found = None if is_chat(id) else await self.store.load(id, owner=caller.owner)
         if found is None and run is None:
             raise not_found(id)
         if found is None or not is_background(found):
@@ -185,6 +190,8 @@ class Gateway:
     async def input_items(
         self, caller: Caller, id: str, *, limit: int = 20, after: str | None = None, order: Any = "desc"
     ) -> ItemPage:
+        if is_chat(id):
+            raise not_found(id)
         page = await self.store.list_input_items(id, owner=caller.owner, limit=limit, after=after, order=order)
         if page is None:
             raise not_found(id)
@@ -282,6 +289,7 @@ class Gateway:
         id: str,
         created: float | None = None,
         lane: Lane | None = None,
+        chat: AsChat | None = None,
     ) -> Run:
         stored = request.body.get("store") is not False
         if stored:  # first of all: what cannot be kept must not be asked, and paid, for
@@ -292,9 +300,11 @@ class Gateway:
 
         attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
         streamed = request.body.get("stream") is True
-        outline = Outline() if stored and streamed and not request.body.get("background") else None
+        outline = Outline() if stored and streamed and not request.body.get("background") and not chat else None
 
         def prepare() -> tuple[Attempt, Save | None]:
+            if stored and chat is not None:
+                return attempts.make(candidates[0]), self.chats.saver(chat, caller.owner, began, heavy=request.heavy)
             if stored:
                 return attempts.make(candidates[0]), self._saver(request, id, caller.owner, began, outline, history)
             return attempts.make(candidates[0]), None if lane is None else self._keeper(request, id, lane, history)

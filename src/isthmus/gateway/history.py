@@ -17,6 +17,7 @@ from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused
+from isthmus.gateway.chats import is_chat
 from isthmus.gateway.local import Connected
 from isthmus.ports import UNFINISHED, Store
 from isthmus.protocol.json import JsonObject
@@ -71,6 +72,12 @@ async def _load_turns(
         return []
     if local is not None and (known := local.find(parent)) is not None:
         return known
+    if is_chat(parent):
+        raise RequestRefused(
+            f"`{parent}` is a chat completion, which cannot be continued; send its messages in `input` instead",
+            code="previous_response_not_found",
+            param="previous_response_id",
+        )
     turns = await store.chain(parent, owner=owner, max_depth=max_chain)
     if turns and turns[-1].status in UNFINISHED:
         raise RequestRefused(

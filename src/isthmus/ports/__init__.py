@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isthmus.ports.backend import Backend, Checker, Workers
+from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
@@ -29,6 +30,8 @@ __all__ = [
     "UNFINISHED",
     "AttemptFailed",
     "Backend",
+    "ChatPage",
+    "Chats",
     "Checker",
     "Ended",
     "EventBatch",

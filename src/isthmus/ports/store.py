@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from isthmus.ports.chats import Chats
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.records import (
@@ -19,7 +20,7 @@ from isthmus.ports.records import (
 )
 
 
-class Store(Leases, Learned, Protocol):
+class Store(Chats, Leases, Learned, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are

@@ -6,9 +6,12 @@ gets a decision of its own.
 
 from __future__ import annotations
 
-from typing import Required, TypedDict
+from typing import Final, Required, TypedDict
 
 from isthmus.protocol.json import JsonObject
+
+CHAT_ID: Final = "chatcmpl-"
+"""What the id of every completion begins with: it is told from a response's by that."""
 
 
 class ChatStreamOptions(TypedDict, total=False):

@@ -30,6 +30,7 @@ from isthmus.server.readiness import readiness_of
 from isthmus.server.responses import ResponsesApi
 from isthmus.server.room import Room
 from isthmus.server.status import StatusApi
+from isthmus.server.stored_chats import StoredChatsApi
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
@@ -46,11 +47,18 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
+    stored_chats = StoredChatsApi(gateway)
     models = ModelsApi(gateway)
     status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
         RESPONSES: {"POST": responses.create},
-        "/v1/chat/completions": {"POST": chat.create},
+        "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats.list},
+        f"/v1/chat/completions/{_ID}": {
+            "GET": stored_chats.retrieve,
+            "POST": stored_chats.update,
+            "DELETE": stored_chats.delete,
+        },
+        f"/v1/chat/completions/{_ID}/messages": {"GET": stored_chats.messages},
         "/v1/responses/input_tokens": {"POST": responses.input_tokens},
         "/v1/responses/compact": {"POST": responses.compact},
         f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},

@@ -8,6 +8,7 @@ from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, re
 from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
 from isthmus.bridge.sse import encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
+from isthmus.gateway.chats import AsChat
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
@@ -30,8 +31,13 @@ class ChatApi:
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         chat = await self._gateway.read(body_of(scope), receive_chat_request)
+
+        def render(response: FinishedResponse) -> JsonObject:
+            return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
+
+        kept = AsChat(chat.messages, render)
         try:
-            run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope))
+            run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope), chat=kept)
         except RequestRefused as error:
             raise reword(error, chat.path) from error
         exchange_of(scope).run = run
@@ -46,7 +52,7 @@ class ChatApi:
         def whole(response: FinishedResponse) -> JsonObject:
             if response["status"] in ("failed", "cancelled"):
                 raise run.failure or _failure(response)
-            return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
+            return render(response)
 
         aside = self._gateway.aside
         sink: ChatSink | JsonSink = ChatSink(receive, send, encode, aside)

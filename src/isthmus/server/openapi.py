@@ -9,6 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
+from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
@@ -59,15 +60,32 @@ def build_document() -> JsonObject:
                 "get": _operation(
                     "List the items that a response was made from",
                     "listInputItems",
-                    query={
-                        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
-                        "after": {"type": "string"},
-                        "order": {"enum": ["asc", "desc"], "default": "desc"},
-                    },
+                    query=_page("desc"),
                 ),
             },
             "/v1/chat/completions": {
-                "post": _operation("Create a chat completion", "createChatCompletion", body=chat_body, stream=True)
+                "post": _operation("Create a chat completion", "createChatCompletion", body=chat_body, stream=True),
+                "get": _operation(
+                    "List stored chat completions",
+                    "listChatCompletions",
+                    query={**_page("asc"), "model": {"type": "string"}},
+                ),
+            },
+            "/v1/chat/completions/{id}": {
+                "parameters": [id_parameter],
+                "get": _operation("Fetch a stored chat completion", "getChatCompletion"),
+                "post": _operation(
+                    "Give a stored chat completion other metadata", "updateChatCompletion", body=_METADATA
+                ),
+                "delete": _operation("Delete a stored chat completion", "deleteChatCompletion"),
+            },
+            "/v1/chat/completions/{id}/messages": {
+                "parameters": [id_parameter],
+                "get": _operation(
+                    "List the messages that a stored chat completion answers",
+                    "listChatCompletionMessages",
+                    query=_page("asc"),
+                ),
             },
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
@@ -78,6 +96,18 @@ def build_document() -> JsonObject:
     }
 
 
+_METADATA: JsonObject = {
+    "type": "object",
+    "required": ["metadata"],
+    "properties": {
+        "metadata": {
+            "type": ["object", "null"],
+            "maxProperties": MAX_PAIRS,
+            "propertyNames": {"maxLength": MAX_NAME},
+            "additionalProperties": {"type": "string", "maxLength": MAX_TEXT},
+        }
+    },
+}
 _ERROR: JsonObject = {
     "type": "object",
     "required": ["error"],
@@ -94,6 +124,15 @@ _ERROR: JsonObject = {
         }
     },
 }
+
+
+def _page(order: str) -> JsonObject:
+    """What every list can be asked for."""
+    return {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+        "after": {"type": "string"},
+        "order": {"enum": ["asc", "desc"], "default": order},
+    }
 
 
 def _operation(

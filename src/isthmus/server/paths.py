@@ -19,7 +19,7 @@ from isthmus.server.http import header
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
-    r"/(?P<end>chat/completions|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
+    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )

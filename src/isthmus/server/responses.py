@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -29,6 +29,7 @@ from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header, send_bytes, send_json
 from isthmus.server.leaving import leaving_of
 from isthmus.server.listed import listed_item
+from isthmus.server.lists import asked_order, page_of
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import plan_header, tell_run
@@ -92,24 +93,15 @@ class ResponsesApi:
 
     async def input_items(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = query(scope)
-        order = asked.get("order", "desc")
-        if order not in ("asc", "desc"):
-            raise RequestRefused("`order` must be `asc` or `desc`", code="invalid_value", param="order")
         page = await self._gateway.input_items(
             caller_of(scope),
             scope["path_params"]["id"],
             limit=whole_number(asked, "limit", default=20, low=1, high=100),
             after=asked.get("after"),
-            order=order,
+            order=asked_order(asked, "desc"),
         )
-        listed: dict[str, Any] = {
-            "object": "list",
-            "data": [listed_item(_decode(item)) for item in page.items],
-            "first_id": page.first_id,
-            "last_id": page.last_id,
-            "has_more": page.has_more,
-        }
-        await send_json(send, 200, listed)
+        items = [listed_item(_decode(item)) for item in page.items]
+        await send_json(send, 200, page_of(items, [item["id"] for item in items], page.has_more))
 
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""

@@ -28,6 +28,7 @@ from isthmus.ports import (
     run_lease,
 )
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
+from isthmus.store.memory_chats import MemoryChats
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_parts import Pool, Shared, Stream
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, split, with_status
@@ -58,7 +59,7 @@ class _Entry:
         return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
 
 
-class MemoryStore:
+class MemoryStore(MemoryChats):
     def __init__(
         self,
         *,
@@ -79,6 +80,7 @@ class MemoryStore:
         self._saved = 0
         self._lessons: dict[tuple[str, ...], Lesson] = {}
         self._words: dict[tuple[str, str], StoredWord] = {}
+        super().__init__()
         self._leases = Leases(now)
         self._changes = Changes()
 
@@ -113,6 +115,7 @@ class MemoryStore:
         self._own_bytes -= entry.own_bytes
         self._release(entry)
         entry.parts, entry.stream, entry.deleted = [], Stream(), True
+        self._chats.pop(id, None)
         entry.record = replace(entry.record, response=b"", memo=b"", conversation=None, model="", provider="")
         self._changes.tell()
         return True
@@ -271,6 +274,7 @@ class MemoryStore:
         self._entries.clear()
         self._lessons.clear()
         self._words.clear()
+        self._chats.clear()
 
     def _has_parent(self, record: StoredResponse) -> bool:
         """Also one that was deleted on purpose: what was built on it cannot be continued any more."""
@@ -347,6 +351,7 @@ class MemoryStore:
 
     def _forget(self, id: str) -> None:
         entry = self._entries.pop(id)
+        self._chats.pop(id, None)
         del self._serial[id]
         self._own_bytes -= entry.own_bytes
         self._release(entry)

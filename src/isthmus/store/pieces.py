@@ -79,6 +79,13 @@ def with_status(record: StoredResponse, status: str, fields: Mapping[str, Any] |
     return replace(record, status=status, response=msgspec.json.encode(parts), memo=memo)
 
 
+def with_field(record: StoredResponse, name: str, value: Any) -> StoredResponse:
+    """The record with another value in one field of its object."""
+    parts = _fields_of.decode(record.response)
+    parts[name] = msgspec.Raw(msgspec.json.encode(value))
+    return replace(record, response=msgspec.json.encode(parts))
+
+
 def export_line(record: StoredResponse) -> bytes:
     """One line of an export: every column, the turn's own input, the Response object."""
     columns = {

@@ -35,6 +35,11 @@ def damaged(id: str, what: str, asked: str | None = None) -> StoreDamaged:
     )
 
 
+def no_such_chat(after: str) -> RequestRefused:
+    message = f"`after` names no stored chat completion: `{after}`; use an id from the list"
+    return RequestRefused(message, code="invalid_value", param="after")
+
+
 def events_expired(id: str, after: int) -> RequestRefused:
     return RequestRefused(
         f"the stream of `{id}` is no longer kept back to event {after}; fetch the response without `stream`",

@@ -5,7 +5,8 @@ Isthmus and is refused unchanged.
 
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
 every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
-process is at work on what, and what it was told. `quarantine` keeps what was found damaged, `scratch` nothing for long.
+process is at work on what, and what it was told. `chats` lists chat
+completions. `quarantine` keeps what was found damaged, `scratch` nothing for long.
 """
 
 from __future__ import annotations
@@ -239,6 +240,20 @@ def _words(connection: sqlite3.Connection) -> None:
     )
 
 
+def _chats(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE chats (
+            response INTEGER PRIMARY KEY,
+            owner TEXT NOT NULL,
+            model TEXT NOT NULL,
+            metadata TEXT NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE INDEX chats_by_owner ON chats (owner, response)")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -248,4 +263,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0006_local_owner", _local_owner),
     ("0007_digests", _digests),
     ("0008_words", _words),
+    ("0009_chats", _chats),
 )

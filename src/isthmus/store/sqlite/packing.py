@@ -22,6 +22,11 @@ _LEVEL: Final = 1
 _list_of = msgspec.json.Decoder(list[msgspec.Raw])
 
 
+def text(id: str) -> str:
+    """Ids come from outside: one that is not valid text is simply unknown, not an error of the database."""
+    return id.encode("utf-8", "replace").decode()
+
+
 def pack(data: bytes) -> bytes:
     if len(data) < _WORTH_PACKING:
         return data

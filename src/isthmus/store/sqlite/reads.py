@@ -69,6 +69,13 @@ def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[in
     return last.fetchone()[0] or key, _select(connection, where, (key, count))
 
 
+def load_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> Selected:
+    """These rows, in this order."""
+    place = "SELECT e.key FROM json_each(?) AS e WHERE e.value = responses.key"
+    where = f"key IN (SELECT value FROM json_each(?)) AND deleted = 0 ORDER BY ({place})"
+    return _select(connection, where, (_json(keys), _json(keys)))
+
+
 def load_chain(connection: sqlite3.Connection, id: str, owner: str, max_depth: int) -> list[StoredTurn]:
     rows = _ancestors(connection, id, owner, max_depth)
     missing = id if not rows else rows[-1][2]

@@ -30,8 +30,10 @@ from isthmus.store.pieces import export_line, with_status
 from isthmus.store.refusals import damaged
 from isthmus.store.sqlite import leases, reads, writes
 from isthmus.store.sqlite.changes import Changes
+from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
 from isthmus.store.sqlite.medium import Medium
+from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.prune import prune
 from isthmus.store.sqlite.readers import Readers
@@ -46,7 +48,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(SqliteChats):
     def __init__(
         self,
         path: Path,
@@ -88,17 +90,17 @@ class SqliteStore:
         return await self.writer.run(self._as_holder(save, record.id, record.owner, holder))
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
-        return await self._read(id, partial(reads.load_response, id=_text(id), owner=owner))
+        return await self._read(id, partial(reads.load_response, id=text(id), owner=owner))
 
     async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
-        return await self.writer.run(partial(writes.delete_response, id=_text(id), owner=owner))
+        return await self.writer.run(partial(writes.delete_response, id=text(id), owner=owner))
 
     async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         depth = min(max_depth, _LARGEST_NUMBER)
-        return await self._read(id, partial(reads.load_chain, id=_text(id), owner=owner, max_depth=depth))
+        return await self._read(id, partial(reads.load_chain, id=text(id), owner=owner, max_depth=depth))
 
     async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
-        return await self.readers.run(partial(reads.find_items, ids=[_text(id) for id in ids], owner=owner))
+        return await self.readers.run(partial(reads.find_items, ids=[text(id) for id in ids], owner=owner))
 
     async def list_input_items(
         self,
@@ -109,7 +111,7 @@ class SqliteStore:
         after: str | None = None,
         order: Literal["asc", "desc"] = "desc",
     ) -> ItemPage | None:
-        query = partial(reads.list_input_items, id=_text(id), owner=owner, limit=limit, after=after, order=order)
+        query = partial(reads.list_input_items, id=text(id), owner=owner, limit=limit, after=after, order=order)
         return await self._read(id, query)
 
     async def update_status(
@@ -122,45 +124,45 @@ class SqliteStore:
         fields: Mapping[str, Any] | None = None,
     ) -> bool:
         change = partial(
-            _update_status, id=_text(id), owner=owner, status=status, only_from=tuple(only_from), fields=fields
+            _update_status, id=text(id), owner=owner, status=status, only_from=tuple(only_from), fields=fields
         )
         return await self.writer.run(change)
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
-        change = partial(_append_events, id=_text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
-        return await self.writer.run(self._as_holder(change, _text(id), owner, holder))
+        change = partial(_append_events, id=text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
+        return await self.writer.run(self._as_holder(change, text(id), owner, holder))
 
     async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         bounded = max(-1, min(after, _LARGEST_NUMBER))
-        return await self._read(id, partial(reads.load_events, id=_text(id), owner=owner, after=bounded))
+        return await self._read(id, partial(reads.load_events, id=text(id), owner=owner, after=bounded))
 
     async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
         return await self.writer.run(
-            partial(leases.claim, owner=owner, name=_text(name), holder=holder, seconds=seconds, now=self._now)
+            partial(leases.claim, owner=owner, name=text(name), holder=holder, seconds=seconds, now=self._now)
         )
 
     async def renew(self, holder: str, *, seconds: float) -> Held:
         return await self.writer.run(partial(leases.renew, holder=holder, seconds=seconds, now=self._now))
 
     async def release(self, name: str, *, owner: str = LOCAL, holder: str) -> None:
-        await self.writer.run(partial(leases.release, owner=owner, name=_text(name), holder=holder))
+        await self.writer.run(partial(leases.release, owner=owner, name=text(name), holder=holder))
 
     async def signal(self, name: str, word: str, *, owner: str = LOCAL) -> bool:
-        tell = partial(leases.tell, owner=owner, name=_text(name), word=word, now=self._now)
+        tell = partial(leases.tell, owner=owner, name=text(name), word=word, now=self._now)
         return await self.writer.run(tell)
 
     async def expired(self) -> list[StoredResponse]:
-        return self._sound(await self.readers.run(partial(reads.load_expired, now=self._now)))
+        return self.sound(await self.readers.run(partial(reads.load_expired, now=self._now)))
 
     async def watch(self, seconds: float, *, since: int | None = None) -> int:
         return await self._changes.watch(seconds, since)
 
     async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
-        lesson = replace(lesson, model=_text(lesson.model))
+        lesson = replace(lesson, model=text(lesson.model))
         await self.writer.run(partial(writes.keep_lesson, lesson=lesson, since=since, most=most))
 
     async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
-        query = partial(reads.load_lessons, provider=provider, model=_text(model), since=since)
+        query = partial(reads.load_lessons, provider=provider, model=text(model), since=since)
         return await self.readers.run(query)
 
     async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
@@ -181,7 +183,7 @@ class SqliteStore:
         while key != last:
             last = key
             key, page = await self.readers.run(partial(reads.load_after, key=last, count=_EXPORT_PAGE))
-            for record in self._sound(page):
+            for record in self.sound(page):
                 yield export_line(record)
 
     async def aclose(self) -> None:
@@ -199,7 +201,7 @@ class SqliteStore:
                 raise
             raise damaged(id, error.message) from error
 
-    def _sound(self, selected: reads.Selected) -> list[StoredResponse]:
+    def sound(self, selected: reads.Selected) -> list[StoredResponse]:
         """Those that are as they were written; the log names the others, each once."""
         found, broken = selected
         for id, what in broken.items():
@@ -248,8 +250,3 @@ def _append_events(connection: sqlite3.Connection, id: str, owner: str, batch: E
         return False
     writes.append_events(connection, key, batch, max_bytes)
     return True
-
-
-def _text(id: str) -> str:
-    """Ids come from outside: one that is not valid text is simply unknown, not an error of the database."""
-    return id.encode("utf-8", "replace").decode()

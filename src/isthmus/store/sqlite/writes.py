@@ -220,6 +220,7 @@ def _drop_content(connection: sqlite3.Connection, key: int) -> None:
     _drop_unused(connection, _detach(connection, key))
     connection.execute("DELETE FROM events WHERE response = ?", (key,))
     connection.execute("DELETE FROM streams WHERE response = ?", (key,))
+    connection.execute("DELETE FROM chats WHERE response = ?", (key,))
 
 
 def _detach(connection: sqlite3.Connection, key: int) -> list[int]:

@@ -26,6 +26,7 @@ class ChatRequest:
     request: Request
     include_usage: bool
     legacy_functions: bool
+    messages: list[JsonObject]  # as they were sent
     path: Callable[[str], str]  # a planner's path in the caller's own words: `input[3]` → `messages[2]`
 
 
@@ -86,7 +87,7 @@ def receive_chat_request(
     if not isinstance(raw, dict):
         request = msgspec.structs.replace(request, size=len(raw))
     include_usage = bool((chat.get("stream_options") or {}).get("include_usage"))
-    return ChatRequest(request, include_usage, bool(chat.get("functions")), path)
+    return ChatRequest(request, include_usage, bool(chat.get("functions")), chat["messages"], path)
 
 
 def reword(error: RequestRefused, path: Callable[[str], str]) -> RequestRefused:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from isthmus.protocol.chat import CHAT_ID
 from isthmus.protocol.events import CallDelta, Event, ItemEvent, TextDelta
 from isthmus.protocol.items import Annotation, CustomToolCall, FunctionCall, Logprob
 from isthmus.protocol.json import JsonObject
@@ -143,7 +144,7 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
 
 
 def _base(response: Response, kind: str) -> JsonObject:
-    id = "chatcmpl-" + response["id"].removeprefix("resp_")
+    id = CHAT_ID + response["id"].removeprefix("resp_")
     return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
 
 
