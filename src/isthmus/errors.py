@@ -226,6 +226,9 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "method_not_allowed": Meaning(405, "caller", final=True),
     "request_timeout": Meaning(408, "caller"),
     "previous_response_not_finished": Meaning(409, "caller"),
+    "idempotency_key_reused": Meaning(409, "caller", final=True),
+    # Clients ask again after a 409 by themselves: by then there may be an answer to give back.
+    "idempotency_key_in_use": Meaning(409, "caller", wait=1),
     "payload_too_large": Meaning(413, "caller", final=True),
     "unsupported_encoding": Meaning(415, "caller", final=True),
     "upgrade_required": Meaning(426, "caller", final=True),

@@ -86,6 +86,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 bounds=schema_bounds(config.checks),
                 limits=take_limits(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
+                keep_named=config.store.idempotency,
                 refresh_words=config.models.refresh,
                 runs=RunLimits(
                     background=config.background.max_running,

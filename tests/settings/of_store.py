@@ -115,6 +115,18 @@ async def a_longer_chain_is_refused(scene: Scene) -> None:
     assert refused.code == "previous_response_chain_too_long"
 
 
+@proves("store.idempotency", "7")
+async def a_name_is_remembered_for_so_long(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert gateway.named.keep == 7
+
+
+@proves("store.idempotency", "0")
+async def no_name_is_remembered(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        assert gateway.named.keep == 0
+
+
 async def _begin(gateway: Gateway) -> str:
     request = parse_request({"model": "main/some-model", "input": "hi", "background": True})
     run = await gateway.create(LOCAL, request)

@@ -260,6 +260,8 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     moments, never the rest); `power`, a power cut as well, for more time per save."""
     max_chain: Count = 10_000
     """Most turns that `previous_response_id` may lead back."""
+    idempotency: Seconds = 86_400.0
+    """How long the same `Idempotency-Key` leads to what was made for it first; 0: the header is ignored."""
 
 
 class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -32,6 +32,7 @@ from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Items, Lane
+from isthmus.gateway.named import Named
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
@@ -80,6 +81,7 @@ class Gateway:
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
         self.chats = StoredChats(store, self.aside)
+        self.named = Named(store, self.runs, keep=settings.keep_named, now=now)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
 

@@ -19,4 +19,5 @@ class Settings:
     limits: RequestLimits = DEFAULT_LIMITS
     keep_lessons: float = 604_800.0
     refresh_words: float = 3_600.0
+    keep_named: float = 86_400.0
     runs: RunLimits = DEFAULT_RUNS

@@ -22,6 +22,7 @@ from isthmus.ports.records import (
     StoreStats,
     run_lease,
 )
+from isthmus.ports.requests import NamedRequest, NamedRequests, request_lease
 from isthmus.ports.store import Store
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "ItemPage",
     "Learned",
     "Leases",
+    "NamedRequest",
+    "NamedRequests",
     "Observer",
     "Pruned",
     "Sent",
@@ -51,5 +54,6 @@ __all__ = [
     "StoredTurn",
     "StoredWord",
     "Workers",
+    "request_lease",
     "run_lease",
 ]

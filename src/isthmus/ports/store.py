@@ -18,9 +18,10 @@ from isthmus.ports.records import (
     StoredTurn,
     StoreStats,
 )
+from isthmus.ports.requests import NamedRequests
 
 
-class Store(Chats, Leases, Learned, Protocol):
+class Store(Chats, Leases, Learned, NamedRequests, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
-from isthmus.bridge.doors.chat.render import ChatRenderer, render_chat_completion
-from isthmus.bridge.sse import encode_data
+from isthmus.bridge.doors.chat.render import ChatRenderer, chat_id, render_chat_completion
+from isthmus.bridge.doors.chat.retell import retell_chat_completion
+from isthmus.bridge.sse import DONE, encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.chats import AsChat
 from isthmus.gateway.gateway import Gateway
+from isthmus.ports import StoredResponse
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
@@ -17,11 +22,15 @@ from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
+from isthmus.server.http import raw_headers, send_bytes
 from isthmus.server.leaving import leaving_of
+from isthmus.server.named import AGAIN, Asked, name_of, named
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
-from isthmus.server.sinks import ChatSink, JsonSink
+from isthmus.server.sinks import STREAM_HEADERS, ChatSink, JsonSink
 from isthmus.server.tell import tell_run
+
+_decode: Final = msgspec.json.Decoder(JsonObject).decode
 
 
 class ChatApi:
@@ -30,16 +39,29 @@ class ChatApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = await name_of(scope, self._gateway)
         chat = await self._gateway.read(body_of(scope), receive_chat_request)
+        if name is None:
+            await self._make(scope, chat, Asked(), receive, send)
+            return
+        async with named(scope, self._gateway, chat.request, name) as asked:
+            if asked.found is not None:
+                await _tell_again(chat, asked.found, send)
+            else:
+                await self._make(scope, chat, asked, receive, send)
+
+    async def _make(self, scope: Scope, chat: ChatRequest, asked: Asked, receive: Receive, send: Send) -> None:
+        caller, strict = caller_of(scope), asks_strict(scope)
 
         def render(response: FinishedResponse) -> JsonObject:
             return _renamed(render_chat_completion(response, legacy_functions=chat.legacy_functions), chat)
 
         kept = AsChat(chat.messages, render)
         try:
-            run = await self._gateway.create(caller_of(scope), chat.request, strict=asks_strict(scope), chat=kept)
+            run = await self._gateway.create(caller, chat.request, strict=strict, noted=asked.noted, chat=kept)
         except RequestRefused as error:
             raise reword(error, chat.path) from error
+        await asked.makes(chat_id(run.id))
         exchange_of(scope).run = run
         tell_run(run)
         streaming = bool(chat.request.body.get("stream"))
@@ -63,6 +85,16 @@ class ChatApi:
         except UpstreamFailed as failure:
             failure.param = failure.param and chat.path(failure.param)
             raise
+
+
+async def _tell_again(chat: ChatRequest, found: StoredResponse, send: Send) -> None:
+    """What was made for an earlier request of the same name."""
+    if not chat.request.body.get("stream"):
+        await send_bytes(send, 200, found.response, headers=AGAIN)
+        return
+    chunks = retell_chat_completion(_decode(found.response), include_usage=chat.include_usage)
+    await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **AGAIN})})
+    await send({"type": "http.response.body", "body": b"".join([*map(encode_data, chunks), DONE])})
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

@@ -18,6 +18,7 @@ from isthmus.conduct.run import Run
 from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
+from isthmus.ports import StoredResponse
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
@@ -30,6 +31,7 @@ from isthmus.server.http import header, send_bytes, send_json
 from isthmus.server.leaving import leaving_of
 from isthmus.server.listed import listed_item
 from isthmus.server.lists import asked_order, page_of
+from isthmus.server.named import AGAIN, Asked, name_of, named
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import plan_header, tell_run
@@ -43,9 +45,21 @@ class ResponsesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = await name_of(scope, self._gateway)
         request = await self._gateway.read(body_of(scope), parse_request)
+        if name is None:
+            await self._make(scope, request, Asked(), receive, send)
+            return
+        async with named(scope, self._gateway, request, name) as asked:
+            if asked.found is not None:
+                await self._tell_again(scope, request, asked.found, receive, send)
+            else:
+                await self._make(scope, request, asked, receive, send)
+
+    async def _make(self, scope: Scope, request: Request, asked: Asked, receive: Receive, send: Send) -> None:
         strict = asks_strict(scope)
-        run = await self._gateway.create(caller_of(scope), request, strict=strict)
+        run = await self._gateway.create(caller_of(scope), request, strict=strict, noted=asked.noted)
+        await asked.makes(run.id)
         exchange_of(scope).run = run
         tell_run(run)
         if request.body.get("background"):
@@ -56,6 +70,15 @@ class ResponsesApi:
         else:
             sink = JsonSink(receive, send, lambda response: response, self._gateway.aside, leaving_of(scope))
             await accompany(run, sink, self._options.server)
+
+    async def _tell_again(
+        self, scope: Scope, request: Request, found: StoredResponse, receive: Receive, send: Send
+    ) -> None:
+        if not request.body.get("stream"):
+            await send_bytes(send, 200, found.response, headers=AGAIN)
+            return
+        followed = _as_sse(await self._gateway.follow(caller_of(scope), found.id))
+        await send_events(receive, send, followed, AGAIN, ping=self._options.server.ping)
 
     async def compact(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await self._gateway.read(body_of(scope), parse_request)

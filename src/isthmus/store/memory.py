@@ -31,6 +31,7 @@ from isthmus.store.listing import Place, cut_page, find_place, make_page, name_i
 from isthmus.store.memory_chats import MemoryChats
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_parts import Pool, Shared, Stream
+from isthmus.store.memory_requests import MemoryRequests
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, split, with_status
 from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row, plan_branches
@@ -59,7 +60,7 @@ class _Entry:
         return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
 
 
-class MemoryStore(MemoryChats):
+class MemoryStore(MemoryChats, MemoryRequests):
     def __init__(
         self,
         *,

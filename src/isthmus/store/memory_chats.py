@@ -25,6 +25,7 @@ class MemoryChats:
     """`ports.Chats`, for the store to have."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._chats: dict[str, Listing] = {}
         """In the order in which they were made."""
 

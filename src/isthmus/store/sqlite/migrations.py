@@ -6,7 +6,7 @@ Isthmus and is refused unchanged.
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
 every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
 process is at work on what, and what it was told. `chats` lists chat
-completions. `quarantine` keeps what was found damaged, `scratch` nothing for long.
+completions, `requests` what clients named. `quarantine` keeps what was found damaged, `scratch` nothing for long.
 """
 
 from __future__ import annotations
@@ -254,6 +254,22 @@ def _chats(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX chats_by_owner ON chats (owner, response)")
 
 
+def _requests(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE requests (
+            owner TEXT NOT NULL,
+            name TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            id TEXT NOT NULL,
+            at REAL NOT NULL,
+            PRIMARY KEY (owner, name)
+        ) WITHOUT ROWID
+        """
+    )
+    connection.execute("CREATE INDEX requests_by_age ON requests (at)")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -264,4 +280,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0007_digests", _digests),
     ("0008_words", _words),
     ("0009_chats", _chats),
+    ("0010_requests", _requests),
 )

@@ -37,6 +37,7 @@ from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.prune import prune
 from isthmus.store.sqlite.readers import Readers
+from isthmus.store.sqlite.requests import SqliteRequests
 from isthmus.store.sqlite.writer import Operation, Writer
 
 _LARGEST_NUMBER: Final = 2**62
@@ -48,7 +49,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteChats):
+class SqliteStore(SqliteChats, SqliteRequests):
     def __init__(
         self,
         path: Path,

@@ -143,9 +143,14 @@ def render_chat_completion(response: FinishedResponse, *, legacy_functions: bool
     }
 
 
+def chat_id(response_id: str) -> str:
+    """What a response is called as a completion."""
+    return CHAT_ID + response_id.removeprefix("resp_")
+
+
 def _base(response: Response, kind: str) -> JsonObject:
-    id = CHAT_ID + response["id"].removeprefix("resp_")
-    return {"id": id, "object": kind, "created": response["created_at"], "model": response["model"]}
+    id, created = chat_id(response["id"]), response["created_at"]
+    return {"id": id, "object": kind, "created": created, "model": response["model"]}
 
 
 def _finish_reason(response: Response, legacy_functions: bool) -> str:
