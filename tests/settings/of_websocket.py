@@ -134,7 +134,7 @@ async def _pulse(scene: Scene) -> tuple[float | None, float | None]:
 
     loop = asyncio.get_running_loop()
     async with _socket(scene):
-        (mine,) = [each for each in gc.get_objects() if type(each) is Upgraded and each.loop is loop]
+        (mine,) = [each for each in gc.get_objects() if issubclass(type(each), Upgraded) and each.loop is loop]
         return mine.ping_interval, mine.ping_timeout
 
 
