@@ -19,6 +19,7 @@ from isthmus.testing.server import stop_accepting
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[None]]
 DONE: Final = b"data: [DONE]\n\n"
+_NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 
 
 class Call:
@@ -128,6 +129,10 @@ class _Connection(asyncio.Protocol):
             return
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
+            return
+        if self._buffer.startswith(b"GET "):  # which models it has, what it is: it does not say
+            del self._buffer[: end + 4]
+            self.write_now(_NOT_FOUND)
             return
         size = int(self._buffer[:end].lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         self._needed = end + 4 + size
