@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,19 @@ def test_a_key_that_is_withheld_is_told(capsys: Captured, monkeypatch: pytest.Mo
 def test_a_sound_configuration_is_told_in_silence(capsys: Captured, tmp_path: Path) -> None:
     start(tmp_path)
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_loaded_at_the_start_is_not_searched_for_garbage_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A full search would hold up everybody for as long as it takes to look at all of it."""
+    steps: list[str] = []
+
+    async def served(config: object, *, started: Callable[[str, object], None], **options: object) -> None:
+        steps.append("served")
+        started("http://[::1]:1", None)
+
+    monkeypatch.setattr("isthmus.server.serve.serve", served)
+    monkeypatch.setattr(gc, "freeze", lambda: steps.append("frozen"))
+    start(tmp_path)
+    assert steps == ["served", "frozen"]

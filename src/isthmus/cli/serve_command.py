@@ -37,6 +37,7 @@ def serve(
     """Start the gateway."""
     from isthmus.config import load_config
     from isthmus.config.secrets import configured_secrets
+    from isthmus.observe.memory import leave_loaded_alone
     from isthmus.server.serve import serve as run_server
 
     reading = load_config(
@@ -56,6 +57,7 @@ def serve(
 
     def started(address: str, gateway: object) -> None:
         del gateway
+        leave_loaded_alone()
         _say(banner(address, settings.models.default, list(settings.providers), settings.store.url))
 
     def waiting(gateway: Gateway) -> None:
