@@ -90,7 +90,10 @@ def _least(work: Callable[[], object]) -> float:
     return least
 
 
-@pytest.mark.parametrize("setting", [name for name in RequestLimits.__struct_fields__ if name != "max_input"])
+COUNTED = [name for name in RequestLimits.__struct_fields__ if name not in ("max_input", "max_wide_text")]
+
+
+@pytest.mark.parametrize("setting", COUNTED)
 def test_what_is_just_allowed_is_let_in_and_one_more_is_not(setting: str) -> None:
     most = 12
     fitting: dict[str, Any] = {
@@ -144,6 +147,26 @@ def test_windows_change_nothing(text: str, window: int) -> None:
 def _count(value: Any) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + sum(map(_count, inner))
+
+
+@pytest.mark.parametrize("character", ["😀", "\\ud83d\\ude00"])
+@pytest.mark.parametrize("place", [0, 700, 1000])
+def test_a_text_that_takes_four_bytes_for_each_character_has_a_length(character: str, place: int) -> None:
+    limits = RequestLimits(max_wide_text=1001)
+    text = "x" * place + character + "x" * (1000 - place)
+    raw = b'{"model":"m","input":"%b"}' % text.encode()
+    assert len(parse_request(raw, limits).body["input"]) == 1001
+    with pytest.raises(RequestRefused, match=r"more than 1,000 characters.*`limits\.max_wide_text`") as refused:
+        parse_request(raw, RequestLimits(max_wide_text=1000))
+    assert refused.value.metadata == {"limit": 1000, "setting": "limits.max_wide_text"}
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "é" * 5000, "漢" * 5000, *(["😀" * 900],)])
+def test_any_other_text_may_be_longer_and_several_are_not_counted_together(text: str | list[str]) -> None:
+    texts = text if isinstance(text, list) else [text]
+    parts = [{"type": "input_text", "text": each} for each in texts * 3]
+    raw = msgspec.json.encode({"model": "m", "input": [{"role": "user", "content": parts}]})
+    assert parse_request(raw, RequestLimits(max_wide_text=1000)).items[0]["content"] == parts
 
 
 def test_counting_is_linear() -> None:

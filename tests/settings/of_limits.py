@@ -69,6 +69,12 @@ async def longer_stories_are_refused(scene: Scene) -> None:
             assert await server.status("POST", "/v1/responses", {**HELLO, "previous_response_id": first}) == 400
 
 
+@proves("limits.max_wide_text", "1000")
+async def longer_texts_with_an_emoji_are_refused(scene: Scene) -> None:
+    bodies = ({"input": "x" * 999 + "😀"}, {"input": "é" * 5000}, {"input": "x" * 1000 + "😀"})
+    assert await _statuses(scene, *bodies) == [200, 200, 400]
+
+
 @proves("limits.max_answer", "10_000")
 async def a_longer_answer_is_cut(scene: Scene) -> None:
     # Much longer: what comes in one read is looked at as one.

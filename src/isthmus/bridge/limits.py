@@ -35,6 +35,7 @@ class RequestLimits(msgspec.Struct, frozen=True):
     max_parts: int = 20_000
     max_tools: int = 2_000
     max_input: int = 50_000_000
+    max_wide_text: int = 10_485_760
 
 
 class AnswerLimits(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ def take_limits(kind: type[_T], section: object) -> _T:
 _ANY: Final = 1 << 62
 DEFAULT_ANSWER: Final = AnswerLimits()
 DEFAULT_LIMITS: Final = RequestLimits()
-OWN_LIMITS: Final = RequestLimits(_ANY, DEFAULT_LIMITS.max_depth, _ANY, _ANY, _ANY, _ANY, _ANY)
+OWN_LIMITS: Final = RequestLimits(_ANY, DEFAULT_LIMITS.max_depth, _ANY, _ANY, _ANY, _ANY, _ANY, _ANY)
 """For requests of the process itself, and those that were let in before: only the depth matters, for the stack."""
 
 
@@ -69,6 +70,11 @@ def check_text(raw: bytes | bytearray, limits: RequestLimits) -> None:
     """Before it is decoded: thirteen million empty lists are 40 MB, and six seconds."""
     if len(raw) > SMALL:
         _refuse_above(count_values(raw, limits.max_values), "max_values", limits, "holds more than {} values")
+
+
+def too_wide(limits: RequestLimits) -> RequestRefused:
+    words = "holds a text of more than {} characters, one of them outside the BMP (an emoji, say)"
+    return _refusal("max_wide_text", limits, words, None)
 
 
 def check_body(body: JsonObject, limits: RequestLimits) -> int:

@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, check_text, is_heavy
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, check_text, is_heavy, too_wide
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.large import LARGE, decode_large
+from isthmus.protocol.large import LARGE, STEP, TooWide, decode_large
 from isthmus.protocol.responses import ITEM_SHAPES, TOOL_SHAPES, CreateResponse
 
 
@@ -59,8 +59,13 @@ def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimi
 def decode_json(raw: bytes | bytearray | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:
     """JSON text → values, with a 400 that says where it went wrong."""
     check_text(raw.encode("utf-8", "replace") if isinstance(raw, str) else raw, limits)
+    widest = limits.max_wide_text
     try:
-        return decode_large(raw) if len(raw) > LARGE and not isinstance(raw, str) else msgspec.json.decode(raw)
+        if len(raw) > min(LARGE, widest) and not isinstance(raw, str):
+            return decode_large(raw, min(STEP, widest), widest)
+        return msgspec.json.decode(raw)
+    except TooWide as error:
+        raise too_wide(limits) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestRefused(f"the request body is not valid JSON: {error}", code="invalid_json") from error
     except RecursionError as error:

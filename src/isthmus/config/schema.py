@@ -314,7 +314,7 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one request, one answer and the whole process may take. A request over one of the first seven, with all
+    """How much one request, one answer and the whole process may take. A request over one of the first eight, with all
     that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
 
     max_values: Count = DEFAULT_LIMITS.max_values
@@ -332,6 +332,9 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Most tools in one request, those inside namespaces and items included."""
     max_input: Bytes = DEFAULT_LIMITS.max_input
     """Bytes of all stored items that a request leads to; one that is named twice counts twice."""
+    max_wide_text: Annotated[int, Meta(ge=1000)] = DEFAULT_LIMITS.max_wide_text
+    """Most characters of one text that holds any outside the BMP (an emoji, say): then each of them takes four bytes,
+    and everybody waits while they are put together. Any other text may be as long as `server.max_body` lets it."""
     max_answer: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_answer
     """Largest answer of a provider; of a stream, 256 bytes of each chunk are not counted. A longer one is cut off
     there, and the response is `incomplete`."""

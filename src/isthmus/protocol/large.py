@@ -20,6 +20,7 @@ _DEEP: Final = 8
 bounds of their own."""
 _ESCAPE: Final = 12
 """Bytes of the longest thing that must not be cut in two: a character as two `\\uXXXX`."""
+_ANY: Final = 1 << 62
 
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -27,16 +28,23 @@ _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _members: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decode_large(raw: bytes | bytearray | memoryview, step: int = STEP) -> Any:
+class TooWide(ValueError):
+    """A long text with a character outside the BMP: each of its characters takes four bytes then, and they are put
+    together in one step."""
+
+
+def decode_large(raw: bytes | bytearray | memoryview, step: int = STEP, widest: int = _ANY) -> Any:
+    """`widest`: most characters of a text of that kind; more raise `TooWide`, before they are put together."""
     if len(raw) <= step:
         return _decode(raw)  # type: ignore[arg-type]  # any buffer will do
     match bytes(raw[:64]).lstrip()[:1]:
         case b"{":
-            return {name: decode_large(memoryview(value), step) for name, value in _fields.decode(raw).items()}
+            fields = _fields.decode(raw)
+            return {name: decode_large(memoryview(value), step, widest) for name, value in fields.items()}
         case b"[":
-            return [decode_large(memoryview(value), step) for value in _members.decode(raw)]
+            return [decode_large(memoryview(value), step, widest) for value in _members.decode(raw)]
         case b'"':
-            return _decode_text(raw, step)
+            return _decode_text(raw, step, widest)
         case _:
             return _decode(raw)  # type: ignore[arg-type]
 
@@ -50,7 +58,7 @@ def encode_sized(value: Any, size: int) -> bytes:
     return encode_large(value) if size > LARGE else _encode(value)
 
 
-def _decode_text(raw: bytes | bytearray | memoryview, step: int) -> str:
+def _decode_text(raw: bytes | bytearray | memoryview, step: int, widest: int) -> str:
     """Each step begins where a character does. One that ends inside of one cannot be read: it ends a little earlier
     then."""
     start, end = bytes(raw[:64]).index(b'"') + 1, len(raw)
@@ -58,6 +66,7 @@ def _decode_text(raw: bytes | bytearray | memoryview, step: int) -> str:
         end -= 1
     end -= 1
     pieces: list[str] = []
+    count, wide, may_be_wide = 0, False, end - start > widest
     while start < end:
         cut = _between_characters(raw, min(start + step, end), end)
         for earlier in range(cut, max(cut - _ESCAPE, start), -1):
@@ -68,11 +77,20 @@ def _decode_text(raw: bytes | bytearray | memoryview, step: int) -> str:
                     raise  # nothing was cut here
                 continue
             start = earlier
+            count += len(pieces[-1])
+            wide = wide or (may_be_wide and _is_wide(pieces[-1]))
+            if wide and count > widest:
+                raise TooWide
             break
         else:
             _decode(raw)  # type: ignore[arg-type]  # raises what is wrong, and where
             raise AssertionError("a text that can be read as a whole can be read in steps")
     return "".join(pieces)
+
+
+def _is_wide(piece: str) -> bool:
+    # UTF-16 takes four bytes for the characters in question, and two for all others.
+    return not piece.isascii() and len(piece.encode("utf-16-le")) > 2 * len(piece)
 
 
 def _between_characters(raw: bytes | bytearray | memoryview, cut: int, end: int) -> int:
