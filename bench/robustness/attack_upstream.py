@@ -115,7 +115,8 @@ async def stale_connections(scene: Scene) -> str:
     async def answer_and_close(call: Call) -> None:
         await call.reply("well")
         await asyncio.sleep(0.002)
-        call._connection._transport.close()
+        if call.last:  # else it would be the answer to somebody else's question that breaks off
+            call.hang_up()
 
     scene.deeds["stale"] = answer_and_close
     count = 60 if scene.small else 300

@@ -88,9 +88,9 @@ class _Storm:
     async def beat(self) -> None:
         """How late this process is: what the machine does to it, it does to the provider that it plays."""
         while True:
-            before = time.monotonic()
+            self.told.due = time.monotonic() + _BEAT
             await asyncio.sleep(_BEAT)
-            self.told.note_lag(time.monotonic() - before - _BEAT)
+            self.told.note_lag()
 
     async def attack(self, number: int, over: asyncio.Event) -> None:
         """Each attacker has attacks of its own: they leave what the provider shall do under their words."""
@@ -132,7 +132,7 @@ async def check(
     report = Report(f"Storm: {seconds:g} s, {users} clients, seed {seed} (`storm --seed {seed}` does it again)")
     weather = Weather()
     with tempfile.TemporaryDirectory() as folder:
-        async with Upstream(weather.handle) as upstream:
+        async with Upstream(weather.handle, remember=False) as upstream:
             foreign = await _foreign(Path(folder) / "isthmus.db")
             settings: dict[str, Any] = {
                 "server": f"api_keys = {list(KEYS)}\nready_interval = 1".replace("'", '"'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -46,16 +47,20 @@ class Told:
     wrong: list[str] = field(default_factory=list)
     late_until: float = 0.0
     """Until then a provider that was too slow is no fault of the gateway: this process, which is it, had no turn."""
+    due: float = math.inf
+    """When this process should have had its next turn."""
     worst_lag: float = 0.0
     killed: bool = False
     """The gateway is being killed: whatever breaks off now is no fault."""
 
-    def note_lag(self, seconds: float) -> None:
+    def note_lag(self) -> None:
+        seconds = time.monotonic() - self.due
         self.worst_lag = max(self.worst_lag, seconds)
         if seconds > _LATE:
             self.late_until = time.monotonic() + _REMEMBERED
 
     def excuses(self, code: str) -> bool:
+        self.note_lag()  # whoever reads what came of a delay may have his turn before the one that measures it
         excused = code == "upstream_timeout" and time.monotonic() < self.late_until
         self.counts["excused"] += excused
         return excused

@@ -73,6 +73,11 @@ class Call:
         self.sent += len(data)
         await self._connection.write(data)
 
+    @property
+    def last(self) -> bool:
+        """Whether nothing else was asked on its connection yet."""
+        return self._connection.is_last(self)
+
     def hang_up(self, *, reset: bool = False) -> None:
         """Close the connection, whatever was still to come."""
         self._connection.close(reset=reset)
@@ -81,7 +86,9 @@ class Call:
 class Upstream:
     """Listens on a loopback port of its own choice."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, *, remember: bool = True) -> None:
+        """`remember`: whether `calls` are kept; those of a storm would take gigabytes, and the time to search them."""
+        self.remember = remember
         self.calls: list[Call] = []
         self.open: set[_Connection] = set()
         self.handler = handler
@@ -141,7 +148,8 @@ class _Connection(asyncio.Protocol):
             del self._buffer[: self._needed]
             self._needed = 0
             self._call = Call(json.loads(body), size, self)
-            self._upstream.calls.append(self._call)
+            if self._upstream.remember:
+                self._upstream.calls.append(self._call)
             self._task = asyncio.create_task(self._answer(self._call))
 
     def eof_received(self) -> None:
@@ -161,6 +169,9 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
         else:
             self._transport.close()
+
+    def is_last(self, call: Call) -> bool:
+        return self._call is call
 
     def pause_writing(self) -> None:
         self._writable.clear()
