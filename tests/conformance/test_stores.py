@@ -202,6 +202,16 @@ async def test_item_references_resolve_input_and_output_in_the_order_asked(store
 
 
 @every_store()
+async def test_no_more_items_are_read_than_what_they_may_take_together(store: Store) -> None:
+    items = [message("x" * 5000 + str(number), f"msg_{number}") for number in range(4)]
+    await store.save(turn("r1", input=(*items, message("unnamed"))))
+    names = [*(f"msg_{number}" for number in range(4)), "in4_r1"]
+    assert list(await store.items(names, max_bytes=2 * len(items[0]))) == names[:3], "the one that is too much is told"
+    assert list(await store.items(names, max_bytes=len(items[0]) - 1)) == names[:1]
+    assert list(await store.items(names)) == names
+
+
+@every_store()
 async def test_an_item_id_used_twice_names_the_first_until_that_is_gone(store: Store) -> None:
     await store.save(turn("r1", output=(message("original", "msg_x"),)))
     await store.save(turn("r2", input=(message("edited by the client", "msg_x"),)))

@@ -61,8 +61,8 @@ def nothing_else_is_searched() -> Iterator[None]:
 @pytest.mark.usefixtures("nothing_else_is_searched")
 @pytest.mark.parametrize("body", LARGEST.values(), ids=LARGEST)
 async def test_nor_does_what_is_done_beside_the_loop_keep_it_from_its_turns(body: dict[str, Any]) -> None:
-    """The interpreter runs one thread at a time: a long step in another one is a long wait here. Counted in the CPU time
-    that this process took between two turns of the loop, whatever else the machine does."""
+    """The interpreter runs one thread at a time: a long step in another one is a long wait here. Counted in the CPU
+    time that this process took between two turns of the loop, whatever else the machine does."""
     least = float("inf")
     for _ in range(3):  # what is too long by chance is not so three times
         if least < 0.1:

@@ -12,6 +12,7 @@ from flowing import PLAIN, Flow
 from isthmus.config.schema import Limits, WebSocket
 from isthmus.errors import IsthmusError
 from isthmus.gateway.caller import LOCAL
+from isthmus.gateway.led import leads_to
 from isthmus.gateway.local import LocalTurns
 from isthmus.server.http import ClientLeft
 from isthmus.server.lanes import Session
@@ -106,5 +107,27 @@ async def test_a_frame_for_which_there_is_no_room_is_refused_in_its_turn() -> No
     await until_soon(lambda: len(wire.told) == 2)
     assert [frame["error"]["message"].partition(" ")[0] for frame in wire.told] == ["no", "all"]
     assert {frame["stream_id"] for frame in wire.told} == {"a"}
+    coming.put_nowait({"type": "websocket.disconnect", "code": 1000})
+    await serving
+
+
+class LeadingFar(Gateway):
+    """Each of its requests leads to a thousand bytes."""
+
+    async def create(self, *_: Any, **__: Any) -> Any:
+        leads_to(1000)
+        return await super().create()
+
+
+async def test_what_a_frame_leads_to_takes_room_as_long_as_it_is_answered() -> None:
+    room, wire, gateway = Room(Limits(max_memory=0), None, 10), Wire(), LeadingFar()
+    coming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    serving = asyncio.create_task(make(room, wire, gateway).serve(coming.get))  # type: ignore[arg-type]
+    text = json.dumps({"type": "response.create", "input": "x"})
+    coming.put_nowait({"type": "websocket.receive", "text": text})
+    await until_soon(lambda: room.held > 4000)
+    gateway.go_on.set()
+    await until_soon(lambda: room.held == 0)
+    assert len(wire.told) == 1
     coming.put_nowait({"type": "websocket.disconnect", "code": 1000})
     await serving

@@ -6,6 +6,7 @@ import pytest
 
 from isthmus.config.schema import Limits
 from isthmus.errors import IsthmusError
+from isthmus.gateway.led import leads_to
 from isthmus.observe.vitals import Vitals
 from isthmus.server.room import Room
 
@@ -43,3 +44,29 @@ def test_what_fails_gives_its_room_back() -> None:
     with pytest.raises(ValueError, match="no"), room.take(60):
         raise ValueError("no")
     assert room.held == 0
+
+
+def test_what_requests_lead_to_is_counted_like_what_they_brought() -> None:
+    room = Room(Limits(max_serving=400, max_memory=0), None, 10)
+    with room.take(1), room.led():
+        leads_to(1000)
+        assert room.held == 4004, "alone: nothing but itself could make room for it"
+    assert room.held == 0
+    with room.take(10), room.take(10):
+        with room.led():
+            leads_to(80)
+            assert room.held == 400
+            with pytest.raises(IsthmusError, match=r"400 bytes already \(`limits.max_serving`\)"):
+                leads_to(1)
+            assert room.held == 400
+        assert room.held == 80
+
+
+def test_a_process_that_has_grown_meanwhile_reads_no_more_for_those_that_it_let_in() -> None:
+    vitals = Vitals(memory=lambda: 300)
+    room = Room(Limits(max_serving=1000, max_memory=400), vitals, 10)
+    with room.take(1), room.take(1), room.led():
+        leads_to(1)
+        vitals.memory = 500
+        with pytest.raises(IsthmusError, match=r"`limits.max_memory`"):
+            leads_to(1)

@@ -118,6 +118,27 @@ async def one_more_is_refused_while_so_much_is_served(scene: Scene) -> None:
     assert await _second_status(scene) == 503
 
 
+@proves("limits.max_serving", "20_000")
+async def what_a_request_leads_to_is_counted_too(scene: Scene) -> None:
+    """Two small requests that each lead to a long story: there is room for one of them at a time."""
+    gate = Gate()
+    steps = [chat("noted"), reply(chat_reply("held"), after=gate), chat("ok")]
+    with ScriptedUpstream.running(steps, strict=False) as upstream:
+        async with scene.served(UPSTREAM, UPSTREAM=upstream.base_url) as server:
+            async with server.session.post(server.url + "/v1/responses", json={**HELLO, "input": "x" * 4000}) as answer:
+                further = {**HELLO, "previous_response_id": (await answer.json())["id"]}
+            first = asyncio.create_task(server.status("POST", "/v1/responses", further))
+            await upstream.received(2)
+            async with server.session.post(server.url + "/v1/responses", json=further) as answer:
+                assert answer.status == 503
+                assert "`limits.max_serving`" in (await answer.json())["error"]["message"]
+                assert answer.headers["retry-after"] == "1"
+            gate.open()
+            assert await first == 200, "what is served goes on"
+            assert await server.status("POST", "/v1/responses", further) == 200
+            assert len(upstream.requests) == 3, "what is refused is not sent"
+
+
 @proves("limits.max_memory", "1000")
 async def one_more_is_refused_by_a_process_of_so_much(scene: Scene) -> None:
     assert await _second_status(scene) == 503

@@ -97,9 +97,14 @@ def check_input(items: Iterable[bytes], given: int, limits: RequestLimits) -> in
         size += len(item)
         values += count_values(item, limits.max_values)
         _refuse_above(count, "max_items", limits, "leads to more than {} items", "input")
-        _refuse_above(size, "max_input", limits, "leads to items of more than {} bytes", "input")
+        check_stored(size, limits)
         _refuse_above(values, "max_values", limits, "leads to items of more than {} values", "input")
     return values
+
+
+def check_stored(size: int, limits: RequestLimits) -> None:
+    """Bytes of stored items that a request leads to."""
+    _refuse_above(size, "max_input", limits, "leads to items of more than {} bytes", "input")
 
 
 def _lists(given: Any) -> list[JsonObject]:

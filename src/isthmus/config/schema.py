@@ -344,8 +344,8 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
     store."""
     max_serving: Bytes = 1_000_000_000
-    """Memory for all requests that are being served, four bytes for each byte of a body; one more is answered with 503
-    until some of them are done."""
+    """Memory for all requests that are being served, four bytes for each byte of a body and of the stored items that it
+    leads to; one more is answered with 503 until some of them are done."""
     max_memory: Bytes = 2_000_000_000
     """Memory of the process, where the system tells it; above it new requests are answered with 503, and running ones
     go on. 0: no limit."""

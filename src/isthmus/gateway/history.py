@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from isthmus.bridge.history.compact import cut_history
-from isthmus.bridge.limits import RequestLimits, check_input, is_heavy
+from isthmus.bridge.limits import RequestLimits, check_input, check_stored, is_heavy
 from isthmus.bridge.parse import Request
 from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused
 from isthmus.gateway.chats import is_chat
+from isthmus.gateway.led import leads_to
 from isthmus.gateway.local import Connected
 from isthmus.ports import UNFINISHED, Store
 from isthmus.protocol.json import JsonObject
@@ -45,7 +46,7 @@ async def load_past(
     local: Connected | None = None,
 ) -> Past:
     """`local`: turns that the client's connection knows, and no store."""
-    named = await _load_named(store, request, owner)
+    named = await _load_named(store, request, owner, limits)
     turns = await _load_turns(store, request, owner, max_chain, local)
     if not named and not turns:
         return Past([], request)
@@ -53,6 +54,7 @@ async def load_past(
     stored = [raw for raw, _ in turns]
     values = check_input([*stored, *references], len(request.items) - len(references), limits)
     size = sum(map(len, stored)) + sum(map(len, references))
+    leads_to(size)
 
     def decode() -> Past:
         items = [_item(named[item["id"]]) if item["type"] == _REFERENCE else item for item in request.items]
@@ -88,12 +90,13 @@ async def _load_turns(
     return [(raw, ours) for turn in turns for said, ours in ((turn.input, False), (turn.output, True)) for raw in said]
 
 
-async def _load_named(store: Store, request: Request, owner: str) -> Mapping[str, bytes]:
+async def _load_named(store: Store, request: Request, owner: str, limits: RequestLimits) -> Mapping[str, bytes]:
     """What each `item_reference` names."""
     wanted = [(index, item["id"]) for index, item in enumerate(request.items) if item["type"] == _REFERENCE]
     if not wanted:
         return {}
-    found = await store.items([*dict.fromkeys(id for _, id in wanted)], owner=owner)
+    found = await store.items([*dict.fromkeys(id for _, id in wanted)], owner=owner, max_bytes=limits.max_input)
+    check_stored(sum(map(len, found.values())), limits)  # before what is missing: more than that was not read
     for index, id in wanted:
         if id not in found:
             raise RequestRefused(

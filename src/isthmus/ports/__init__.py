@@ -8,6 +8,7 @@ from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.records import (
+    ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     LOCAL,
     UNFINISHED,
@@ -26,6 +27,7 @@ from isthmus.ports.requests import NamedRequest, NamedRequests, request_lease
 from isthmus.ports.store import Store
 
 __all__ = [
+    "ANY_SIZE",
     "DEFAULT_MAX_DEPTH",
     "LOCAL",
     "UNFINISHED",

@@ -12,6 +12,7 @@ UNFINISHED: Final = ("queued", "in_progress")
 """Statuses of a response that still has something to come."""
 
 DEFAULT_MAX_DEPTH: Final = 10_000
+ANY_SIZE: Final = 1 << 62
 """Turns a chain may have before it is refused: a guard against accidents, not a limit on conversations."""
 
 

@@ -9,6 +9,7 @@ from isthmus.ports.chats import Chats
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.records import (
+    ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     LOCAL,
     EventBatch,
@@ -71,10 +72,11 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
         `previous_response_chain_too_long` when there are more than `max_depth` of them.
         """
 
-    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL, max_bytes: int = ANY_SIZE) -> dict[str, bytes]:
         """The items that `item_reference`s name, input or output, in the order asked; unknown ids are left out.
 
-        An id used for two different items names the one that was stored first.
+        An id used for two different items names the one that was stored first. Nothing is read behind the item with
+        which they have more than `max_bytes`.
         """
 
     async def list_input_items(

@@ -158,7 +158,7 @@ class App:
             self._check_drain()
             self._room.check_places()
             room = self._room.take(len(scope[BODY]))
-        with room, self._room.place():
+        with room, self._room.led(), self._room.place():
             await handler(scope, receive, answer)
 
     async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:

@@ -206,12 +206,13 @@ class Session:
         sink = _Sink(self, lane)
         self.answered += 1
         try:
-            run = await self._create(lane, asked)
-            exchange.run = run
-            exchange.status = 200
-            tell_run(run)
-            with self._room.place():
-                await tell_stream(run, sink, self._options.server)
+            with self._room.led():
+                run = await self._create(lane, asked)
+                exchange.run = run
+                exchange.status = 200
+                tell_run(run)
+                with self._room.place():
+                    await tell_stream(run, sink, self._options.server)
             if run.response is None or run.response["status"] not in ("completed", "incomplete"):
                 self._local.evict(lane.name, asked.parent)
         except IsthmusError as error:

@@ -1,8 +1,9 @@
 """Whether there is memory for one more request: what those that are served take together, in a process of so many.
 
 A request is counted from when its body is whole until it is answered, with what it takes on its way: as it came,
-decoded, as it is sent, and as it is stored; never all of them at once (`_TIMES`). What is refused gets 503 and a time
-to ask again; what is let in is never given up for it. Where nothing else is served, a request is always let in: nothing
+decoded, as it is sent, and as it is stored; never all of them at once (`_TIMES`). What it leads to (`gateway.led`)
+takes as much, and is counted as soon as it is known, before anything is made of it. What is refused gets 503 and a time
+to ask again; what goes on is never given up for it. Where nothing else is served, a request is always let in: nothing
 but itself could make room for it.
 """
 
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from isthmus.config.schema import Limits
+from isthmus.gateway.led import counted_by
 from isthmus.observe.vitals import Vitals
 from isthmus.server.errors import overloaded
 
@@ -42,6 +44,25 @@ class Room:
         finally:
             self._serving -= 1
             self.held -= cost
+
+    @contextmanager
+    def led(self) -> Iterator[None]:
+        """Around the serving of a request that was taken: whatever it turns out to lead to."""
+        taken = 0
+
+        def count(size: int) -> None:
+            nonlocal taken
+            cost = size * _TIMES
+            if self._serving > 1:
+                self._check(cost)
+            taken += cost
+            self.held += cost
+
+        try:
+            with counted_by(count):
+                yield
+        finally:
+            self.held -= taken
 
     @contextmanager
     def place(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
+    ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     LOCAL,
     UNFINISHED,
@@ -137,12 +138,16 @@ class MemoryStore(MemoryChats, MemoryRequests):
         turns.reverse()
         return turns
 
-    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL, max_bytes: int = ANY_SIZE) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
+        size = 0
         for id in ids:
             shared = self._pool.find(owner, id) or self._find_unnamed(id, owner)
             if shared is not None:
                 found[id] = shared.data
+                size += len(shared.data)
+                if size > max_bytes:
+                    break
         return found
 
     async def list_input_items(

@@ -15,7 +15,16 @@ from typing import Any, Final, Literal
 import msgspec
 
 from isthmus.bridge.types.plan import Lesson
-from isthmus.ports import DEFAULT_MAX_DEPTH, ItemPage, StoredResponse, StoredTurn, StoredWord, StoreStats, run_lease
+from isthmus.ports import (
+    ANY_SIZE,
+    DEFAULT_MAX_DEPTH,
+    ItemPage,
+    StoredResponse,
+    StoredTurn,
+    StoredWord,
+    StoreStats,
+    run_lease,
+)
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
 from isthmus.store.refusals import damaged, events_expired, not_found, too_long
@@ -96,18 +105,29 @@ def load_chain(connection: sqlite3.Connection, id: str, owner: str, max_depth: i
     ]
 
 
-def find_items(connection: sqlite3.Connection, ids: Sequence[str], owner: str) -> dict[str, bytes]:
+def find_items(
+    connection: sqlite3.Connection, ids: Sequence[str], owner: str, max_bytes: int = ANY_SIZE
+) -> dict[str, bytes]:
     rows = connection.execute(
-        "SELECT item_id, hash, data FROM pieces WHERE item_id IN (SELECT value FROM json_each(?)) AND owner = ?"
+        "SELECT item_id, key FROM pieces WHERE item_id IN (SELECT value FROM json_each(?)) AND owner = ?"
         " ORDER BY key DESC",
         (_json(ids), owner),
     )
-    named = {item_id: (hash, data) for item_id, hash, data in rows}  # descending: the first stored is written last
+    named = dict(rows.fetchall())  # descending: the first stored is written last
     found: dict[str, bytes] = {}
+    size = 0
     for id in ids:
-        stored = named[id] if id in named else _find_unnamed(connection, id, owner)
-        if stored is not None:
-            found[id] = _item(owner, id, id if id in named else None, *stored)
+        # One by one: thousands of names, a few bytes each, may stand for any number of megabytes.
+        if id in named:
+            stored = connection.execute("SELECT hash, data FROM pieces WHERE key = ?", (named[id],)).fetchone()
+        else:
+            stored = _find_unnamed(connection, id, owner)
+        if stored is None:
+            continue
+        found[id] = _item(owner, id, id if id in named else None, *stored)
+        size += len(found[id])
+        if size > max_bytes:
+            break
     return found
 
 

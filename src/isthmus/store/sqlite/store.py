@@ -15,6 +15,7 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import StoreDamaged
 from isthmus.log import tell
 from isthmus.ports import (
+    ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     LOCAL,
     EventBatch,
@@ -100,8 +101,9 @@ class SqliteStore(SqliteChats, SqliteRequests):
         depth = min(max_depth, _LARGEST_NUMBER)
         return await self._read(id, partial(reads.load_chain, id=text(id), owner=owner, max_depth=depth))
 
-    async def items(self, ids: Sequence[str], *, owner: str = LOCAL) -> dict[str, bytes]:
-        return await self.readers.run(partial(reads.find_items, ids=[text(id) for id in ids], owner=owner))
+    async def items(self, ids: Sequence[str], *, owner: str = LOCAL, max_bytes: int = ANY_SIZE) -> dict[str, bytes]:
+        query = partial(reads.find_items, ids=[text(id) for id in ids], owner=owner, max_bytes=max_bytes)
+        return await self.readers.run(query)
 
     async def list_input_items(
         self,
