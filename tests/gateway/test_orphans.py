@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from gateway.house import start_in_background
+from gateway.house import Upstream, make_gateway, start_in_background
 from gateway.world import ANN, LEASE, Process, World, follow, make, sleep, stored, wake
 from isthmus.bridge.deltas import Text
 from isthmus.gateway.attempts import Attempts
+from isthmus.ports import StoredResponse
+from isthmus.store.memory import MemoryStore
+from stored import turn
 
 
 def look(world: World, process: Process) -> int:
@@ -157,3 +160,28 @@ def test_who_wakes_and_finds_it_made_by_another_says_nothing(world: World) -> No
     assert here[-1] == "over"
     assert here[-2]["response"]["output_text"] == "from the second"
     assert "from the first" not in json.dumps(here)
+
+
+class Counting(MemoryStore):
+    """Remembers how many orphans were asked for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    async def expired(self, **named: int) -> list[StoredResponse]:
+        found = await super().expired(**named)
+        self.asked.append(len(found))
+        return found
+
+
+async def test_however_many_a_crash_leaves_they_are_seen_to_at_once_and_few_are_in_memory() -> None:
+    store = Counting()
+    for number in range(100):
+        await store.save(turn(f"r{number}", status="in_progress"))
+    gateway = make_gateway(store, Upstream())
+    assert await gateway.orphans.look() == 100
+    ended = [await store.load(f"r{number}") for number in range(100)]
+    assert {record.status for record in ended if record is not None} == {"failed"}
+    assert max(store.asked) <= 8
+    await gateway.aclose()

@@ -169,6 +169,15 @@ async def test_expired_lists_exactly_the_orphans(one: Store, two: Store, clock: 
 
 
 @every_shared_store
+async def test_of_many_orphans_the_oldest_are_listed(one: Store, two: Store, clock: Clock) -> None:
+    for number in range(30):
+        await one.save(turn(f"r{number}", status="queued" if number % 2 else "completed"))
+    assert [record.id for record in await two.expired(most=3)] == ["r1", "r3", "r5"]
+    assert [record.id for record in await two.expired(most=9)] == [f"r{number}" for number in range(1, 18, 2)]
+    assert len(await two.expired()) == 15
+
+
+@every_shared_store
 async def test_who_lost_a_response_cannot_write_it_any_more(one: Store, two: Store, clock: Clock) -> None:
     await one.claim("run:r1", holder="a", seconds=10)
     assert await one.save(turn("r1", status="in_progress"), events=EventBatch(0, (b"0",)), holder="a")

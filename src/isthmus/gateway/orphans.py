@@ -22,6 +22,8 @@ MakeAgain = Callable[[StoredResponse], Awaitable[bool]]
 
 _LOOKS: Final = 4
 """How often within the length of a lease it is looked for what others left behind."""
+_AT_ONCE: Final = 8
+"""How many are in memory at the same time."""
 _STOPPED: Final = "the gateway stopped while this response was being made"
 
 
@@ -42,13 +44,18 @@ class Orphans:
             await asyncio.sleep(self._lease / _LOOKS)
 
     async def look(self) -> int:
-        """How many there were."""
-        left = await self._store.expired()
-        for record in left:
-            # One of ours whose lease ran out while this process slept is none: it will be renewed.
-            if self._runs.get(record.owner, record.id) is None and await self._claim(record):
-                await self._take_over(record)
-        return len(left)
+        """How many there were. A few at a time: each is as large as its request, and a crash may leave a thousand."""
+        seen: set[tuple[str, str]] = set()
+        while True:
+            left = await self._store.expired(most=_AT_ONCE)
+            before = len(seen)
+            seen |= {(record.owner, record.id) for record in left}
+            for record in left:
+                # One of ours whose lease ran out while this process slept is none: it will be renewed.
+                if self._runs.get(record.owner, record.id) is None and await self._claim(record):
+                    await self._take_over(record)
+            if len(left) < _AT_ONCE or len(seen) == before:  # the rest, if any, waits for the next look
+                return len(seen)
 
     async def end(self, record: StoredResponse, status: str, why: str = "") -> StoredResponse | None:
         """End it, by whoever gets its lease; `None`: another gateway was quicker."""

@@ -10,6 +10,7 @@ from isthmus.ports.leases import Leases
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
+    EXPIRED_AT_ONCE,
     LOCAL,
     UNFINISHED,
     EventBatch,
@@ -29,6 +30,7 @@ from isthmus.ports.store import Store
 __all__ = [
     "ANY_SIZE",
     "DEFAULT_MAX_DEPTH",
+    "EXPIRED_AT_ONCE",
     "LOCAL",
     "UNFINISHED",
     "AttemptFailed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from isthmus.ports.records import LOCAL, Held, StoredResponse
+from isthmus.ports.records import EXPIRED_AT_ONCE, LOCAL, Held, StoredResponse
 
 
 class Leases(Protocol):
@@ -34,8 +34,9 @@ class Leases(Protocol):
         end look again. A word is for the one who holds the lease now: whoever takes it over does not hear it.
         """
 
-    async def expired(self) -> list[StoredResponse]:
-        """Orphans: unfinished responses of every owner whose lease `run:<id>` nobody holds, the oldest first.
+    async def expired(self, *, most: int = EXPIRED_AT_ONCE) -> list[StoredResponse]:
+        """Orphans: unfinished responses of every owner whose lease `run:<id>` nobody holds, the oldest first, `most`
+        of them.
 
         Several processes may see the same ones. Whoever wants to end one claims its lease first.
         """

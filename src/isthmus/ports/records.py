@@ -13,6 +13,7 @@ UNFINISHED: Final = ("queued", "in_progress")
 
 DEFAULT_MAX_DEPTH: Final = 10_000
 ANY_SIZE: Final = 1 << 62
+EXPIRED_AT_ONCE: Final = 64
 """Turns a chain may have before it is refused: a guard against accidents, not a limit on conversations."""
 
 

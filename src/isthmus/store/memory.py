@@ -16,6 +16,7 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
+    EXPIRED_AT_ONCE,
     LOCAL,
     UNFINISHED,
     EventBatch,
@@ -212,13 +213,13 @@ class MemoryStore(MemoryChats, MemoryRequests):
         self._changes.tell_if(fresh)
         return held
 
-    async def expired(self) -> list[StoredResponse]:
+    async def expired(self, *, most: int = EXPIRED_AT_ONCE) -> list[StoredResponse]:
         left = (entry for entry in self._in_order() if entry.unfinished)
         return [
             _whole(entry)
             for entry in left
             if self._leases.holder((entry.record.owner, run_lease(entry.record.id))) is None
-        ]
+        ][:most]
 
     async def watch(self, seconds: float, *, since: int | None = None) -> int:
         return await self._changes.watch(seconds, since)

@@ -69,11 +69,16 @@ def test_orphans_are_unfinished_and_held_by_nobody_the_oldest_first(connection: 
     delete_response(connection, "gone", "ann")
     claim(connection, "ann", "run:held", "a", 10, now)
     claim(connection, "bob", "run:r1", "a", 10, now)
-    assert [record.id for record in load_expired(connection, now)[0]] == ["r3", "r1"]
+    assert [record.id for record in load_expired(connection, 0, 9, now)[1][0]] == ["r3", "r1"]
     now.at += 10
-    assert [record.id for record in load_expired(connection, now)[0]] == ["r3", "r1", "held"]
+    assert [record.id for record in load_expired(connection, 0, 9, now)[1][0]] == ["r3", "r1", "held"]
+    behind, (found, _) = load_expired(connection, 0, 2, now)
+    assert [record.id for record in found] == ["r3", "r1"]
+    end, (found, _) = load_expired(connection, behind, 2, now)
+    assert [record.id for record in found] == ["held"]
+    assert load_expired(connection, end, 2, now) == (end, ([], {}))
     connection.execute("UPDATE responses SET memo = x'00' WHERE id = 'r1'")
-    found, broken = load_expired(connection, now)
+    _, (found, broken) = load_expired(connection, 0, 9, now)
     assert ([record.id for record in found], list(broken)) == (["r3", "held"], ["r1"])
 
 

@@ -238,3 +238,15 @@ def test_pruning_gives_the_space_back_to_the_disk(tmp_path: Path) -> None:
         runner.run(store.prune(older_than=1.0))
         runner.run(store.aclose())
     assert size() < full // 5
+
+
+def test_orphans_that_are_damaged_hide_none_behind_them(tmp_path: Path) -> None:
+    async def save(store: SqliteStore) -> None:
+        for number in range(30):
+            await store.save(turn(f"r{number}", status="queued"))
+
+    ask(tmp_path, save)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+        connection.execute("UPDATE responses SET memo = x'00' WHERE id NOT IN ('r17', 'r29')")
+    found = ask(tmp_path, lambda store: store.expired(most=5))
+    assert [record.id for record in found] == ["r17", "r29"]

@@ -66,16 +66,17 @@ def find_damage(connection: sqlite3.Connection, key: int) -> str | None:
     return next(iter(broken.values()), None)
 
 
-def load_expired(connection: sqlite3.Connection, now: Callable[[], float]) -> Selected:
+def load_expired(
+    connection: sqlite3.Connection, key: int, count: int, now: Callable[[], float]
+) -> tuple[int, Selected]:
+    """The next `count` that are unfinished and held by nobody; likewise."""
     held = "SELECT 1 FROM leases AS l WHERE l.owner = responses.owner AND l.name = ? || responses.id AND l.until > ?"
-    return _select(connection, f"{_UNFINISHED} AND NOT EXISTS ({held}) ORDER BY key", (run_lease(""), now()))
+    return _page(connection, key, f"{_UNFINISHED} AND NOT EXISTS ({held})", (run_lease(""), now()), count)
 
 
 def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[int, Selected]:
     """The next `count` responses for an export, and the key to go on from: the same one at the end."""
-    where = "key > ? AND deleted = 0 ORDER BY key LIMIT ?"
-    last = connection.execute(f"SELECT max(key) FROM (SELECT key FROM responses WHERE {where})", (key, count))
-    return last.fetchone()[0] or key, _select(connection, where, (key, count))
+    return _page(connection, key, "deleted = 0", (), count)
 
 
 def load_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> Selected:
@@ -269,6 +270,14 @@ def _select(connection: sqlite3.Connection, where: str, values: tuple[object, ..
         else:
             found.append(whole)
     return found, broken
+
+
+def _page(
+    connection: sqlite3.Connection, key: int, where: str, values: tuple[object, ...], count: int
+) -> tuple[int, Selected]:
+    where, values = f"key > ? AND {where} ORDER BY key LIMIT ?", (key, *values, count)
+    last = connection.execute(f"SELECT max(key) FROM (SELECT key FROM responses WHERE {where})", values)
+    return last.fetchone()[0] or key, _select(connection, where, values)
 
 
 def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:

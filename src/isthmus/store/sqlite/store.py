@@ -17,6 +17,7 @@ from isthmus.log import tell
 from isthmus.ports import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
+    EXPIRED_AT_ONCE,
     LOCAL,
     EventBatch,
     Held,
@@ -43,6 +44,7 @@ from isthmus.store.sqlite.writer import Operation, Writer
 
 _LARGEST_NUMBER: Final = 2**62
 _EXPORT_PAGE: Final = 64
+_EXPIRED_PAGE: Final = 8
 _MOST_NAMED: Final = 1000
 """Damaged responses that the log names, each once."""
 
@@ -154,8 +156,16 @@ class SqliteStore(SqliteChats, SqliteRequests):
         tell = partial(leases.tell, owner=owner, name=text(name), word=word, now=self._now)
         return await self.writer.run(tell)
 
-    async def expired(self) -> list[StoredResponse]:
-        return self.sound(await self.readers.run(partial(reads.load_expired, now=self._now)))
+    async def expired(self, *, most: int = EXPIRED_AT_ONCE) -> list[StoredResponse]:
+        """In steps: each of them may be as large as a request, and those that are damaged stay where they are."""
+        found: list[StoredResponse] = []
+        last, key = -1, 0
+        while key != last and len(found) < most:
+            last = key
+            query = partial(reads.load_expired, key=last, count=min(most, _EXPIRED_PAGE), now=self._now)
+            key, page = await self.readers.run(query)
+            found += self.sound(page)
+        return found[:most]
 
     async def watch(self, seconds: float, *, since: int | None = None) -> int:
         return await self._changes.watch(seconds, since)
