@@ -13,7 +13,7 @@ from isthmus.errors import ConfigError
 from isthmus.ports import Store, StoredWord
 from isthmus.store.memory import MemoryStore
 from isthmus.store.sqlite.backup import BackedUp, back_up
-from isthmus.store.sqlite.connect import Durability, connect_reader, unavailable
+from isthmus.store.sqlite.connect import FAULTS, Durability, connect_reader, unavailable
 from isthmus.store.sqlite.examine import Examined, examine
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.reads import load_lessons, load_words
@@ -103,7 +103,7 @@ def _look(url: str, read: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
         if "no such table" in str(error):
             return []  # written by a version that learned nothing yet
         raise unavailable(error, path) from error
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unavailable(error, path) from error
 
 

@@ -4,12 +4,13 @@ import asyncio
 import sqlite3
 import stat
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from isthmus.errors import ConfigError, StoreDamaged
+from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
+from isthmus.store.open import back_up_store, examine_store
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
 
@@ -128,3 +129,48 @@ def test_a_full_disk_fails_the_save_and_later_ones_work(tmp_path: Path) -> None:
         await store.aclose()
 
     asyncio.run(ask())
+
+
+def spoil_schema(path: Path) -> None:
+    """SQLite quotes what it cannot read there in its error, which is no text any more."""
+    data = path.read_bytes()
+    assert b"CREATE TABLE leases" in data
+    path.write_bytes(data.replace(b"CREATE TABLE leases", b"CREATE \xa0ABLE leases"))
+
+
+def test_a_schema_that_is_no_text_any_more_is_told_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    async def save() -> None:
+        store = SqliteStore(path)
+        await store.save(turn("r1"))
+        await store.aclose()
+
+    asyncio.run(save())
+    spoil_schema(path)
+    for use in (SqliteStore, lambda path: examine_store(f"sqlite:{path}")):
+        with pytest.raises(StoreDamaged, match=r"malformed database schema.*`isthmus store check`"):
+            use(path)
+    with pytest.raises(StoreDamaged, match="malformed database schema"):
+        back_up_store(f"sqlite:{path}", tmp_path / "copy.db")
+
+
+def test_also_where_it_happens_while_the_store_is_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "store.db"
+
+    async def main() -> None:
+        store = SqliteStore(path)
+        await store.save(turn("r1"))
+        await store.aclose()
+        store = SqliteStore(path)
+        spoil_schema(path)
+        try:
+            with pytest.raises(StoreDamaged, match=r"`r1`.*malformed database schema"):
+                await store.load("r1")
+            with suppress(StoreUnavailable, StoreDamaged):
+                await store.save(turn("r2"))
+        finally:
+            await store.aclose()
+
+    asyncio.run(main())
+    assert not any(record.exc_info for record in caplog.records)

@@ -16,7 +16,7 @@ from typing import Final
 
 from isthmus.errors import ConfigError, StoreDamaged
 from isthmus.store.envelope_key import key_path
-from isthmus.store.sqlite.connect import connect_reader, unavailable
+from isthmus.store.sqlite.connect import FAULTS, connect_reader, unavailable
 
 _PAGES: Final = 4096
 """Copied in one go; in between, the process can be interrupted."""
@@ -75,7 +75,7 @@ def _copy(store: Path, part: Path) -> int:
             count: int = reading.execute("SELECT count(*) FROM responses WHERE deleted = 0").fetchone()[0]
             reading.backup(writing, pages=_PAGES)
             return count
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unavailable(error, store) from error
 
 
@@ -85,7 +85,7 @@ def _check_copy(store: Path, part: Path) -> None:
         # As it lies there: opened in the ordinary way, it would get a log beside it.
         with closing(sqlite3.connect(f"{part.absolute().as_uri()}?immutable=1", uri=True)) as copy:
             found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.Error as error:
+    except FAULTS as error:
         found = str(error)
     if found != "ok":
         raise StoreDamaged(f"the store `{store}` is damaged ({found}), and so is its copy: run `isthmus store check`")

@@ -19,6 +19,9 @@ from typing import Final, Literal
 from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
 
 Durability = Literal["process", "power"]
+Fault = sqlite3.Error | UnicodeDecodeError
+FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises. The second is Python's: the words of an error quote a damaged schema, and are no text then."""
 
 _SYNCHRONOUS: Final[dict[str, str]] = {"process": "NORMAL", "power": "FULL"}
 _ADVICE: Final = {
@@ -98,23 +101,24 @@ def configure(connection: sqlite3.Connection, path: Path, durability: Durability
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # Deleted content is overwritten where that needs no extra IO.
         connection.execute("PRAGMA secure_delete = FAST")
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unavailable(error, path) from error
 
 
-def concerns_file(error: sqlite3.Error) -> bool:
+def concerns_file(error: Fault) -> bool:
     """Whether it speaks of the file; else of one question, which somebody got wrong."""
     return _code(error) in _ADVICE
 
 
-def trouble_of(error: sqlite3.Error) -> Trouble:
-    return Trouble(str(error), _ADVICE.get(_code(error), "check the file and its disk"), code=_code(error))
+def trouble_of(error: Fault) -> Trouble:
+    return Trouble(_words(error), _ADVICE.get(_code(error), "check the file and its disk"), code=_code(error))
 
 
-def unavailable(error: sqlite3.Error, path: Path) -> ConfigError:
+def unavailable(error: Fault, path: Path) -> ConfigError:
     """SQLite's error in our words: a page that is damaged concerns what is on it, anything else the whole store."""
     if _code(error) == sqlite3.SQLITE_CORRUPT or "Could not decode to UTF-8" in str(error):
-        return StoreDamaged(f"the store `{path}` is damaged where this is stored ({error}): run `isthmus store check`")
+        where = f"the store `{path}` is damaged where this is stored ({_words(error)})"
+        return StoreDamaged(f"{where}: run `isthmus store check`")
     return trouble_of(error).error(path)
 
 
@@ -132,7 +136,13 @@ def _prepare_file(path: Path) -> None:
         ) from error
 
 
-def _code(error: sqlite3.Error) -> int:
+def _words(error: Fault) -> str:
+    return "malformed database schema" if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def _code(error: Fault) -> int:
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     # The low byte is the primary code, the others say more. Errors that Python raises itself have none.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.sqlite.reads import damage_of_events, find_damage
 from isthmus.store.sqlite.writes import remove_row
 
@@ -48,7 +49,7 @@ def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
     broken = _structure(connection)
     if broken and repair:
-        with suppress(sqlite3.Error):  # indexes can be made anew from what they index
+        with suppress(*FAULTS):  # indexes can be made anew from what they index
             connection.execute("REINDEX")
         broken = _structure(connection)
     count, damage = 0, [Damage("file", "", reason) for reason in broken]
@@ -57,7 +58,7 @@ def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined
             count += len(keys)
             for key in keys:
                 damage += _examine_row(connection, key, repair)
-    except sqlite3.DatabaseError as error:
+    except FAULTS as error:
         damage.append(Damage("file", "", f"the list of responses breaks off after {count}: {error}"))
     return Examined(count, tuple(damage))
 
@@ -65,7 +66,7 @@ def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined
 def _structure(connection: sqlite3.Connection) -> list[str]:
     try:
         told = [line for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST_TOLD})")]
-    except sqlite3.DatabaseError as error:
+    except FAULTS as error:
         return [str(error)]
     return [] if told == ["ok"] else told
 
@@ -88,7 +89,7 @@ def _examine_row(connection: sqlite3.Connection, key: int, repair: bool) -> list
             found = _find(connection, key)  # again: it may have been written anew meanwhile
             for each in found:
                 _set_aside(connection, key, each)
-    except sqlite3.DatabaseError:
+    except FAULTS:
         return found  # it lies on a page that cannot be changed
     return [replace(each, set_aside=True) for each in found]
 
@@ -107,7 +108,7 @@ def _find(connection: sqlite3.Connection, key: int) -> list[Damage]:
             batches = connection.execute("SELECT first, last, data, digest FROM events WHERE response = ?", (key,))
             told = next((what for batch in batches if (what := damage_of_events(*batch))), None)
             return [] if told is None else [Damage("events", id, told)]
-    except sqlite3.DatabaseError as error:
+    except FAULTS as error:
         return [Damage("response", id, str(error))]
 
 
@@ -138,7 +139,7 @@ def _rows(connection: sqlite3.Connection, query: str, key: int) -> list[dict[str
         cursor = connection.execute(query, (key,))
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor]
-    except sqlite3.DatabaseError as error:
+    except FAULTS as error:
         return f"cannot be read: {error}"
 
 

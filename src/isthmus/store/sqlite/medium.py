@@ -23,7 +23,15 @@ from typing import Final
 
 from isthmus.errors import StoreUnavailable
 from isthmus.log import tell
-from isthmus.store.sqlite.connect import Durability, Trouble, configure, connect, connect_reader, connect_writer
+from isthmus.store.sqlite.connect import (
+    FAULTS,
+    Durability,
+    Trouble,
+    configure,
+    connect,
+    connect_reader,
+    connect_writer,
+)
 from isthmus.store.sqlite.migrations import check_file, migrate
 
 log = logging.getLogger("isthmus.store")
@@ -138,7 +146,7 @@ class Medium:
             return
         lost = self.lost()
         folded = lost is not None and _fold(connection)
-        with suppress(sqlite3.Error):
+        with suppress(*FAULTS):
             connection.close()
         if lost is not None and self._wal is not None and _identify(self._wal_at) == self._wal:
             with suppress(OSError):
@@ -188,14 +196,14 @@ def _identify(path: str | Path) -> _Identity:
 
 def _fold(connection: sqlite3.Connection) -> bool:
     """Bring what is only in the log into the file, wherever that lies now; whether all of it is there."""
-    with suppress(sqlite3.Error):
+    with suppress(*FAULTS):
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
     return False
 
 
 def _count(connection: sqlite3.Connection) -> int | None:
-    with suppress(sqlite3.Error):
+    with suppress(*FAULTS):
         found: int = connection.execute("SELECT count(*) FROM responses WHERE deleted = 0").fetchone()[0]
         return found
     return None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from isthmus.errors import ConfigError
-from isthmus.store.sqlite.connect import unavailable
+from isthmus.store.sqlite.connect import FAULTS, unavailable
 from isthmus.store.sqlite.packing import hash_piece, unpack
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
@@ -28,7 +28,7 @@ def check_file(connection: sqlite3.Connection, path: Path, migrations: Sequence[
     steps = MIGRATIONS if migrations is None else migrations
     try:
         applied = _applied(connection, path)
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unavailable(error, path) from error
     if unknown := sorted(map(str, applied - {name for name, _ in steps})):
         raise ConfigError(
@@ -43,7 +43,7 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mig
     try:
         done = _applied(connection, path)
         return [name for name, step in steps if name not in done and _run_once(connection, name, step)]
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unavailable(error, path) from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from isthmus.store.sqlite.connect import concerns_file, trouble_of, unavailable
+from isthmus.store.sqlite.connect import FAULTS, concerns_file, trouble_of, unavailable
 from isthmus.store.sqlite.medium import Lent, Medium
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Readers:
                 finally:
                     if connection.in_transaction:
                         connection.execute("COMMIT")
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 trouble = trouble_of(error)
                 if concerns_file(error) and trouble.code != _ONE_PAGE:
                     self._medium.report(trouble)  # the writer finds out whether it is so for everybody

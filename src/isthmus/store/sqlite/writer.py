@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
-from isthmus.store.sqlite.connect import Trouble, concerns_file, trouble_of, unavailable
+from isthmus.store.sqlite.connect import FAULTS, Trouble, concerns_file, trouble_of, unavailable
 from isthmus.store.sqlite.medium import Medium
 
 T = TypeVar("T")
@@ -162,12 +162,12 @@ class Writer:
 
     def _undo(self) -> None:
         # The group is reported as failed already; the next BEGIN will say if nothing works any more.
-        with suppress(sqlite3.Error):
+        with suppress(*FAULTS):
             if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _explain(self, error: BaseException) -> BaseException:
-        if not isinstance(error, sqlite3.Error):
+        if not isinstance(error, FAULTS):
             return error
         if concerns_file(error):
             self._medium.report(trouble_of(error))
@@ -203,12 +203,12 @@ class Writer:
                 return None
             try:
                 self._probe(self._connection)
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 self._undo()
                 if trouble_of(error).code in _STAYS:
                     raise
                 self._probe(self._reopen())
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self._undo()
             return trouble_of(error)
         except IsthmusError as error:  # what stands there is nothing that we can open
