@@ -7,6 +7,7 @@ from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
+from isthmus.ports.outbox import Backlog, Delivery, Messenger, Notice, Outbox, Refused
 from isthmus.ports.records import (
     DEFAULT_MAX_DEPTH,
     LOCAL,
@@ -33,7 +34,9 @@ __all__ = [
     "Backend",
     "ChatPage",
     "Chats",
+    "Backlog",
     "Checker",
+    "Delivery",
     "Ended",
     "EventBatch",
     "Fact",
@@ -44,8 +47,12 @@ __all__ = [
     "Leases",
     "NamedRequest",
     "NamedRequests",
+    "Messenger",
+    "Notice",
     "Observer",
+    "Outbox",
     "Pruned",
+    "Refused",
     "Sent",
     "Signal",
     "Store",

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from isthmus.ports.chats import Chats
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
+from isthmus.ports.outbox import Notice, Outbox
 from isthmus.ports.records import (
     DEFAULT_MAX_DEPTH,
     LOCAL,
@@ -21,7 +22,7 @@ from isthmus.ports.records import (
 from isthmus.ports.requests import NamedRequests
 
 
-class Store(Chats, Leases, Learned, NamedRequests, Protocol):
+class Store(Chats, Leases, Learned, NamedRequests, Outbox, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
@@ -47,8 +48,9 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
         events: EventBatch | None = None,
         holder: str | None = None,
         history: Callable[[], tuple[bytes, ...]] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
-        """Write or overwrite one response, with its last stream events in the same transaction.
+        """Write or overwrite one response, with its last stream events and its notices in the same transaction.
 
         Returns once it is as durable as the store promises. False: nothing was written, because it was deleted
         meanwhile and stays deleted, or because it is no longer for `holder` to write: another one holds `run:<id>`
@@ -101,8 +103,11 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
         owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         """Change the status, here and inside the Response object, with other Response `fields` if given.
+
+        Where it changes, the notices are queued in the same step.
 
         With `only_from` it changes only when the status is one of those: the check and the change are one step.
         """

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from isthmus.errors import RequestRefused, StoreDamaged
+
+QUEUE_FULL: Final = "as many as may (`webhooks.max_queued`) were waiting already"
+NO_RECEIVER: Final = "no gateway has a receiver of this name any more"
+"""Why a notice was given up without having been sent."""
 
 
 def not_found(id: str, asked: str) -> RequestRefused:

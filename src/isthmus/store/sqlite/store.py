@@ -20,6 +20,7 @@ from isthmus.ports import (
     EventBatch,
     Held,
     ItemPage,
+    Notice,
     Pruned,
     StoredResponse,
     StoredTurn,
@@ -33,6 +34,7 @@ from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
 from isthmus.store.sqlite.medium import Medium
+from isthmus.store.sqlite.outbox import SqliteOutbox, queue
 from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.prune import prune
@@ -49,7 +51,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteChats, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteOutbox, SqliteRequests):
     def __init__(
         self,
         path: Path,
@@ -86,9 +88,11 @@ class SqliteStore(SqliteChats, SqliteRequests):
         events: EventBatch | None = None,
         holder: str | None = None,
         history: Callable[[], tuple[bytes, ...]] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         save = partial(_save, record=record, events=events, max_bytes=self._max_event_bytes, history=history)
-        return await self.writer.run(self._as_holder(save, record.id, record.owner, holder))
+        both = self._with_notices(save, notices)
+        return await self.writer.run(self._as_holder(both, record.id, record.owner, holder))
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         return await self._read(id, partial(reads.load_response, id=text(id), owner=owner))
@@ -123,11 +127,12 @@ class SqliteStore(SqliteChats, SqliteRequests):
         owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         change = partial(
             _update_status, id=text(id), owner=owner, status=status, only_from=tuple(only_from), fields=fields
         )
-        return await self.writer.run(change)
+        return await self.writer.run(self._with_notices(change, notices))
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         change = partial(_append_events, id=text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
@@ -210,6 +215,18 @@ class SqliteStore(SqliteChats, SqliteRequests):
                 self._named.add(id)
                 tell(log, "error", "store.damaged", id=id, reason=what)
         return found
+
+    def _with_notices(self, change: Operation[bool], notices: Sequence[Notice]) -> Operation[bool]:
+        """The change, and if it was made the notices that tell of it."""
+        if not notices:
+            return change
+
+        def both(connection: sqlite3.Connection) -> bool:
+            if changed := change(connection):
+                queue(connection, notices, self._now)
+            return changed
+
+        return both
 
     def _as_holder(self, change: Operation[bool], id: str, owner: str, holder: str | None) -> Operation[bool]:
         """The change, unless the response is no longer for this holder to write."""
