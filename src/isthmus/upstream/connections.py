@@ -10,6 +10,7 @@ informational answers (1xx). No other file knows its insides.
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import re
 import socket
@@ -89,7 +90,7 @@ class Guarded(AbstractResolver):
         found = await self._lookup(host, port)
         allowed = [address for address in found if self._allows(address)]
         if not allowed:
-            raise Forbidden(f"`{host}` leads to {_count(found)}, none of which may be called")
+            raise Forbidden(errno.EACCES, f"`{host}` leads to {_count(found)}, none of which may be called")
         return [
             ResolveResult(
                 hostname=host,
