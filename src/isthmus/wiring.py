@@ -70,7 +70,9 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
-        store = open_store(config.store.url, durability=config.store.durability)
+        store = open_store(
+            config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
+        )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
         gateway = Gateway(
             Directory(
@@ -109,7 +111,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         gateway.words.start()
         if deliveries is not None:
             deliveries.start()
-        rule = Retention(config.store.keep_days, config.store.max_bytes)
+        rule = Retention(config.store.keep_days, config.store.max_bytes, config.background.keep_events)
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)

@@ -26,7 +26,7 @@ def config_reference() -> str:
 NO_BOUNDS: Final = frozenset(
     {
         *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
-        *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep"),
+        *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
     }
 )

@@ -370,6 +370,12 @@ class Background(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     lease: Timeout = 30.0
     """After how long without a sign of life from its gateway a response may be ended, or begun again, by another one
     on the same database."""
+    keep_events: Seconds = 0.0
+    """How long after its beginning the events of a finished response can be streamed again; 0: as long as it is
+    stored. Then `starting_after` and `stream=true` are refused (`events_expired`), and the response itself is there."""
+    max_events: Bytes = 16_777_216
+    """Events of one response that are kept; of a longer stream the first ones go, and reading on from before them is
+    refused."""
 
 
 WebhookEvent = Literal["response.completed", "response.failed", "response.cancelled", "response.incomplete"]

@@ -124,8 +124,13 @@ class Store(Chats, Leases, Learned, NamedRequests, Outbox, Protocol):
 
     async def stats(self) -> StoreStats: ...
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
         """Forget conversations not continued since `older_than`, then the longest unused until `max_bytes` hold.
+
+        Of finished responses made before `events_older_than` the stream events go, first of all: reading them again is
+        refused (`events_expired`).
 
         A turn that a kept turn builds on is kept, and so is one that is unfinished. Leases that have ended go.
         """

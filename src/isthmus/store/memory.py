@@ -258,8 +258,14 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
             newest=max(times, default=None),
         )
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
         before, removed = self._bytes, 0
+        for entry in self._entries.values():
+            if events_older_than is not None and not entry.unfinished and entry.record.created_at < events_older_than:
+                self._own_bytes -= entry.stream.size
+                entry.stream.drop()
         rows = [
             Row(entry.record.id, entry.record.previous_response_id, entry.record.created_at, entry.unfinished)
             for entry in self._in_order()

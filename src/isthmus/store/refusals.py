@@ -47,8 +47,9 @@ def no_such_chat(after: str) -> RequestRefused:
 
 
 def events_expired(id: str, after: int) -> RequestRefused:
+    kept = "from its beginning" if after < 0 else f"back to event {after}"
     return RequestRefused(
-        f"the stream of `{id}` is no longer kept back to event {after}; fetch the response without `stream`",
+        f"the stream of `{id}` is no longer kept {kept}; fetch the response without `stream`",
         code="events_expired",
         param="starting_after",
     )

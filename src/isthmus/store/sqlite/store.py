@@ -37,7 +37,7 @@ from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.outbox import SqliteOutbox, queue
 from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
-from isthmus.store.sqlite.prune import prune
+from isthmus.store.sqlite.prune import drop_events, prune
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.requests import SqliteRequests
 from isthmus.store.sqlite.writer import Operation, Writer
@@ -180,7 +180,11 @@ class SqliteStore(SqliteChats, SqliteOutbox, SqliteRequests):
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
+        if events_older_than is not None:
+            await drop_events(self.readers, self.writer, events_older_than)
         return await prune(self.readers, self.writer, older_than=older_than, max_bytes=max_bytes, now=self._now)
 
     async def export(self) -> AsyncIterator[bytes]:
