@@ -349,6 +349,8 @@ def test_the_end_waits_for_what_is_under_way(hooked: Any) -> None:
     ending = threading.Thread(target=flow.server.stop)
     ending.start()
     until(lambda: flow.server.gateway.draining)
+    with pytest.raises(TimeoutError):  # it would leave if it did not wait
+        receiver.requests[0].closed.wait(2.0)
     gate.open()
     ending.join(60)
     assert receiver.requests[0].answered.is_set()
