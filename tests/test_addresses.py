@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.addresses import behind, fill_gaps, gaps_of, is_local, is_loopback, may_get_key, misfit
+from isthmus.addresses import (
+    behind,
+    fault_of_call,
+    fill_gaps,
+    gaps_of,
+    is_local,
+    is_loopback,
+    is_public,
+    may_get_key,
+    misfit,
+)
 
 LOOPBACK = [
     *("127.0.0.1", "127.0.0.2", "127.255.0.9", "::1", "[::1]", "::ffff:127.0.0.1"),
@@ -134,3 +144,99 @@ def test_a_whole_address_is_one_that_a_request_can_go_to(value: str) -> None:
 )
 def test_a_path_from_the_root_leaves_the_version_out(base: str, path: str, full: str) -> None:
     assert behind(base, path) == full
+
+
+PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+NOT_PUBLIC = [
+    *("127.0.0.1", "0.0.0.0", "10.0.0.1", "172.20.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "224.0.0.1"),
+    *("240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1%eth0", "fd00::1", "ff02::1", "::ffff:10.0.0.1"),
+    *(
+        "64:ff9b::a00:1",
+        "64:ff9b:1::8.8.8.8",
+        "2002:a00:1::",
+        "2001:0:7f00:1::1",
+        "2001:db8::1",
+        "",
+        "localhost",
+        "8.8",
+    ),
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_the_internet_at_large_is_public(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_no_network_of_ours_is_public(address: str) -> None:
+    assert not is_public(address)
+
+
+ALLOWED = ["hooks.example.org", "Other.Example.org:8443", "*.wild.example", "8.8.8.8", "10.0.0.5", "localhost"]
+PRIVATE = ["127.0.0.1:9000", "[::1]:9000", "inside.example", "10.0.0.9", "localhost:80", "*.wild.example"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.example.org/x?y=1",
+        "https://HOOKS.example.org./x",
+        "https://hooks.example.org:443/",
+        "https://other.example.org:8443/",
+        "https://a.wild.example/",
+        "https://a.b.wild.example/",
+        "https://8.8.8.8/",
+        "http://127.0.0.1:9000/hook",
+        "https://127.0.0.1:9000/hook",
+        "http://[::1]:9000/",
+        "http://localhost/",
+        "https://inside.example/",
+        "https://10.0.0.9/",
+    ],
+)
+def test_who_was_named_may_be_called(url: str) -> None:
+    assert fault_of_call(url, ALLOWED, PRIVATE) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "a whole address"),
+        ("hooks.example.org/x", "a whole address"),
+        ("ftp://hooks.example.org/", "a whole address"),
+        ("file:///etc/passwd", "a whole address"),
+        ("gopher://hooks.example.org/", "a whole address"),
+        ("https:///x", "a whole address"),
+        ("https://hooks.example.org/a b", "a whole address"),
+        ("https://[", "is no address"),
+        ("https://hooks.example.org:99999/", "is no address"),
+        ("https://user:word@hooks.example.org/", "has a user or a password"),
+        ("http://hooks.example.org/", "must begin with `https`"),
+        ("http://inside.example:80/", "must begin with `https`"),
+        ("https://elsewhere.example/", "leads to `elsewhere.example`, which `allowed_hosts` does not name"),
+        ("https://hooks.example.org.evil.example/", "does not name"),
+        ("https://xhooks.example.org/", "does not name"),
+        ("https://hooks.example.org:8443/", "leads to `hooks.example.org:8443`"),
+        ("https://other.example.org/", "does not name"),
+        ("https://wild.example/", "does not name"),
+        ("https://notwild.example/", "does not name"),
+        ("https://10.0.0.5/", "is private, and `private_hosts` does not name it"),
+        ("https://localhost/", "is private, and `private_hosts` does not name it"),
+        ("http://127.0.0.1:9001/", "must begin with `https`"),
+        ("https://127.0.0.1:9001/", "does not name"),
+        ("https://[::ffff:127.0.0.1]/", "does not name"),
+        ("https://169.254.169.254/latest/meta-data", "does not name"),
+    ],
+)
+def test_nobody_else_is_called(url: str, says: str) -> None:
+    found = fault_of_call(url, ALLOWED, PRIVATE)
+    assert found is not None
+    assert says in found
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.9:80/", "http://inside.example:443/"])
+def test_over_http_only_this_machine_is_called(url: str) -> None:
+    found = fault_of_call(url, [], ["10.0.0.9:80", "inside.example:443"])
+    assert found is not None
+    assert "anybody on the way" in found

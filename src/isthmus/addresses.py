@@ -1,5 +1,5 @@
-"""What an address means: whether it is this very machine, which key may go there, and what may be put into one that
-is written with gaps. Nobody else decides any of these.
+"""What an address means: whether it is this very machine, which key may go there, whom we call of our own accord, and
+what may be put into one that is written with gaps. Nobody else decides any of these.
 
 In: a host or a URL, as somebody wrote it. Out: yes or no; whatever cannot be read is not this machine and gets no key.
 `https://${AZURE_RESOURCE_NAME}.openai.azure.com/v1` has a gap: what fills it may name a resource there, and never
@@ -9,13 +9,15 @@ another host, because the key goes wherever the address leads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv6Address, ip_address
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 _HERE: Final = frozenset({"0.0.0.0", "::", "host.docker.internal"})
 """Not the loopback, and yet this machine when a request goes there."""
+_PORTS: Final = {"https": 443, "http": 80}
+_NAT64: Final = ip_network("64:ff9b::/96")
 _GAP: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _FITTING: Final = {
@@ -52,6 +54,87 @@ def may_get_key(own: str, url: str) -> bool:
     its owner did not choose that one. Empty: to `own` itself. Where `own` is this machine, the address is the user's
     choice, and so is the key."""
     return not url or is_local(own) or (host_of(own) is not None and host_of(url) == host_of(own))
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address belongs to the internet at large: no network of ours, no machine beside us, not us."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return all(each.is_global and not each.is_multicast and not each.is_reserved for each in _meant(found))
+
+
+def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+    """Where packets to an address end, by every way that there may be: IPv6 has several for IPv4."""
+    if isinstance(address, IPv4Address):
+        yield address
+    elif address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    elif address in _NAT64:
+        yield IPv4Address(int(address) & 0xFFFFFFFF)
+    else:
+        yield address
+        if address.sixtofour is not None:
+            yield address.sixtofour
+        yield from address.teredo or ()
+
+
+def fault_of_call(url: str, allowed: Iterable[str], private: Iterable[str]) -> str | None:
+    """What keeps us from calling a URL of our own accord, as a webhook's receiver, in words; `None`: nothing does.
+
+    `allowed` and `private` are hosts that the operator named. What a name leads to is looked at when it is called.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return "is no address"
+    if parts.scheme not in _PORTS or not host or any(character.isspace() for character in url):
+        return "must be a whole address, as `https://hooks.example.org/isthmus`"
+    if parts.username or parts.password:
+        return "has a user or a password in it, which are not sent"
+    place = (host, port or _PORTS[parts.scheme])
+    if is_named_private(url, private):
+        if parts.scheme == "http" and not is_loopback(host):
+            return "must begin with `https`: anybody on the way could read and repeat what is sent"
+        return None
+    if parts.scheme == "http":
+        return "must begin with `https`; over http only this machine is called, where `private_hosts` names it"
+    if not any(_names(entry, *place) for entry in allowed):
+        shown = host if place[1] == _PORTS["https"] else f"{host}:{place[1]}"
+        return f"leads to `{shown}`, which `allowed_hosts` does not name"
+    if is_loopback(host) or (_is_address(host) and not is_public(host)):
+        return f"leads to `{host}`, which is private, and `private_hosts` does not name it"
+    return None
+
+
+def is_named_private(url: str, private: Iterable[str]) -> bool:
+    """Whether a URL's very host is among those that may lead anywhere."""
+    parts = urlsplit(url)
+    place = ((parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme, 0))
+    return any(_names(entry, *place, scheme=parts.scheme) for entry in private if not entry.startswith("*"))
+
+
+def _names(entry: str, host: str, port: int, scheme: str = "https") -> bool:
+    """Whether an entry, `host`, `host:port` or `*.domain`, means this place."""
+    bare = entry.strip().lower()
+    if bare.count(":") > 1 and not bare.startswith("["):
+        bare = f"[{bare}]"
+    try:
+        parts = urlsplit(f"//{bare}")
+        name, own = (parts.hostname or "").rstrip("."), parts.port or _PORTS[scheme]
+    except ValueError:
+        return False
+    return own == port and (host == name if not name.startswith("*.") else host.endswith(name[1:]) and host != name[2:])
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def behind(base_url: str, path: str) -> str:

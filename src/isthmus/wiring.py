@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus import __version__
-from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, may_get_key
+from isthmus.addresses import fill_gaps, fill_in, gaps_of, host_of, is_named_private, may_get_key
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
@@ -34,7 +35,7 @@ from isthmus.gateway.runs import RunLimits
 from isthmus.gateway.settings import Settings
 from isthmus.log import tell
 from isthmus.observe.log import LogObserver
-from isthmus.ports import Backend, Workers
+from isthmus.ports import Backend, Messenger, Store, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in
 from isthmus.providers.schema import COMPUTED, EndpointFacts
@@ -45,10 +46,12 @@ from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import MAX_QUEUED, Endpoint
+from isthmus.values.problems import as_error
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
-if TYPE_CHECKING:  # loaded only where a provider uses it
+if TYPE_CHECKING:  # loaded only where somebody uses it
+    from isthmus.gateway.deliver import Deliveries
     from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
@@ -67,7 +70,10 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
-        store = open_store(config.store.url, durability=config.store.durability)
+        store = open_store(
+            config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
+        )
+        deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
         gateway = Gateway(
             Directory(
                 served=served,
@@ -99,14 +105,53 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             new_id=new_id,
             observer=LogObserver(),
             aside=aside,
+            deliveries=deliveries,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
-        rule = Retention(config.store.keep_days, config.store.max_bytes)
+        if deliveries is not None:
+            deliveries.start()
+        rule = Retention(config.store.keep_days, config.store.max_bytes, config.background.keep_events)
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)
         yield gateway
+
+
+def _open_deliveries(config: Config, store: Store) -> Deliveries:
+    from isthmus.config.check_webhooks import check_webhooks, secret_bytes
+    from isthmus.gateway.announce import Announcer
+    from isthmus.gateway.deliver import Deliveries, DeliveryRule
+    from isthmus.upstream.webhook import WebhookMessenger
+
+    webhooks = config.webhooks
+    errors = [problem for problem in check_webhooks(webhooks) if problem.severity == "error"]
+    if errors:  # also where nobody has checked the configuration before: nobody is called by mistake
+        raise as_error(errors)
+    secrets = configured_secrets(config)
+    messengers: dict[str, Messenger] = {}
+    for name, endpoint in webhooks.endpoints.items():
+        keys = [key for key in map(secret_bytes, (endpoint.secret, endpoint.previous_secret)) if key]
+        messengers[name] = WebhookMessenger(
+            name,
+            endpoint.url,
+            keys,
+            timeout=webhooks.timeout,
+            at_once=webhooks.at_once,
+            anywhere=is_named_private(endpoint.url, webhooks.private_hosts),
+            more_secrets=secrets,
+        )
+    wanted = {name: frozenset(endpoint.events) for name, endpoint in webhooks.endpoints.items()}
+    rule = DeliveryRule(
+        timeout=webhooks.timeout,
+        at_once=webhooks.at_once,
+        first_wait=webhooks.first_wait,
+        longest_wait=webhooks.longest_wait,
+        give_up=webhooks.give_up,
+        keep=webhooks.keep,
+    )
+    announcer = Announcer(wanted, most=webhooks.max_queued, now=time.time, new_id=new_id)
+    return Deliveries(store, messengers, announcer, holder=new_id("gw"), rule=rule, chance=random.random)
 
 
 def open_workers(checks: Checks) -> WorkerPool:

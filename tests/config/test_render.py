@@ -41,6 +41,11 @@ base_url = "http://127.0.0.1:1/v1"
 api_key = "${TEAM}"
 [providers.two]
 uses = "vllm"
+[webhooks]
+allowed_hosts = ["hooks.example"]
+[webhooks.endpoints.hook]
+url = "https://hooks.example/x"
+secret = "${TEAM}"
 [store]
 url = "memory:"
 """
@@ -113,3 +118,15 @@ def test_a_query_is_printed_without_its_values_but_for_versions(tmp_path: Path) 
         assert "LITERAL" not in printed
         assert "2024-10-21" in printed
         assert "code" in printed
+
+
+def test_secrets_of_webhooks_are_hidden_or_named_by_their_file(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("SECRET-OF-THE-FILE-WHICH-IS-LONG")
+    head = '[webhooks]\nallowed_hosts = ["hooks.example"]\n[webhooks.endpoints.hook]\nurl = "https://hooks.example/"\n'
+    literal = _read(tmp_path, f'{head}secret = "LITERAL-1"\nprevious_secret = "LITERAL-2"\n')
+    assert "LITERAL" not in render_toml(literal) + repr(literal.config)
+    file = _read(tmp_path, f'{head}secret_file = "there"\n')
+    shown = render_toml(file)
+    assert 'secret_file = "there"' in shown
+    assert "SECRET-OF" not in shown + repr(file.config)
+    assert _read(tmp_path, shown).config.webhooks == file.config.webhooks

@@ -347,6 +347,26 @@ async def test_events_are_bounded_and_a_resume_from_before_is_refused(store: Sto
     assert await store.events("r1", after=9) == [large]
 
 
+@every_store()
+async def test_events_of_finished_responses_go_by_age_and_how_far_they_went_is_known(store: Store) -> None:
+    for id, status, at in (("old", "completed", 10.0), ("running", "in_progress", 10.0), ("young", "failed", 30.0)):
+        await store.save(turn(id, status=status, at=at), events=EventBatch(0, (b"0", b"1", b"2")))
+    before = (await store.stats()).bytes
+    assert (await store.prune(events_older_than=20.0)).responses == 0
+    for id in ("running", "young"):
+        assert await store.events(id, after=0) == [b"1", b"2"]
+    for after in (-1, 0, 1):
+        with pytest.raises(RequestRefused) as refused:
+            await store.events("old", after=after)
+        assert (refused.value.code, refused.value.param) == ("events_expired", "starting_after")
+    assert await store.events("old", after=2) == [], "whoever saw the end is told nothing more"
+    assert await store.load("old") == turn("old", at=10.0)
+    assert (await store.stats()).bytes <= before
+    await store.prune(events_older_than=20.0)
+    await store.prune()
+    assert await store.events("young") == [b"0", b"1", b"2"], "nobody asked for that"
+
+
 @every_store(max_event_bytes=100)
 async def test_no_more_events_are_dropped_than_the_bound_asks(store: Store) -> None:
     await store.save(turn("r1", status="in_progress"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flowing import PLAIN, Flow, running_flow
+from isthmus.gateway.retention import Retention, prune_once
 from isthmus.testing import Gate, chat, chat_chunks, error, stream
 from talking import finished
 from wire.oracle import check_response
@@ -288,6 +290,32 @@ def test_a_follower_that_has_seen_everything_gets_nothing_more(flow: Flow) -> No
     for after in (last, last + 1, last + 100):
         with flow.streaming(f"/v1/responses/{id}?stream=true&starting_after={after}", method="GET") as again:
             assert list(again) == []
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_events_that_are_not_kept_any_more_are_refused_and_the_response_is_there(special: Any, store: str) -> None:
+    flow = special(store=store, extra='[background]\nkeep_events = "1h"')
+    flow.script(chat("Hello there"))
+    with flow.streaming("/v1/responses", {"model": PLAIN, "input": "hi", "background": True, "stream": True}) as told:
+        events = list(told)
+    response = events[-1]["response"]
+    path, last = f"/v1/responses/{response['id']}", events[-1]["sequence_number"]
+    gateway = flow.server.gateway
+
+    async def forget() -> None:
+        await prune_once(gateway.store, Retention(keep_events=3600), time.time() + 3500)
+        assert len(await gateway.store.events(response["id"])) == len(events)
+        await prune_once(gateway.store, Retention(keep_events=3600), time.time() + 3700)
+
+    flow.server.do(forget())
+    for query in ("", "&starting_after=0", f"&starting_after={last - 2}"):
+        refused = flow.get(f"{path}?stream=true{query}")
+        assert (refused.status, refused.error["code"]) == (400, "events_expired")
+        assert "fetch the response without `stream`" in refused.error["message"]
+    with flow.streaming(f"{path}?stream=true&starting_after={last}", method="GET") as nothing:
+        assert list(nothing) == [], "it has seen the end"
+    assert flow.get(path).json == response
+    assert flow.post(f"{path}/cancel").json == response
 
 
 def test_background_and_store_false_exclude_each_other(flow: Flow) -> None:

@@ -88,6 +88,26 @@ def test_events_that_are_no_longer_kept_are_refused_before_the_first(world: Worl
     assert refused.value.code == "events_expired"
 
 
+@pytest.mark.parametrize("status", ["in_progress", "completed"])
+def test_who_saw_the_last_event_that_is_gone_is_told_those_behind_it(world: World, status: str) -> None:
+    found = keep(world, record("in_progress", background=True), TOLD[:2])
+    world.store._max_event_bytes = 1
+    world.run(world.store.append_events(ID, EventBatch(2, encoded(TOLD[2:])), owner="ann"))
+    if status != "in_progress":
+        world.run(world.store.update_status(ID, status, owner="ann"))
+        found = world.run(world.store.load(ID, owner="ann"))
+    reading = Reading(world, found, 1)
+    assert reading.events == TOLD[2:]
+
+
+def test_who_saw_the_end_is_told_nothing_when_all_is_gone(world: World) -> None:
+    found = keep(world, record(background=True), TOLD)
+    world.run(world.store.prune(events_older_than=found.created_at + 1))
+    reading = Reading(world, found, LAST)
+    assert reading.over
+    assert reading.events == []
+
+
 # ── what is being made elsewhere ───────────────────────────────────────────────────────────────────────
 
 

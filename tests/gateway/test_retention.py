@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from isthmus.config import load_config
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.retention import Retention, keep_pruning, prune_once
-from isthmus.ports import Pruned
+from isthmus.ports import EventBatch, Pruned
 from isthmus.store.memory import MemoryStore
 from isthmus.wiring import running_gateway
 from own_time import clock, run_in_own_time, turns
@@ -36,11 +36,28 @@ async def test_without_limits_nothing_is_forgotten() -> None:
     assert not Retention().limited
 
 
+async def test_events_go_by_their_own_age() -> None:
+    store = MemoryStore()
+    for id, at in (("old", 0.0), ("new", 90.0)):
+        await store.save(turn(id, at=at), events=EventBatch(0, (b"0",)))
+    rule = Retention(keep_events=100)
+    assert rule.limited
+    assert (await prune_once(store, rule, now=150.0)).responses == 0
+    assert await store.events("new") == [b"0"]
+    with pytest.raises(RequestRefused, match="no longer kept from its beginning"):
+        await store.events("old")
+
+
+def test_events_that_go_sooner_are_looked_for_more_often() -> None:
+    pauses = [Retention(keep_events=seconds).pause for seconds in (0, 1, 600, 86_400)]
+    assert pauses == [3600, 60, 600, 3600]
+
+
 async def test_pruning_goes_on_after_a_failure() -> None:
     class Failing(MemoryStore):
         asked = 0
 
-        async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+        async def prune(self, **limits: Any) -> Pruned:
             type(self).asked += 1
             if self.asked == 2:
                 enough.set()

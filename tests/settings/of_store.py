@@ -8,9 +8,10 @@ from typing import Any
 
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.types.plan import Lesson
+from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL
 from isthmus.gateway.gateway import Gateway
-from isthmus.ports import Pruned
+from isthmus.ports import EventBatch, Pruned
 from isthmus.store.memory import MemoryStore
 from isthmus.store.open import open_store
 from isthmus.store.sqlite.store import SqliteStore
@@ -187,6 +188,38 @@ async def its_claims_last_so_long(scene: Scene) -> None:
                 await renewed.wait()
             await gateway.runs.none()
     assert seconds == {7.0}
+
+
+@proves("background.keep_events", '"1h"', beside={**FILE, "store.keep_days": "0", "store.max_bytes": "0"})
+async def events_of_old_ones_are_forgotten_at_the_start(scene: Scene) -> None:
+    store = open_store(f"sqlite:{scene.folder / 'kept.db'}")
+    for id, age in (("old", 4000), ("young", 3000)):
+        await store.save(turn(id, at=time.time() - age), events=EventBatch(0, (b"{}",)))
+    await store.aclose()
+    async with scene.gateway() as gateway:
+        for _ in range(200):
+            if not await _can_be_streamed(gateway, "old"):
+                break
+            await asyncio.sleep(0.01)
+        assert [await _can_be_streamed(gateway, id) for id in ("old", "young")] == [False, True]
+        assert await gateway.store.load("old") is not None
+
+
+async def _can_be_streamed(gateway: Gateway, id: str) -> bool:
+    try:
+        return await gateway.store.events(id) == [b"{}"]
+    except RequestRefused:
+        return False
+
+
+@proves("background.max_events", "100", beside=FILE)
+async def of_a_long_stream_the_first_events_go(scene: Scene) -> None:
+    async with scene.gateway() as gateway:
+        await gateway.store.save(turn("long"), events=EventBatch(0, (b'"%b"' % (b"x" * 60),)))
+        await gateway.store.append_events("long", EventBatch(1, (b'"%b"' % (b"y" * 60),)))
+        refused = await refusal(gateway.store.events("long"))
+        assert len(await gateway.store.events("long", after=0)) == 1
+    assert refused.code == "events_expired"
 
 
 @proves("lessons.keep", '"1h"')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,16 @@ import aiohttp
 import pytest
 
 from isthmus.testing import ScriptedUpstream, drop, reply
-from isthmus.upstream.connections import MAX_INFORMATIONAL, Connector, Handler, Malformed, is_stale, name_fault
+from isthmus.upstream.connections import (
+    MAX_INFORMATIONAL,
+    Connector,
+    Forbidden,
+    Guarded,
+    Handler,
+    Malformed,
+    is_stale,
+    name_fault,
+)
 from raw_server import raw_server
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -150,3 +160,39 @@ async def test_a_body_that_is_whole_is_not_spoiled_by_what_comes_behind_it() -> 
 def test_a_fault_is_told_without_what_was_sent(words: str, told: str) -> None:
     assert told in name_fault(words)
     assert name_fault(f"{words} b'sk-secret'") == name_fault(words)
+
+
+# ── names that lead only where somebody may be called ──────────────────────────────────────────────────
+
+
+async def test_a_name_is_followed_only_to_where_it_may_lead() -> None:
+    asked: list[tuple[str, int]] = []
+
+    async def lookup(host: str, port: int) -> list[str]:
+        asked.append((host, port))
+        return ["127.0.0.2", "127.0.0.1"]
+
+    with ScriptedUpstream.running([reply({})]) as upstream:
+        guard = Guarded(lambda address: address == "127.0.0.1", lookup)
+        async with aiohttp.ClientSession(connector=Connector(resolver=guard)) as client:
+            assert await ask(client, f"http://hooks.example:{upstream.port}/") == b"{}"
+        assert asked == [("hooks.example", upstream.port)]
+        assert upstream.requests[0].headers["host"] == f"hooks.example:{upstream.port}"
+
+
+async def test_a_name_that_leads_nowhere_else_is_refused_in_words() -> None:
+    guard = Guarded(lambda address: False)
+    with pytest.raises(Forbidden, match=r"`localhost` leads to .* address(es)?, none of which may be called"):
+        await guard.resolve("localhost", 80)
+    await guard.close()
+
+
+async def test_addresses_of_both_kinds_are_told_apart() -> None:
+    async def lookup(host: str, port: int) -> list[str]:
+        return ["::1", "127.0.0.1"]
+
+    found = await Guarded(lambda address: True, lookup).resolve("here", 80)
+    assert [(each["host"], each["family"]) for each in found] == [
+        ("::1", socket.AF_INET6),
+        ("127.0.0.1", socket.AF_INET),
+    ]

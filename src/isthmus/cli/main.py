@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "providers": "isthmus.cli.providers_commands:providers_app",
     "config": "isthmus.cli.config_commands:config_app",
     "store": "isthmus.cli.store_commands:store_app",
+    "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
     "codex": "isthmus.cli.codex_commands:codex_app",
 }
 """In the order of the help. A gateway starts without what the others are made of."""

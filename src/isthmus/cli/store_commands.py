@@ -35,7 +35,7 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """How much is stored, and since when."""
-    found = _with_store(config, store, lambda opened: opened.stats())
+    found = with_store(config, store, lambda opened: opened.stats())
     if as_json:
         import msgspec
 
@@ -66,7 +66,7 @@ def prune(
             f"{said}: that keeps everything, so there is nothing to forget. Fix: give a limit, such as `--days 7`, "
             "`--days 0.01` (a quarter of an hour) or `--max-size 2GB`"
         )
-    pruned = _with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
+    pruned = with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
     typer.echo(f"forgot {pruned.responses} responses, {pruned.bytes:,} bytes")
 
 
@@ -92,7 +92,7 @@ def export(
                 target.flush()
         return count
 
-    count = _with_store(config, store, write)
+    count = with_store(config, store, write)
     typer.echo(f"exported {count} responses", err=True)
 
 
@@ -153,7 +153,8 @@ def _parse_size(text: str) -> int:
         raise ConfigError(f"`--max-size {text}` must be {error}") from error
 
 
-def _with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
+def with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
+    """What `use` makes of the store, which must be there: looking at it must not make one."""
     from isthmus.errors import ConfigError
     from isthmus.store.open import database_path, open_store
 

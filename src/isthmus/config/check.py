@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
+from isthmus.config.check_webhooks import check_webhooks
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
 from isthmus.config.schema import CodexSettings, Config, ProviderConfig
@@ -34,6 +35,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         ),
         *_check_keys(config, known),
         *_check_store(config.store.url),
+        *check_webhooks(config.webhooks),
     ]
 
 

@@ -23,7 +23,7 @@ from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, ProviderConfig, Server
+from isthmus.config.schema import Config, ProviderConfig, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -54,6 +54,7 @@ def complete(config: Config, state: Completion) -> Config:
         providers=providers,
         models=msgspec.structs.replace(config.models, default=default),
         store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
+        webhooks=_fill_webhooks(config.webhooks, state),
     )
 
 
@@ -148,6 +149,19 @@ def _fill_server(server: Server, state: Completion) -> Server:
                 state.problems.append(Problem(path, f"excludes `{key}`", "keep one of them"))
             found[key] = read(state.read_secret(path, file))
     return msgspec.structs.replace(server, **found)
+
+
+def _fill_webhooks(webhooks: Webhooks, state: Completion) -> Webhooks:
+    """The secrets of receivers, from files of their own."""
+    endpoints = dict(webhooks.endpoints)
+    for name, endpoint in webhooks.endpoints.items():
+        if endpoint.secret_file:
+            path = ("webhooks", "endpoints", name, "secret_file")
+            if endpoint.secret:
+                state.problems.append(Problem(path, "excludes `secret`", "keep one of them"))
+            read = state.read_secret(path, endpoint.secret_file)
+            endpoints[name] = msgspec.structs.replace(endpoint, secret=read)
+    return msgspec.structs.replace(webhooks, endpoints=endpoints)
 
 
 def _read_lines(text: str) -> list[str]:

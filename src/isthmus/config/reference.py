@@ -26,10 +26,15 @@ def config_reference() -> str:
 NO_BOUNDS: Final = frozenset(
     {
         *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
+        *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
+
+
+_NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint)
+"""Sections under names of the user's choice."""
 
 
 def limit_settings(
@@ -42,7 +47,7 @@ def limit_settings(
         at = f"{path}{field.name}"
         inner = _inner_section(field.type)
         if inner is not None:
-            yield from limit_settings(inner, f"{at}.NAME." if inner is schema.ProviderConfig else f"{at}.", said)
+            yield from limit_settings(inner, f"{at}.NAME." if inner in _NAMED else f"{at}.", said)
         elif at not in NO_BOUNDS and _is_number(field.type):
             yield at, _default(getattr(default, field.name)), said[f"{cls.__name__}.{field.name}"]
 
@@ -68,7 +73,7 @@ def _section(cls: type[msgspec.Struct], path: str, said: Mapping[str, str]) -> I
             yield f"| `{field.name}` | {describe_type(field.type)} | {shown} | {text} |"
     for name, inner in below:
         at = f"{path}.{name}" if path else name
-        yield from _section(inner, f"{at}.NAME" if inner is schema.ProviderConfig else at, said)
+        yield from _section(inner, f"{at}.NAME" if inner in _NAMED else at, said)
 
 
 def _inner_section(kind: Any) -> type[msgspec.Struct] | None:

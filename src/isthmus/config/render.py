@@ -49,6 +49,8 @@ def effective_values(reading: Reading) -> dict[str, Any]:
             _leave_out_contents(place, "api_key")
         if provider["uses"] != CODEX:
             del provider["codex"]
+    for endpoint in values["webhooks"]["endpoints"].values():
+        _leave_out_contents(endpoint, "secret")
     return _shown_table(values, (), reading.written)
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -45,6 +45,9 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.large import encode_sized
 from isthmus.protocol.response import Response, weigh_response
 
+if TYPE_CHECKING:  # loaded only where there are receivers
+    from isthmus.gateway.deliver import Deliveries
+
 log = logging.getLogger("isthmus.gateway")
 
 _T = TypeVar("_T")
@@ -52,6 +55,8 @@ _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
+_LAST_DELIVERIES: Final = 5.0
+"""Seconds that notices of what has ended have to be delivered before the end; the next gateway delivers the rest."""
 _NOT_FOR_COMPACT: Final = ("previous_response_id", "stream", "background")
 """Of a request to compact: the chain is loaded by then, and the answer comes in one piece."""
 
@@ -68,6 +73,7 @@ class Gateway:
         new_id: Callable[[str], str],
         observer: Observer | None = None,
         aside: Aside | None = None,
+        deliveries: Deliveries | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -77,7 +83,9 @@ class Gateway:
         self._new_id = new_id
         self._observer = observer
         self.aside = aside or Aside()
-        self.runs = Runs(store, new_id("gw"), settings.runs, self.aside)
+        self.deliveries = deliveries
+        announcer = deliveries.announcer if deliveries is not None else None
+        self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
         self.chats = StoredChats(store, self.aside)
@@ -236,7 +244,7 @@ class Gateway:
     async def drain(self, grace: float, *, last_words: float = 2.0) -> None:
         """Let running responses finish; after `grace` seconds end the rest, each with its terminal event.
 
-        Clients have `last_words` seconds to take it.
+        Clients have `last_words` seconds to take it. Then receivers are told what can be told at once.
         """
         self.draining = True
         try:
@@ -246,6 +254,8 @@ class Gateway:
             tell(log, "warning", "gateway.drain.grace_over", running=len(self.runs))
             self.runs.stop_all("shutdown")
             await self._let_go(last_words)
+        if self.deliveries is not None:
+            await self.deliveries.settle(min(grace, _LAST_DELIVERIES))
 
     async def _let_go(self, last_words: float) -> None:
         """Every run was stopped. A client that does not read cannot be told: it is cut off."""
@@ -265,6 +275,8 @@ class Gateway:
         """Ends its runs and closes its store; the ways to the providers belong to whoever opened them."""
         await self.words.aclose()
         await self.runs.aclose()
+        if self.deliveries is not None:
+            await self.deliveries.aclose()
         self.aside.close()
         await self.store.aclose()
 

@@ -62,8 +62,13 @@ class Orphans:
         if not await self._claim(record):
             return None
         fields = {"error": {"code": "server_error", "message": why}} if why else None
+        announcer = self._runs.announcer
+        notices = announcer.notices(record.id, record.owner, status)
         try:
-            await self._store.update_status(record.id, status, owner=record.owner, only_from=UNFINISHED, fields=fields)
+            await self._store.update_status(
+                record.id, status, owner=record.owner, only_from=UNFINISHED, fields=fields, notices=notices
+            )
+            announcer.queued()
         finally:
             await self._release(record)
         return await self._store.load(record.id, owner=record.owner)

@@ -28,7 +28,12 @@ async def read_events(
 ) -> AsyncIterator[list[bytes]]:
     """Events above `after`, up to and with the terminal one. What cannot be told is refused before the first."""
     # One more than asked for: was the last event that the client saw the terminal one?
-    kept = await store.events(found.id, owner=found.owner, after=max(after - 1, -1))
+    try:
+        kept = await store.events(found.id, owner=found.owner, after=max(after - 1, -1))
+    except RequestRefused:  # it is gone: what follows it may be there, and where nothing does it was the end
+        kept = await store.events(found.id, owner=found.owner, after=after)
+        over = not kept and found.status not in UNFINISHED
+        return _once([]) if over else _read_on(store, found, kept, after)
     if not kept and found.status not in UNFINISHED:
         if after >= 0 and is_background(found):
             return _once([] if await _saw_the_end(store, found, after) else [_terminal(found, after + 1)])

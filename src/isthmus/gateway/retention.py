@@ -1,4 +1,4 @@
-"""Old responses are forgotten: at the start, then every hour, by age and by size."""
+"""Old responses are forgotten, and old events: at the start, then every hour, by age and by size."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ class Retention:
     """0: for ever."""
     max_bytes: int = 0
     """0: no limit."""
+    keep_events: float = 0.0
+    """Seconds; 0: as long as their response."""
+
     every: float = 3600.0
 
     @property
+    def pause(self) -> float:
+        """Seconds between two looks; shorter where events are to go sooner."""
+        return min(self.every, max(60.0, self.keep_events)) if self.keep_events > 0 else self.every
+
+    @property
     def limited(self) -> bool:
-        return self.keep_days > 0 or self.max_bytes > 0
+        return self.keep_days > 0 or self.max_bytes > 0 or self.keep_events > 0
 
 
 async def prune_once(store: Store, rule: Retention, now: float) -> Pruned:
@@ -32,6 +40,7 @@ async def prune_once(store: Store, rule: Retention, now: float) -> Pruned:
     return await store.prune(
         older_than=now - rule.keep_days * 86_400 if rule.keep_days > 0 else None,
         max_bytes=rule.max_bytes or None,
+        events_older_than=now - rule.keep_events if rule.keep_events > 0 else None,
     )
 
 
@@ -44,4 +53,4 @@ async def keep_pruning(store: Store, rule: Retention, now: Callable[[], float]) 
                 tell(log, "info", "store.pruned", responses=pruned.responses, bytes=pruned.bytes)
         except IsthmusError as error:
             tell(log, "error", "store.prune.failed", reason=str(error))
-        await asyncio.sleep(rule.every)
+        await asyncio.sleep(rule.pause)

@@ -21,6 +21,7 @@ from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run, Stop
 from isthmus.errors import IsthmusError
+from isthmus.gateway.announce import Announcer
 from isthmus.gateway.bell import Bell
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, EventBatch, Held, Store, StoredResponse, run_lease
@@ -112,8 +113,11 @@ def unexpected(error: Exception) -> Exception | None:
 
 
 class Runs:
-    def __init__(self, store: Store, holder: str, limits: RunLimits, aside: Aside) -> None:
+    def __init__(
+        self, store: Store, holder: str, limits: RunLimits, aside: Aside, announcer: Announcer | None = None
+    ) -> None:
         self._store = store
+        self.announcer = announcer or Announcer()
         self._aside = aside
         self.holder = holder
         self._limits = limits
@@ -229,9 +233,11 @@ class Runs:
             return await self._store.save(record, history=history)
         told = await self._encoded(last, len(record.response))
         batch = EventBatch(entry.kept, (*entry.unkept, *told))
-        saved = await self._store.save(record, events=batch, holder=self.holder)
+        notices = self.announcer.notices(record.id, record.owner, record.status)
+        saved = await self._store.save(record, events=batch, holder=self.holder, notices=notices)
         if saved:
             entry.kept += len(batch.events)
+            self.announcer.queued()
         return saved
 
     def follow(self, owner: str, id: str, after: int) -> AsyncIterator[list[bytes]] | None:

@@ -7,6 +7,7 @@ from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
+from isthmus.ports.outbox import Backlog, Delivery, Messenger, Notice, Outbox, Refused
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
@@ -35,9 +36,11 @@ __all__ = [
     "UNFINISHED",
     "AttemptFailed",
     "Backend",
+    "Backlog",
     "ChatPage",
     "Chats",
     "Checker",
+    "Delivery",
     "Ended",
     "EventBatch",
     "Fact",
@@ -46,10 +49,14 @@ __all__ = [
     "ItemPage",
     "Learned",
     "Leases",
+    "Messenger",
     "NamedRequest",
     "NamedRequests",
+    "Notice",
     "Observer",
+    "Outbox",
     "Pruned",
+    "Refused",
     "Sent",
     "Signal",
     "Store",

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from isthmus.ports.chats import Chats
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
+from isthmus.ports.outbox import Notice, Outbox
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
@@ -22,7 +23,7 @@ from isthmus.ports.records import (
 from isthmus.ports.requests import NamedRequests
 
 
-class Store(Chats, Leases, Learned, NamedRequests, Protocol):
+class Store(Chats, Leases, Learned, NamedRequests, Outbox, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
@@ -48,8 +49,9 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
         events: EventBatch | None = None,
         holder: str | None = None,
         history: Callable[[], tuple[bytes, ...]] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
-        """Write or overwrite one response, with its last stream events in the same transaction.
+        """Write or overwrite one response, with its last stream events and its notices in the same transaction.
 
         Returns once it is as durable as the store promises. False: nothing was written, because it was deleted
         meanwhile and stays deleted, or because it is no longer for `holder` to write: another one holds `run:<id>`
@@ -103,8 +105,11 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
         owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         """Change the status, here and inside the Response object, with other Response `fields` if given.
+
+        Where it changes, the notices are queued in the same step.
 
         With `only_from` it changes only when the status is one of those: the check and the change are one step.
         """
@@ -121,8 +126,13 @@ class Store(Chats, Leases, Learned, NamedRequests, Protocol):
 
     async def stats(self) -> StoreStats: ...
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
         """Forget conversations not continued since `older_than`, then the longest unused until `max_bytes` hold.
+
+        Of finished responses made before `events_older_than` the stream events go, first of all: reading them again is
+        refused (`events_expired`).
 
         A turn that a kept turn builds on is kept, and so is one that is unfinished. Leases that have ended go.
         """

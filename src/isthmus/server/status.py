@@ -32,11 +32,15 @@ class StatusApi:
             await send_json(send, 503, body)
             return
         found = await self._readiness.ask()
+        deliveries = self._gateway.deliveries
+        words = {} if deliveries is None else {name: word or OK for name, word in deliveries.words().items()}
+        troubled = found.status == "ready" and any(word != OK for word in words.values())
         body = {
-            "status": found.status,
+            "status": "degraded" if troubled else found.status,
             "gateway": OK,
             "store": found.store,
             "providers": dict(found.providers),
+            **({"webhooks": words} if words else {}),
             "running": len(self._gateway.runs),
             "tasks": len(asyncio.all_tasks()),
             **self._measured(),

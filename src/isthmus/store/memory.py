@@ -22,6 +22,7 @@ from isthmus.ports import (
     EventBatch,
     Held,
     ItemPage,
+    Notice,
     Pruned,
     StoredResponse,
     StoredTurn,
@@ -32,6 +33,7 @@ from isthmus.ports import (
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.memory_chats import MemoryChats
 from isthmus.store.memory_leases import Changes, Leases
+from isthmus.store.memory_outbox import MemoryOutbox
 from isthmus.store.memory_parts import Pool, Shared, Stream
 from isthmus.store.memory_requests import MemoryRequests
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, split, with_status
@@ -62,7 +64,7 @@ class _Entry:
         return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
 
 
-class MemoryStore(MemoryChats, MemoryRequests):
+class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
     def __init__(
         self,
         *,
@@ -71,6 +73,7 @@ class MemoryStore(MemoryChats, MemoryRequests):
         max_event_bytes: int = 16 * 1024 * 1024,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = now
         self._max_responses = max_responses
         self._max_bytes = max_bytes
         self._max_event_bytes = max_event_bytes
@@ -97,11 +100,13 @@ class MemoryStore(MemoryChats, MemoryRequests):
         events: EventBatch | None = None,
         holder: str | None = None,
         history: Callable[[], tuple[bytes, ...]] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         if history is not None and not self._has_parent(record):
             record = replace(record, previous_response_id=None, input=(*history(), *record.input))
         if not self._may_write(record.id, record.owner, holder) or not self._write(record, events):
             return False
+        self._queue(notices)
         self._use(record.id)
         self._evict()
         return True
@@ -178,11 +183,15 @@ class MemoryStore(MemoryChats, MemoryRequests):
         owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         entry = self._find(id, owner)
         if entry is None or (only_from and entry.record.status not in only_from):
             return False
-        return self._write(with_status(_whole(entry), status, fields), None)
+        changed = self._write(with_status(_whole(entry), status, fields), None)
+        if changed:
+            self._queue(notices)
+        return changed
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         if not self._may_write(id, owner, holder) or (entry := self._find(id, owner)) is None:
@@ -255,8 +264,14 @@ class MemoryStore(MemoryChats, MemoryRequests):
             newest=max(times, default=None),
         )
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
         before, removed = self._bytes, 0
+        for entry in self._entries.values():
+            if events_older_than is not None and not entry.unfinished and entry.record.created_at < events_older_than:
+                self._own_bytes -= entry.stream.size
+                entry.stream.drop()
         rows = [
             Row(entry.record.id, entry.record.previous_response_id, entry.record.created_at, entry.unfinished)
             for entry in self._in_order()
@@ -282,6 +297,7 @@ class MemoryStore(MemoryChats, MemoryRequests):
         self._lessons.clear()
         self._words.clear()
         self._chats.clear()
+        self._notices.clear()
 
     def _has_parent(self, record: StoredResponse) -> bool:
         """Also one that was deleted on purpose: what was built on it cannot be continued any more."""

@@ -86,6 +86,12 @@ class Stream:
             self.dropped = oldest.first + len(oldest.events) - 1
         return self.size - before
 
+    def drop(self) -> None:
+        """Let all of it go; how far it went is still known."""
+        if self.batches:
+            last = self.batches[-1]
+            self.batches, self.size, self.dropped = [], 0, last.first + len(last.events) - 1
+
     def read(self, after: int) -> list[bytes]:
         return [
             event

@@ -20,13 +20,20 @@ from isthmus.store.sqlite.reads import load_lessons, load_words
 from isthmus.store.sqlite.store import SqliteStore
 
 _T = TypeVar("_T")
+DEFAULT_EVENT_BYTES: Final = 16 * 1024 * 1024
 _BRIEFLY: Final = 1.0
 """Seconds that a look from outside waits for a busy file."""
 _PATIENTLY: Final = 10.0
 """The same for somebody who looks after it."""
 
 
-def open_store(url: str, *, durability: Durability = "process", relative_to: Path | None = None) -> Store:
+def open_store(
+    url: str,
+    *,
+    durability: Durability = "process",
+    relative_to: Path | None = None,
+    max_event_bytes: int = DEFAULT_EVENT_BYTES,
+) -> Store:
     """Open or create the store that `url` names. Relative paths start at `relative_to`, or the working folder.
 
     Does its IO in the calling thread: meant for the start of a process. Close it with `await store.aclose()`.
@@ -39,9 +46,10 @@ def open_store(url: str, *, durability: Durability = "process", relative_to: Pat
     scheme, colon, rest = url.partition(":")
     match scheme.lower() if colon else "":
         case "memory" if not rest.strip("/"):
-            return MemoryStore()
+            return MemoryStore(max_event_bytes=max_event_bytes)
         case "sqlite":
-            return SqliteStore(_sqlite_path(url, rest, relative_to), durability=durability)
+            path = _sqlite_path(url, rest, relative_to)
+            return SqliteStore(path, durability=durability, max_event_bytes=max_event_bytes)
         case "postgres" | "postgresql":
             raise ConfigError(
                 "`store.url` names Postgres: that store is an extra which comes later; use `sqlite:isthmus.db` for now",

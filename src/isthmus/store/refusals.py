@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from isthmus.errors import RequestRefused, StoreDamaged
+
+QUEUE_FULL: Final = "as many as may (`webhooks.max_queued`) were waiting already"
+NO_RECEIVER: Final = "no gateway has a receiver of this name any more"
+"""Why a notice was given up without having been sent."""
 
 
 def not_found(id: str, asked: str) -> RequestRefused:
@@ -41,8 +47,9 @@ def no_such_chat(after: str) -> RequestRefused:
 
 
 def events_expired(id: str, after: int) -> RequestRefused:
+    kept = "from its beginning" if after < 0 else f"back to event {after}"
     return RequestRefused(
-        f"the stream of `{id}` is no longer kept back to event {after}; fetch the response without `stream`",
+        f"the stream of `{id}` is no longer kept {kept}; fetch the response without `stream`",
         code="events_expired",
         param="starting_after",
     )

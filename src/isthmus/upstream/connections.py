@@ -1,20 +1,25 @@
 """The connections under the wire: which are dead, what breaks HTTP, and how many answers come before the answer.
 
-aiohttp's own, made to tell three things that it keeps to itself. Whether a request ended without a byte of an answer
-on a connection that had served before: then the connection was dead, not the server (`is_stale`). That an answer
-breaks HTTP's rules, in words of ours (`Malformed`), also in the middle of a body, where aiohttp leaves its reader
-waiting (seen with 3.14.5, 2026-11-16). And that there is no end of informational answers (1xx). No other file knows its
-insides.
+aiohttp's own, made to lead only where somebody may be called (`Guarded`), and to tell three things that it keeps to
+itself. Whether a request ended without a byte of an answer on a connection that had served before: then the connection
+was dead, not the server (`is_stale`). That an answer breaks HTTP's rules, in words of ours (`Malformed`), also in the
+middle of a body, where aiohttp leaves its reader waiting (seen with 3.14.5, 2026-11-16). And that there is no end of
+informational answers (1xx). No other file knows its insides.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import functools
 import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -23,6 +28,10 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
+Allows = Callable[[str], bool]
+"""Whether an IP address may be connected to."""
+Lookup = Callable[[str, int], Awaitable[list[str]]]
+"""The IP addresses of a host."""
 MAX_INFORMATIONAL: Final = 1000
 """Informational answers before the answer: enough for `102 Processing` every few seconds for an hour."""
 _SWITCHING: Final = 101
@@ -65,6 +74,49 @@ class Handler(ResponseHandler):
             if self._payload is not None and not self._payload.is_eof():  # its reader is told by nobody else
                 self._payload.set_exception(exc)
         super().set_exception(exc, *cause)
+
+
+class Guarded(AbstractResolver):
+    """Names lead only to addresses that `allows` lets through. What is connected to is what was looked at: a name that
+    means something else a moment later changes nothing."""
+
+    def __init__(self, allows: Allows, lookup: Lookup | None = None) -> None:
+        self._allows = allows
+        self._lookup = lookup or _ask_the_system
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._lookup(host, port)
+        allowed = [address for address in found if self._allows(address)]
+        if not allowed:
+            raise Forbidden(errno.EACCES, f"`{host}` leads to {_count(found)}, none of which may be called")
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in allowed
+        ]
+
+    async def close(self) -> None: ...
+
+
+class Forbidden(OSError):
+    """A name that leads where nobody may be called; its words hold nothing else."""
+
+
+async def _ask_the_system(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(place[4][0]) for place in found))
+
+
+def _count(found: Sequence[str]) -> str:
+    return "one address" if len(found) == 1 else f"{len(found)} addresses"
 
 
 class Connector(aiohttp.TCPConnector):

@@ -25,7 +25,7 @@ from yarl import URL
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
-from isthmus.upstream.connections import Connector, Malformed, is_stale, read_rest
+from isthmus.upstream.connections import Allows, Connector, Guarded, Lookup, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
 from isthmus.upstream.reach import reach
@@ -97,6 +97,10 @@ class Endpoint:
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)
     """Who shows who we are where no fixed header does."""
+    allows: Allows | None = field(default=None, repr=False)
+    """To which IP addresses its host's name may lead; `None`: to any."""
+    lookup: Lookup | None = field(default=None, repr=False)
+    """Who knows them; `None`: the system."""
 
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""
@@ -132,11 +136,14 @@ class Wire:
         signer = self.endpoint.signer
         return self._scrubber if signer is None else self._scrubber.and_also(signer.secrets)
 
-    async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Incoming:
-        """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own."""
+    async def send(
+        self, data: bytes | None, *, method: str = "POST", url: str = "", headers: Mapping[str, str] | None = None
+    ) -> Incoming:
+        """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own; `headers`: those of
+        this request alone."""
         places = await self._take_place()
         try:
-            response = await self._ask(method, url or self.endpoint.url, data)
+            response = await self._ask(method, url or self.endpoint.url, data, headers)
         except BaseException:
             places.release()
             raise
@@ -182,13 +189,15 @@ class Wire:
         words = f"is busy with as many requests as {setting} ({endpoint.max_connections}), {why}"
         return self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
 
-    async def _ask(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+    async def _ask(
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+    ) -> aiohttp.ClientResponse:
         patience = self.endpoint.patience
         if self._proxy_fault is not None:
             raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
         try:
             async with asyncio.timeout(patience.connect + patience.first_byte):
-                return _readable(await self._post(method, url, data))
+                return _readable(await self._post(method, url, data, headers))
         except aiohttp.ConnectionTimeoutError:
             words = f"cannot be reached: no connection within {patience.connect:g} s"
             failure = self.failed(words, "upstream_unreachable")
@@ -200,13 +209,15 @@ class Wire:
             failure = self.trouble(error, begun=False)
         raise failure  # out here it has neither cause nor context
 
-    async def _post(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+    async def _post(
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+    ) -> aiohttp.ClientResponse:
         """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
         address, signer = URL(url), self.endpoint.signer
         if self.endpoint.query:
             address = address.extend_query(self.endpoint.query)
         while True:
-            signed = None if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
+            signed = headers if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
             try:
                 body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
                 return await self._client().request(
@@ -220,9 +231,10 @@ class Wire:
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             endpoint = self.endpoint
+            guard = None if endpoint.allows is None else Guarded(endpoint.allows, endpoint.lookup)
             self._session = aiohttp.ClientSession(
                 # No limit of its own: it would make requests wait inside our time for the provider.
-                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT),
+                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT, resolver=guard),
                 cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),

@@ -5,7 +5,7 @@ Isthmus and is refused unchanged.
 
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
 every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
-process is at work on what, and what it was told. `chats` lists chat
+process is at work on what, and what it was told; `outbox` has what receivers are still to be told. `chats` lists chat
 completions, `requests` what clients named. `quarantine` keeps what was found damaged, `scratch` nothing for long.
 """
 
@@ -48,7 +48,10 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mig
 
 
 def _applied(connection: sqlite3.Connection, path: Path) -> set[str]:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except UnicodeDecodeError as error:  # SQLite repeats what it cannot read, and Python cannot read that either
+        raise sqlite3.DatabaseError("Could not decode to UTF-8: the names of its tables are damaged") from error
     if not tables:
         return set()
     if "isthmus_migrations" not in tables:
@@ -270,6 +273,30 @@ def _requests(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX requests_by_age ON requests (at)")
 
 
+def _outbox(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE outbox (
+            key INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            endpoint TEXT NOT NULL,
+            type TEXT NOT NULL,
+            about TEXT NOT NULL,
+            body BLOB NOT NULL,
+            owner TEXT NOT NULL,
+            queued_at REAL NOT NULL,
+            due_at REAL NOT NULL,
+            attempts INTEGER NOT NULL,
+            holder TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            given_up INTEGER NOT NULL,
+            UNIQUE (about, endpoint)
+        )
+        """
+    )
+    connection.execute("CREATE INDEX outbox_by_due ON outbox (endpoint, given_up, due_at)")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -281,4 +308,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0008_words", _words),
     ("0009_chats", _chats),
     ("0010_requests", _requests),
+    ("0011_outbox", _outbox),
 )

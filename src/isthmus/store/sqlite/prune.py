@@ -55,6 +55,14 @@ async def prune(
     return Pruned(removed, max(0, before - await readers.run(reads.measure_bytes)))
 
 
+async def drop_events(readers: Readers, writer: Writer, older_than: float) -> None:
+    """Let the events of finished responses go that were made before then."""
+    after = 0
+    while keys := await readers.run(partial(reads.find_streams, after=after, older_than=older_than, count=_STEP)):
+        await writer.run(partial(writes.drop_streams, keys=keys))
+        after = keys[-1]
+
+
 def _remove_some(connection: sqlite3.Connection, step: _Step, older_than: float | None, max_bytes: int | None) -> _Step:
     """Remove a bounded number of turns, and say what is left to do."""
     left, going_on, removed = list(step.left), step.going_on, 0

@@ -194,6 +194,16 @@ def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int)
     return events
 
 
+def find_streams(connection: sqlite3.Connection, after: int, older_than: float, count: int) -> list[int]:
+    """Finished responses made before then whose events are kept, by their keys, those behind `after`."""
+    found = connection.execute(
+        "SELECT response FROM streams JOIN responses ON key = response WHERE response > ? AND bytes > 0"
+        " AND created_at < ? AND status NOT IN ('queued', 'in_progress') ORDER BY response LIMIT ?",
+        (after, older_than, count),
+    )
+    return [key for (key,) in found]
+
+
 def damage_of_events(first: int, last: int, data: bytes, digest: bytes | None) -> str | None:
     try:
         whole = digest == digest_events(first, last, data) if digest else len(unpack_list(data)) == last - first + 1

@@ -22,6 +22,7 @@ from isthmus.ports import (
     EventBatch,
     Held,
     ItemPage,
+    Notice,
     Pruned,
     StoredResponse,
     StoredTurn,
@@ -35,9 +36,10 @@ from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
 from isthmus.store.sqlite.medium import Medium
+from isthmus.store.sqlite.outbox import SqliteOutbox, queue
 from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
-from isthmus.store.sqlite.prune import prune
+from isthmus.store.sqlite.prune import drop_events, prune
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.requests import SqliteRequests
 from isthmus.store.sqlite.writer import Operation, Writer
@@ -52,7 +54,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteChats, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteOutbox, SqliteRequests):
     def __init__(
         self,
         path: Path,
@@ -89,9 +91,11 @@ class SqliteStore(SqliteChats, SqliteRequests):
         events: EventBatch | None = None,
         holder: str | None = None,
         history: Callable[[], tuple[bytes, ...]] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         save = partial(_save, record=record, events=events, max_bytes=self._max_event_bytes, history=history)
-        return await self.writer.run(self._as_holder(save, record.id, record.owner, holder))
+        both = self._with_notices(save, notices)
+        return await self.writer.run(self._as_holder(both, record.id, record.owner, holder))
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         return await self._read(id, partial(reads.load_response, id=text(id), owner=owner))
@@ -127,11 +131,12 @@ class SqliteStore(SqliteChats, SqliteRequests):
         owner: str = LOCAL,
         only_from: Collection[str] = (),
         fields: Mapping[str, Any] | None = None,
+        notices: Sequence[Notice] = (),
     ) -> bool:
         change = partial(
             _update_status, id=text(id), owner=owner, status=status, only_from=tuple(only_from), fields=fields
         )
-        return await self.writer.run(change)
+        return await self.writer.run(self._with_notices(change, notices))
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         change = partial(_append_events, id=text(id), owner=owner, batch=batch, max_bytes=self._max_event_bytes)
@@ -187,7 +192,11 @@ class SqliteStore(SqliteChats, SqliteRequests):
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
+    async def prune(
+        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+    ) -> Pruned:
+        if events_older_than is not None:
+            await drop_events(self.readers, self.writer, events_older_than)
         return await prune(self.readers, self.writer, older_than=older_than, max_bytes=max_bytes, now=self._now)
 
     async def export(self) -> AsyncIterator[bytes]:
@@ -222,6 +231,18 @@ class SqliteStore(SqliteChats, SqliteRequests):
                 self._named.add(id)
                 tell(log, "error", "store.damaged", id=id, reason=what)
         return found
+
+    def _with_notices(self, change: Operation[bool], notices: Sequence[Notice]) -> Operation[bool]:
+        """The change, and if it was made the notices that tell of it."""
+        if not notices:
+            return change
+
+        def both(connection: sqlite3.Connection) -> bool:
+            if changed := change(connection):
+                queue(connection, notices, self._now)
+            return changed
+
+        return both
 
     def _as_holder(self, change: Operation[bool], id: str, owner: str, holder: str | None) -> Operation[bool]:
         """The change, unless the response is no longer for this holder to write."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from isthmus.bridge.types.plan import Lesson
@@ -150,6 +150,14 @@ def append_events(connection: sqlite3.Connection, key: int, batch: EventBatch, m
         dropped, freed = _drop_oldest_events(connection, key, batch.first, total - max_bytes, dropped)
         total -= freed
     connection.execute("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?)", (key, following, dropped, total))
+
+
+def drop_streams(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
+    """Let their events go; how far they went is still known."""
+    connection.executemany("DELETE FROM events WHERE response = ?", [(key,) for key in keys])
+    connection.executemany(
+        "UPDATE streams SET dropped = next - 1, bytes = 0 WHERE response = ?", [(key,) for key in keys]
+    )
 
 
 def find_key(connection: sqlite3.Connection, id: str, owner: str) -> int | None:
