@@ -314,7 +314,7 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one request, one answer and the whole process may take. A request over one of the first seven, with all
+    """How much one request, one answer and the whole process may take. A request over one of the first nine, with all
     that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
 
     max_values: Count = DEFAULT_LIMITS.max_values
@@ -332,11 +332,17 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Most tools in one request, those inside namespaces and items included."""
     max_input: Bytes = DEFAULT_LIMITS.max_input
     """Bytes of all stored items that a request leads to; one that is named twice counts twice."""
+    max_inputs: Count = DEFAULT_LIMITS.max_inputs
+    """Most texts of one request for embeddings."""
+    max_input_tokens: Count = DEFAULT_LIMITS.max_input_tokens
+    """Most tokens in all of them together, where they come as tokens."""
     max_answer: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_answer
     """Largest answer of a provider; of a stream, 256 bytes of each chunk are not counted. A longer one is cut off
     there, and the response is `incomplete`."""
     max_chunks: Count = DEFAULT_ANSWER.max_chunks
     """Most chunks of a streamed answer; likewise."""
+    max_vectors: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_vectors
+    """Largest answer of a provider with embeddings; a longer one is a failure (502): vectors cannot be cut."""
     max_told: Bytes = 16_000_000
     """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
     store."""

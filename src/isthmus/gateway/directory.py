@@ -9,7 +9,7 @@ from typing import Protocol
 from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.bridge.types.plan import Target
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Embedder
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, known_models
 from isthmus.providers.dialects import capabilities_in
@@ -43,6 +43,8 @@ class Served:
     listed: int = LISTED
     """How many models are shown of a provider without a file."""
     asking: Asking | None = None
+    embedder: Embedder | None = None
+    """The way to its vectors, where it makes some."""
 
     def hear(self, told: Told) -> None:
         """What its server says counts from the next request on."""

@@ -29,6 +29,7 @@ from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.chats import AsChat, StoredChats, is_chat
 from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.embeddings import Embeddings
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Items, Lane
@@ -84,6 +85,9 @@ class Gateway:
         self.named = Named(store, self.runs, keep=settings.keep_named, now=now)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
+        self.embeddings = Embeddings(
+            directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=observer
+        )
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""

@@ -93,6 +93,10 @@ class Endpoint:
     """What sentences call it where it is no provider of the configuration."""
     others: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Dialect → the URL for it, where some models are spoken to in another one than the rest."""
+    embeddings: str = field(default="", repr=False)
+    """The URL where vectors are made; empty: nowhere."""
+    embeddings_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What it is shown there beside `headers`, where another dialect shows the key otherwise."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)
@@ -101,6 +105,7 @@ class Endpoint:
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""
         yield from header_secrets(self.headers)
+        yield from header_secrets(self.embeddings_headers)
         yield from query_secrets(self.query)
         yield from url_secrets(self.url)
         yield from url_secrets(self.proxy or "")
@@ -132,11 +137,14 @@ class Wire:
         signer = self.endpoint.signer
         return self._scrubber if signer is None else self._scrubber.and_also(signer.secrets)
 
-    async def send(self, data: bytes | None, *, method: str = "POST", url: str = "") -> Incoming:
-        """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own."""
+    async def send(
+        self, data: bytes | None, *, method: str = "POST", url: str = "", headers: Mapping[str, str] | None = None
+    ) -> Incoming:
+        """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own; `headers`: beside
+        the endpoint's."""
         places = await self._take_place()
         try:
-            response = await self._ask(method, url or self.endpoint.url, data)
+            response = await self._ask(method, url or self.endpoint.url, data, headers)
         except BaseException:
             places.release()
             raise
@@ -182,13 +190,15 @@ class Wire:
         words = f"is busy with as many requests as {setting} ({endpoint.max_connections}), {why}"
         return self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
 
-    async def _ask(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+    async def _ask(
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+    ) -> aiohttp.ClientResponse:
         patience = self.endpoint.patience
         if self._proxy_fault is not None:
             raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
         try:
             async with asyncio.timeout(patience.connect + patience.first_byte):
-                return _readable(await self._post(method, url, data))
+                return _readable(await self._post(method, url, data, headers))
         except aiohttp.ConnectionTimeoutError:
             words = f"cannot be reached: no connection within {patience.connect:g} s"
             failure = self.failed(words, "upstream_unreachable")
@@ -200,13 +210,15 @@ class Wire:
             failure = self.trouble(error, begun=False)
         raise failure  # out here it has neither cause nor context
 
-    async def _post(self, method: str, url: str, data: bytes | None) -> aiohttp.ClientResponse:
+    async def _post(
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+    ) -> aiohttp.ClientResponse:
         """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
         address, signer = URL(url), self.endpoint.signer
         if self.endpoint.query:
             address = address.extend_query(self.endpoint.query)
         while True:
-            signed = None if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
+            signed = headers if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
             try:
                 body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
                 return await self._client().request(
