@@ -102,7 +102,9 @@ def test_a_response_that_failed_has_the_failure_of_its_last_attempt_and_no_older
     if asked_again:
         life.sent(PLAN, anew=True)
     ended: Any = {"status": status, "usage": None}
-    assert life.whole(PLAN, ended["status"], ended["usage"], None, background=False).failure is (FAILURE if known else None)
+    assert life.whole(PLAN, ended["status"], ended["usage"], None, background=False).failure is (
+        FAILURE if known else None
+    )
 
 
 def test_once_told_it_stays_as_it_was(clock: Clock) -> None:

@@ -1,8 +1,8 @@
 """Vectors of the demo model: texts that share words lie near each other, and the same text always has the same vector.
 
-In: a request for embeddings as OpenAI spells it. Out: the answer. Each word, and each piece of three letters of it, adds
-to a few places of the vector that its digest chooses; the sum is brought to length one. So a search among a handful of
-notes finds what one would expect, without a model.
+In: a request for embeddings as OpenAI spells it. Out: the answer. Each word, and each piece of three letters of it,
+adds to a few places of the vector that its digest chooses; the sum is brought to length one. So a search among a
+handful of notes finds what one would expect, without a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vectors of texts: the model is found and planned for as any other, and asked once, over the way that all requests take.
+"""Vectors of texts: the model is found and planned for as any other, and asked over the way that all requests take.
 
 In: a checked request. Out: an `Embedding` to be awaited. Worth knowing: there are no fallbacks. Vectors of two models
 have nothing to say to each other, so another model's would spoil the index that they are meant for; another key, or

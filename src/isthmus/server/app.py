@@ -96,6 +96,8 @@ class App:
         self._room = room
         self.sockets: Sockets | None = None
         """Made when the first client asks for one: a server starts sooner without."""
+        self.routes = routes
+        """Path → method → handler: all that there is."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
 

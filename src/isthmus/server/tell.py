@@ -25,7 +25,7 @@ class Planned(Protocol):
 
 
 def run_headers(run: Run) -> dict[str, str]:
-    """What the head of an answer says of its run: what was changed, and the rate limits of the provider that answers."""
+    """What the head of an answer says of its run: what was changed, and the rate limits of who answers."""
     return {**plan_header(run.plan), **run.limits}
 
 
