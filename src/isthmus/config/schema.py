@@ -140,8 +140,9 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo: bool = True
     """Whether the built-in demo provider is offered."""
     listed: Annotated[int, Meta(ge=0)] = 10
-    """How many models of a provider without a file of its own `/v1/models` lists, those that call tools and the newest
-    first. All the others can be named as well."""
+    """How many models of one provider `/v1/models` lists: those that its file names, and others that its server lists
+    up to this number; of a provider without a file, those that call tools and the newest first. All the others can be
+    named as well."""
     refresh: Seconds = 3600.0
     """How old a server's own word about its models may grow before it is asked again, in the background; 0: no server
     is asked, and nothing that one said counts."""

@@ -130,7 +130,8 @@ class ResponsesApi:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = await self._gateway.read(body_of(scope), parse_request)
         plan = await self._gateway.plan_only(caller_of(scope), request)
-        counted = {"object": "response.input_tokens", "input_tokens": most_tokens(plan.body)}
+        tokens = await self._gateway.aside.do(lambda: most_tokens(plan.body), heavy=request.heavy)
+        counted = {"object": "response.input_tokens", "input_tokens": tokens}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
     async def _tell_background(
