@@ -142,6 +142,10 @@ class Run:
     def finished(self) -> bool:
         return self.response is not None
 
+    @property
+    def failed(self) -> bool:
+        return self.response is not None and self.response["status"] == "failed"
+
     def stopping(self) -> bool:
         """Whether it was told to end."""
         return self._stop is not None

@@ -90,6 +90,8 @@ class Embedding:
     ) -> None:
         self.id = id
         self.plan = plan
+        self.failed = False
+        """It never is: what fails has a status."""
         self._embedder = embedder
         self._life = life
         self._runs = runs

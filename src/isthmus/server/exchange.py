@@ -24,6 +24,10 @@ MAX_CLIENT_ID: Final = 512
 class Work(Protocol):
     """What is made for a request."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended as a failure that no status tells."""
+
     def ended(self) -> Ended: ...
 
 
@@ -87,7 +91,7 @@ class Exchange:
 
     def _level(self) -> Level:
         """A failure is a warning, whoever is to blame but the caller; a probe is nobody's news."""
-        failed = self.run is not None and self.run.ended().outcome == "failed"
+        failed = self.run is not None and self.run.failed
         blamed = self.failure is not None and self.failure.meaning.turn != "caller"
         if failed or blamed or (self.status or 0) >= 500:
             return "warning"

@@ -136,6 +136,8 @@ def _pack(raw: bytes) -> bytes:
         numbers = array("f", _floats.decode(raw))
     except (msgspec.DecodeError, OverflowError) as error:
         raise _not_a_vector() from error
+    if not all(map(isfinite, numbers)):  # more than 32 bits can say
+        raise _not_a_vector()
     return _little(numbers).tobytes()
 
 
