@@ -39,12 +39,12 @@ _PER_REQUEST: Final = 64
 """What the model's template adds, small as the request may be."""
 
 _PRICES: Final[Mapping[int, float]] = {
-    ord("a"): 0.4,  # letters
+    ord("a"): 0.42,  # letters
     ord("A"): 1.0,  # capitals
     ord("0"): 1.02,  # figures: many vocabularies have one token for each
     ord("p"): 0.85,  # signs
     ord(" "): 0.05,  # a space belongs to the word behind it
-    ord("l"): 2.2,  # letters with accents
+    ord("l"): 2.7,  # letters with accents
     ord("g"): 1.15,  # Greek
     ord("c"): 1.1,  # Cyrillic
     ord("h"): 1.5,  # Hebrew, Arabic
