@@ -206,6 +206,7 @@ FIXED: Mapping[str, str] = {
     "bridge.projection._MAX_INLINED": "Objects that writing them out may add.",
     "bridge.projection._MAX_NOTE": "Characters of a keyword that is moved into a description.",
     "bridge.resolve.MAX_MODEL": "Characters of a model's name; a longer one is refused.",
+    "bridge.tokens._MOST_PER_FILE": "Tokens that a picture is counted as, where a request is only counted.",
     "bridge.tools.catalog.MAX_NAME": "Characters of a tool's name upstream; a longer one is shortened.",
     "bridge.tools.custom_input._MAX_HELD": "Characters of a custom tool's input that are held back to be cleaned.",
     "bridge.tools.grammar.MAX_EARLEY": "Characters of an input that an ambiguous grammar is tried on.",
