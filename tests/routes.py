@@ -12,7 +12,6 @@ ROUTES = {
     "/v1/chat/completions": "GET, POST",
     "/v1/chat/completions/chatcmpl-1": "DELETE, GET, POST",
     "/v1/chat/completions/chatcmpl-1/messages": "GET",
-    "/v1/chat/completions": "POST",
     "/v1/embeddings": "POST",
     "/v1/models": "GET",
     "/v1/models/plain/x": "GET",
