@@ -1,4 +1,4 @@
-"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, limits, providers.
+"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, endpoints, limits, providers.
 
     python scripts/make_reference.py            # write them
     python scripts/make_reference.py --check    # only say which are not current
@@ -26,6 +26,7 @@ def make_pages() -> dict[str, str]:
         "cli.md": cli_page,
         "config.md": config_page,
         "diagnostics.md": diagnostics_page,
+        "endpoints.md": endpoints_page,
         "limits.md": limits_page,
         "providers.md": providers_page,
     }
@@ -113,6 +114,54 @@ def diagnostics_page() -> Iterator[str]:
         yield f"| `{code}` | {_cell(meaning)} |"
 
 
+# ── endpoints ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def endpoints_page() -> Iterator[str]:
+    from isthmus.server.openapi import build_document
+    from isthmus.server.unserved import UNSERVED
+
+    yield from ("# Endpoints", "")
+    yield "What the gateway answers to, from the document that it serves at `/openapi.json`. A path may miss its `/v1`,"
+    yield "or have it twice."
+    yield from ("", "## Served", "", "| | path | |", "|---|---|---|")
+    for path, item in build_document()["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                streams = "text/event-stream" in operation["responses"]["200"]["content"]
+                words = _cell(operation["summary"]) + (", whole or as a stream" if streams else "")
+                yield f"| {method.upper()} | `{path}` | {words} |"
+    yield "| GET | `/v1/responses` | A WebSocket ([how](../concepts/websocket.md)) |"
+    yield from ("", "## Not served", "")
+    yield "Each of these is a decision, and a 404 with the code `not_served` that says what to do instead; all that"
+    yield "lies below the path is meant."
+    yield from ("", "| path | | instead |", "|---|---|---|")
+    for row in UNSERVED:
+        yield f"| `{row.path}` | {_cell(row.name)} | {_cell(row.instead)} |"
+    yield ""
+    yield "More than one answer to a request (`n` above 1) is a 400: send the request several times. Fields that a"
+    yield "provider has no counterpart for are left out and [reported](diagnostics.md), or refused in strict mode."
+    yield from ("", "## Headers", "", "| of an answer | |", "|---|---|")
+    for name, words in _HEADERS.items():
+        yield f"| `{name}` | {words} |"
+    yield ""
+    yield "Never sent are `openai-model` (Codex takes another name than it asked for as a sign that its account was"
+    yield "flagged), `openai-organization` and `openai-version`. Of a request, `X-Client-Request-Id` (at most 512"
+    yield "characters of ASCII) is logged and told back, `Isthmus-Strict` and `Isthmus-Compat` are ours; no header of a"
+    yield "client, such as `OpenAI-Organization` or `OpenAI-Project`, ever travels to a provider."
+
+
+_HEADERS = {
+    "x-request-id": "Which request this was; the log has it, too.",
+    "x-client-request-id": "What the client called it, if it did.",
+    "openai-processing-ms": "Milliseconds from the request's head to this one.",
+    "isthmus-plan": "`ok`, or how much of the request was changed: `degraded=2, ignored=1`.",
+    "x-ratelimit-…": "What the provider that answered says of its limits, as it says it; of no other one.",
+    "retry-after": "Seconds after which asking again makes sense.",
+    "x-should-retry": "`false` where asking again is useless, or would pay twice: the model had begun to answer.",
+}
+
+
 # ── limits ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -150,12 +199,14 @@ FIXED: Mapping[str, str] = {
     "bridge.metadata.MAX_NAME": "Characters of a name in `metadata` of stored chat completions.",
     "bridge.metadata.MAX_PAIRS": "Pairs in such `metadata`.",
     "bridge.metadata.MAX_TEXT": "Characters of a text in such `metadata`.",
+    "bridge.embeddings.read._LARGEST_TOKEN": "Above the number of a token in a request for embeddings.",
     "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
     "bridge.history.fitting._LONGEST_LABEL": "Characters of a file's name in the text that stands for it.",
     "bridge.projection._MAX_DEPTH": "Levels of references in a tool's schema that are written out.",
     "bridge.projection._MAX_INLINED": "Objects that writing them out may add.",
     "bridge.projection._MAX_NOTE": "Characters of a keyword that is moved into a description.",
     "bridge.resolve.MAX_MODEL": "Characters of a model's name; a longer one is refused.",
+    "bridge.tokens._MOST_PER_FILE": "Tokens that a picture is counted as, where a request is only counted.",
     "bridge.tools.catalog.MAX_NAME": "Characters of a tool's name upstream; a longer one is shortened.",
     "bridge.tools.custom_input._MAX_HELD": "Characters of a custom tool's input that are held back to be cleaned.",
     "bridge.tools.grammar.MAX_EARLEY": "Characters of an input that an ambiguous grammar is tried on.",
@@ -173,6 +224,8 @@ FIXED: Mapping[str, str] = {
     "bridge.turn.MAX_PAUSES": "Pauses of a provider's turn (`pause_turn`) in one response that are gone on after.",
     "bridge.wholeness._LONGEST_SCALAR": "Characters of a number that is a call's whole arguments.",
     "config.keys._LARGEST": "Bytes of a file with a key.",
+    "demo.vectors._MOST": "Numbers of a vector of the demo model.",
+    "demo.vectors._MOST_TEXTS": "Texts of one request that it makes vectors of.",
     "errors.MAX_WORDS": "Characters of an error's message; the rest is left out.",
     "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
     "gateway.words._LONGEST_WORD": "Bytes of what a server says of its models that are kept in the store.",
@@ -195,12 +248,15 @@ FIXED: Mapping[str, str] = {
     "upstream.asking.MAX_ANSWER": "Bytes of an answer about a server's models.",
     "upstream.asking.MOST_SHOWN": "Models that a server is asked about one by one.",
     "server.named.MAX_NAME": "Characters of an `Idempotency-Key`.",
+    "server.exchange.MAX_CLIENT_ID": "Characters of a client's own id of its request.",
     "server.steering.MAX_STEERS": "Words (`response.steer`) that wait in one lane of a WebSocket.",
     "server.upgraded.MAX_FRAGMENTS": "Fragments of one WebSocket message.",
     "upstream.connections.MAX_INFORMATIONAL": "Informational answers before the answer.",
     "upstream.http._MAX_ERROR": "Bytes of a provider's error that are read.",
     "upstream.pool.LONGEST_REST": "Seconds for which a key or place that failed is left alone.",
     "upstream.probe.probe._MAX": "Bytes of an answer to a probe.",
+    "upstream.rate_limits.MAX_HEADERS": "Headers about a provider's rate limits that are passed on.",
+    "upstream.rate_limits.MAX_VALUE": "Characters of one of them.",
     "upstream.remote._MAX_ERROR": "Bytes of another gateway's error that are read.",
     "upstream.sign.open._LARGEST": "Bytes of an answer that brings an access token.",
     "upstream.wire.MAX_REPLY": "Bytes of a whole answer of another gateway.",
@@ -358,6 +414,9 @@ _FACTS: dict[str, dict[str, Callable[[Any, Any], str]]] = {
         "default model": lambda provider, facts: f"`{provider.default_model}`" if provider.default_model else "",
         "own Responses endpoint": lambda provider, facts: (
             "" if provider.responses is None else "preferred" if provider.responses.preferred else "yes"
+        ),
+        "embeddings": lambda provider, facts: (
+            _names(facts.embeddings.models) or "yes" if facts.embeddings.supported else ""
         ),
         "Messages endpoint": lambda provider, facts: (
             "only" if facts.dialect == "messages" else "" if provider.messages_endpoint is None else "yes"

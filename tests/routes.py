@@ -12,6 +12,7 @@ ROUTES = {
     "/v1/chat/completions": "GET, POST",
     "/v1/chat/completions/chatcmpl-1": "DELETE, GET, POST",
     "/v1/chat/completions/chatcmpl-1/messages": "GET",
+    "/v1/embeddings": "POST",
     "/v1/models": "GET",
     "/v1/models/plain/x": "GET",
     "/health": "GET",

@@ -223,6 +223,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "websocket_queue_full": Meaning(429, "caller", wait=1),
     "not_cancellable": Meaning(400, "caller", final=True),
     "not_found": Meaning(404, "caller", final=True),
+    # An endpoint of OpenAI's, or of somebody else's, that we have decided not to have (`server/unserved.py`).
+    "not_served": Meaning(404, "caller", final=True),
     "method_not_allowed": Meaning(405, "caller", final=True),
     "request_timeout": Meaning(408, "caller"),
     "previous_response_not_finished": Meaning(409, "caller"),
@@ -252,6 +254,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     # The model was asked again already, as often as the settings allow.
     BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT: Meaning(502, "provider", final=True, codex="as a refusal"),
     BRIDGE_RESPONSE_OUTPUT_UNCHECKED: Meaning(502, "provider", final=True, codex="as a refusal"),
+    # Vectors cannot be cut, and the same texts make the same ones.
+    "embeddings_too_large": Meaning(502, "provider", final=True),
     "server_is_overloaded": _passing(503, 503, 529, wait=1),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn

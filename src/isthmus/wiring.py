@@ -225,14 +225,23 @@ async def serve_provider(
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = take_limits(AnswerLimits, config.limits)
     places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
-    backend: Backend = places[0] if len(places) == 1 else PooledBackend(places)
+    backend: HttpBackend | PooledBackend | RetryingBackend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
     if provider.endpoint.key_env:  # the others take none
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
     asking = server_asking(name, provider, settings, base_url)
-    return Served(name, provider, backend, settings.timeouts.total, dialect, listed=config.models.listed, asking=asking)
+    return Served(
+        name,
+        provider,
+        backend,
+        settings.timeouts.total,
+        dialect,
+        listed=config.models.listed,
+        asking=asking,
+        embedder=backend if all(endpoint.embeddings for endpoint in endpoints) else None,
+    )
 
 
 def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_url: str = "") -> Asking | None:
@@ -324,18 +333,16 @@ def http_endpoint(
         base = f"{base.rstrip('/')}/v1"  # vendors name this address without its version (claude-code#20416)
     # The other models are only there in Chat Completions.
     some = dialect == "responses" and provider.responses is not None and bool(provider.responses.models)
-    headers = dict(facts.headers)
-    if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
-        if facts.auth in ("bearer", "none", *COMPUTED):
-            headers["authorization"] = f"Bearer {settings.api_key}"
-        else:
-            headers[facts.auth] = str(settings.api_key)
-    headers |= settings.headers
+    headers = {**facts.headers, **_shown_key(facts, settings), **settings.headers}
+    vectors = provider.capabilities().embeddings
+    vectors_base = settings.base_url or base_url or fill_gaps(chat.base_url, settings.variables)
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     endpoint = Endpoint(
         provider=name,
         url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
         others={"chat": f"{base.rstrip('/')}/{chat.path.lstrip('/')}"} if some else {},
+        embeddings=f"{vectors_base.rstrip('/')}/{vectors.path.lstrip('/')}" if vectors.supported else "",
+        embeddings_headers=_shown_key(chat, settings) if chat.auth != facts.auth else {},
         headers=headers,
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,
@@ -349,6 +356,15 @@ def http_endpoint(
     if facts.auth not in COMPUTED or settings.api_key or shows_header(settings):
         return endpoint
     return _signed(endpoint, facts, settings, own=own, base=base)
+
+
+def _shown_key(facts: EndpointFacts, settings: ProviderConfig) -> dict[str, str]:
+    """Also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)."""
+    if not settings.api_key:
+        return {}
+    if facts.auth in ("bearer", "none", *COMPUTED):
+        return {"authorization": f"Bearer {settings.api_key}"}
+    return {facts.auth: str(settings.api_key)}
 
 
 def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:

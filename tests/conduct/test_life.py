@@ -57,7 +57,7 @@ def test_only_the_first_word_matters(clock: Clock) -> None:
     clock.at += 1
     life.spoke()
     assert heard.facts == [FirstToken("resp_1", 2.5)]
-    assert life.whole(PLAN, DONE, None, background=False).first_token == 2.5
+    assert life.whole(PLAN, "completed", DONE["usage"], None, background=False).first_token == 2.5
 
 
 def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
@@ -66,7 +66,7 @@ def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
     clock.at += 4
     actions = [said.action for said in PLAN.diagnostics]
     assert actions, "the plan has something to count"
-    assert life.whole(PLAN, DONE, None, background=True) == Ended(
+    assert life.whole(PLAN, "completed", DONE["usage"], None, background=True) == Ended(
         id="resp_1",
         owner="ann",
         provider="test",
@@ -85,7 +85,7 @@ def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
 
 
 def test_what_never_became_a_response_was_refused(clock: Clock) -> None:
-    whole = Life("resp_1", "ann", clock, None).whole(PLAN, None, FAILURE, background=False)
+    whole = Life("resp_1", "ann", clock, None).whole(PLAN, "refused", None, FAILURE, background=False)
     assert (whole.outcome, whole.failure, whole.usage) == ("refused", FAILURE, None)
 
 
@@ -102,17 +102,19 @@ def test_a_response_that_failed_has_the_failure_of_its_last_attempt_and_no_older
     if asked_again:
         life.sent(PLAN, anew=True)
     ended: Any = {"status": status, "usage": None}
-    assert life.whole(PLAN, ended, None, background=False).failure is (FAILURE if known else None)
+    assert life.whole(PLAN, ended["status"], ended["usage"], None, background=False).failure is (
+        FAILURE if known else None
+    )
 
 
 def test_once_told_it_stays_as_it_was(clock: Clock) -> None:
     heard = Heard()
     life = Life("resp_1", "ann", clock, heard)
     clock.at += 1
-    whole = life.whole(PLAN, DONE, None, background=False)
+    whole = life.whole(PLAN, "completed", DONE["usage"], None, background=False)
     life.end(whole)
     clock.at += 1
-    assert life.whole(PLAN, None, FAILURE, background=True) is whole
+    assert life.whole(PLAN, "refused", None, FAILURE, background=True) is whole
     assert heard.facts == [whole]
 
 
@@ -121,5 +123,5 @@ def test_without_anybody_who_watches_nothing_is_missed(clock: Clock) -> None:
     life.sent(PLAN, anew=True)
     life.failed(PLAN, FAILURE)
     life.spoke()
-    life.end(life.whole(PLAN, DONE, None, background=False))
-    assert life.whole(PLAN, None, None, background=False).attempts == 1
+    life.end(life.whole(PLAN, "completed", DONE["usage"], None, background=False))
+    assert life.whole(PLAN, "refused", None, None, background=False).attempts == 1

@@ -11,7 +11,7 @@ import pytest
 
 from flowing import DEEPSEEK, PLAIN, Flow, running_flow
 from isthmus.log import Told
-from isthmus.testing import Gate, chat, chat_chunks, error, stream
+from isthmus.testing import Gate, chat, chat_chunks, error, reply, stream
 from isthmus.testing.script import CUT
 from socketing import open_socket
 from talking import Reply, Stream
@@ -176,3 +176,25 @@ def test_every_response_over_a_socket_is_a_line(flow: Flow, lines: Lines) -> Non
         lines.wait("request.done", code="previous_response_not_found", status=400, method="WS")
     _, line = lines.wait("socket.closed")
     assert (line["answered"], line["code"]) == (2, 1000)
+
+
+def test_embeddings_are_told_like_any_other_request(flow: Flow, lines: Lines) -> None:
+    vectors = {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+    flow.script(reply(vectors), error(429))
+    asked = {"model": PLAIN, "input": "a", "user": "ann"}
+    level, line = only(lines, flow.post("/v1/embeddings", asked))
+    assert (level, line["path"], line["status"]) == ("info", "/v1/embeddings", 200)
+    assert (line["provider"], line["model"], line["outcome"]) == ("plain", "some-model", "completed")
+    assert (line["input_tokens"], line["attempts"], line["ignored"]) == (7, 1, 1)
+    ((_, told),) = lines.of("plan.ignored")
+    assert (told["id"], told["path"]) == (line["response"], "user")
+    level, line = only(lines, flow.post("/v1/embeddings", asked))
+    assert (level, line["status"], line["code"]) == ("warning", 429, "rate_limit_exceeded")
+    ((_, failed),) = lines.of("attempt.failed")
+    assert failed["id"] == line["response"]
+
+
+def test_a_clients_own_id_is_told_with_ours(flow: Flow, lines: Lines) -> None:
+    answer = flow.request("GET", "/v1/models", None, {"X-Client-Request-Id": "my trace/1"})
+    assert only(lines, answer)[1]["client_id"] == "my trace/1"
+    assert "client_id" not in only(lines, flow.get("/v1/models"))[1]

@@ -78,7 +78,7 @@ class House(Talk):
 
     def codex(self, slug: str) -> Json:
         """The entry of Codex's catalogue, as Codex gets it."""
-        listed = self.get("/v1/models").json["models"]
+        listed = self.get("/v1/models?client_version=0.166.0").json["models"]
         return next(entry for entry in listed if entry["slug"] == slug)
 
     def until(self, slug: str, **facts: Any) -> Json:
@@ -234,7 +234,7 @@ def test_what_was_heard_outlives_the_gateway_and_the_server(tmp_path: Path) -> N
         it.server.stop()
         asked = len(it.upstream.requests)
         with running_gateway_server(toml) as again:
-            (entry,) = Talk(again.url).get("/v1/models").json["models"]
+            (entry,) = Talk(again.url).get("/v1/models?client_version=0.166.0").json["models"]
             assert (entry["slug"], entry["context_window"]) == ("mine/tiny", 8192)
         assert len(it.upstream.requests) == asked, "its word is fresh: nobody has to be asked"
         assert port

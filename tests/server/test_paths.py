@@ -50,12 +50,12 @@ def test_a_foreign_path_is_told_the_right_address(flow: Flow, path: str, right: 
     assert f"`{flow.server.url}/v1`" in answer.error["message"]
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/api/chat"])
+@pytest.mark.parametrize("path", ["/v1/completions", "/api/chat"])
 def test_another_api_is_named(flow: Flow, path: str) -> None:
     answer = flow.post(path, ASKED)
     assert answer.status == 404
-    assert "is not spoken here" in answer.error["message"]
-    assert f"{flow.server.url}/v1/responses" in answer.error["message"]
+    assert "not served here" in answer.error["message"]
+    assert f"{flow.server.url}/v1/chat/completions" in answer.error["message"]
 
 
 def test_anything_else_is_told_where_the_gateway_is(flow: Flow) -> None:

@@ -91,6 +91,31 @@ async def an_answer_of_more_chunks_is_cut(scene: Scene) -> None:
             assert (await ask(gateway, stream=True))["status"] == "incomplete"
 
 
+async def _embedded(scene: Scene, *inputs: Any, answer: Any = None) -> list[int]:
+    vector = {"data": [{"index": 0, "embedding": [0.5, 1.0]}], "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    with ScriptedUpstream.running(default=reply(answer or vector)) as upstream:
+        async with scene.served(UPSTREAM, UPSTREAM=upstream.base_url) as server:
+            asked = ({"model": "main/some-model", "input": each} for each in inputs)
+            return [await server.status("POST", "/v1/embeddings", body) for body in asked]
+
+
+@proves("limits.max_inputs", "2")
+async def more_texts_are_refused(scene: Scene) -> None:
+    assert await _embedded(scene, ["a"], ["a"] * 3) == [200, 400]
+
+
+@proves(
+    "limits.max_input_tokens", "3", beside={"providers.main.models": '{ "*" = { embeddings = { tokens = true } } }'}
+)
+async def more_tokens_are_refused(scene: Scene) -> None:
+    assert await _embedded(scene, [1, 2, 3], [1, 2, 3, 4]) == [200, 400]
+
+
+@proves("limits.max_vectors", "1000")
+async def longer_vectors_are_a_failure(scene: Scene) -> None:
+    assert await _embedded(scene, "a", answer={"data": [{"index": 0, "embedding": [0.25] * 500}]}) == [502]
+
+
 @proves("limits.max_told", "1000")
 async def so_much_of_a_background_run_is_in_memory(scene: Scene) -> None:
     async with scene.gateway() as gateway:

@@ -201,6 +201,24 @@ class Cost(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ((spent - cached) * self.input + cached * known + made * self.output) / 1_000_000
 
 
+class EmbeddingSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An endpoint that makes vectors of texts, in OpenAI's shape, beside the one that is talked to."""
+
+    supported: bool = False
+    path: str = "embeddings"
+    models: list[str] = []
+    """Models that it is known to serve, the usual one first; others may be named as well."""
+    dimensions: str = ""
+    """The field that asks for shorter vectors; empty: there is none."""
+    base64: bool = False
+    """Whether it knows `encoding_format = "base64"`; if not, numbers are asked for, and packed here."""
+    tokens: bool = False
+    """Whether a text may be given as its tokens, in the model's own vocabulary."""
+    user: bool = False
+    fields: frozenset[str] = frozenset()
+    """Fields of its own that travel as they are (`input_type` …)."""
+
+
 class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provider: str = ""
     model: str = ""
@@ -216,6 +234,7 @@ class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fie
     reply: ReplyRules = ReplyRules()
     limits: TokenLimits = TokenLimits()
     cost: Cost = Cost()
+    embeddings: EmbeddingSupport = EmbeddingSupport()
     assumed: frozenset[Literal["tool_choice", "parallel_tool_calls", "response_format"]] = frozenset()
     """Sent on trust: a server that refuses one by name is asked once more without it, and the lesson is kept."""
     allow: frozenset[str] | None = None

@@ -7,7 +7,7 @@ what bounds the time that one request can take from all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress, repeat
 from typing import Any, Final, TypeVar
 
@@ -36,6 +36,8 @@ class RequestLimits(msgspec.Struct, frozen=True):
     max_tools: int = 2_000
     max_input: int = 50_000_000
     max_wide_text: int = 10_485_760
+    max_inputs: int = 2_048
+    max_input_tokens: int = 300_000
 
 
 class AnswerLimits(msgspec.Struct, frozen=True):
@@ -44,6 +46,7 @@ class AnswerLimits(msgspec.Struct, frozen=True):
     max_answer: int = 16_000_000
     max_chunks: int = 500_000
     max_values: int = 200_000
+    max_vectors: int = 64_000_000
 
 
 _T = TypeVar("_T", RequestLimits, AnswerLimits)
@@ -86,6 +89,13 @@ def check_body(body: JsonObject, limits: RequestLimits) -> int:
     _refuse_above(parts, "max_parts", limits, "has items with more than {} parts", "input")
     _refuse_above(_count_tools(body, items, limits.max_tools), "max_tools", limits, "has more than {} tools", "tools")
     return _count_values(body, limits)
+
+
+def check_texts(inputs: Sequence[object], limits: RequestLimits) -> None:
+    """What is to become vectors: so many texts, and of those that come as tokens so many numbers."""
+    _refuse_above(len(inputs), "max_inputs", limits, "has more than {} inputs", "input")
+    tokens = sum([len(each) for each in inputs if isinstance(each, list)])
+    _refuse_above(tokens, "max_input_tokens", limits, "has more than {} tokens", "input")
 
 
 def check_input(items: Iterable[bytes], given: int, limits: RequestLimits) -> int:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic
+from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError
 from isthmus.ports import AttemptFailed, Ended, FirstToken, Observer, Sent
-from isthmus.protocol.response import FinishedResponse
+
+
+class Decided(Protocol):
+    """Of a plan, whatever it is for."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]: ...
 
 
 class Life:
@@ -25,13 +36,13 @@ class Life:
         self.attempts = 0
         """How often an upstream was asked, repairs and searches not counted."""
 
-    def sent(self, plan: Plan, *, anew: bool) -> None:
+    def sent(self, plan: Decided, *, anew: bool) -> None:
         self.attempts += anew
         self._failure = None
         if self._observer is not None:
             self._observer.tell(Sent(self._id, plan.target.provider, plan.target.model, self.attempts))
 
-    def failed(self, plan: Plan, failure: IsthmusError) -> None:
+    def failed(self, plan: Decided, failure: IsthmusError) -> None:
         self._failure = failure
         if self._observer is not None:
             target = plan.target
@@ -45,13 +56,19 @@ class Life:
                 self._observer.tell(FirstToken(self._id, self._first_at - self._begun_at))
 
     def whole(
-        self, plan: Plan, response: FinishedResponse | None, failure: IsthmusError | None, *, background: bool
+        self,
+        plan: Decided,
+        outcome: str,
+        usage: Mapping[str, Any] | None,
+        failure: IsthmusError | None,
+        *,
+        background: bool = False,
     ) -> Ended:
         """All of it in one fact, as far as it has come; the same for everybody once it was told."""
         if self._whole is not None:
             return self._whole
         target = plan.target
-        if failure is None and response is not None and response["status"] == "failed":
+        if failure is None and outcome == "failed":
             failure = self._failure
         actions = [said.action for said in plan.diagnostics]
         return Ended(
@@ -60,9 +77,9 @@ class Life:
             provider=target.provider,
             model=target.model,
             attempts=self.attempts,
-            outcome="refused" if response is None else response["status"],
+            outcome=outcome,
             failure=failure,
-            usage=None if response is None else response["usage"],
+            usage=usage,
             cost=target.capabilities.cost,
             seconds=self._now() - self._begun_at,
             first_token=None if self._first_at is None else self._first_at - self._begun_at,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -29,7 +29,7 @@ from isthmus.conduct.life import Life
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Checker, Ended, Observer
+from isthmus.ports import Checker, Ended, Observer, limits_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -106,6 +106,8 @@ class Run:
         self._aside = aside
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
+        self._answering: object = None
+        """What the upstream accepted last."""
         self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -128,12 +130,21 @@ class Run:
         return self._ways.current.plan
 
     @property
+    def limits(self) -> Mapping[str, str]:
+        """What the provider that answers said of its rate limits, as headers."""
+        return limits_of(self._answering)
+
+    @property
     def _turn(self) -> Turn:
         return self._ways.current.turn
 
     @property
     def finished(self) -> bool:
         return self.response is not None
+
+    @property
+    def failed(self) -> bool:
+        return self.response is not None and self.response["status"] == "failed"
 
     def stopping(self) -> bool:
         """Whether it was told to end."""
@@ -253,6 +264,7 @@ class Run:
             while isinstance(command, Send):
                 sending = self._send(command)
                 answer = await self._wait(sending.__aenter__())
+                self._answering = sending
                 try:
                     await self._ways.accepted()
                     events = turn.accepted()
@@ -403,4 +415,6 @@ class Run:
 
     def ended(self) -> Ended:
         """The life of this run in one fact."""
-        return self._life.whole(self.plan, self.response, self.failure, background=self.tells_refusals)
+        done = self.response
+        outcome, usage = ("refused", None) if done is None else (done["status"], done["usage"])
+        return self._life.whole(self.plan, outcome, usage, self.failure, background=self.tells_refusals)

@@ -140,8 +140,9 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo: bool = True
     """Whether the built-in demo provider is offered."""
     listed: Annotated[int, Meta(ge=0)] = 10
-    """How many models of a provider without a file of its own `/v1/models` lists, those that call tools and the newest
-    first. All the others can be named as well."""
+    """How many models of one provider `/v1/models` lists: those that its file names, and others that its server lists
+    up to this number; of a provider without a file, those that call tools and the newest first. All the others can be
+    named as well."""
     refresh: Seconds = 3600.0
     """How old a server's own word about its models may grow before it is asked again, in the background; 0: no server
     is asked, and nothing that one said counts."""
@@ -314,7 +315,7 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one request, one answer and the whole process may take. A request over one of the first eight, with all
+    """How much one request, one answer and the whole process may take. A request over one of the first ten, with all
     that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
 
     max_values: Count = DEFAULT_LIMITS.max_values
@@ -335,11 +336,17 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_wide_text: Annotated[int, Meta(ge=1000)] = DEFAULT_LIMITS.max_wide_text
     """Most characters of one text that holds any outside the BMP (an emoji, say): then each of them takes four bytes,
     and everybody waits while they are put together. Any other text may be as long as `server.max_body` lets it."""
+    max_inputs: Count = DEFAULT_LIMITS.max_inputs
+    """Most texts of one request for embeddings."""
+    max_input_tokens: Count = DEFAULT_LIMITS.max_input_tokens
+    """Most tokens in all of them together, where they come as tokens."""
     max_answer: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_answer
     """Largest answer of a provider; of a stream, 256 bytes of each chunk are not counted. A longer one is cut off
     there, and the response is `incomplete`."""
     max_chunks: Count = DEFAULT_ANSWER.max_chunks
     """Most chunks of a streamed answer; likewise."""
+    max_vectors: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_vectors
+    """Largest answer of a provider with embeddings; a longer one is a failure (502): vectors cannot be cut."""
     max_told: Bytes = 16_000_000
     """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
     store."""

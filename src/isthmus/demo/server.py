@@ -1,4 +1,4 @@
-"""The demo model on a real socket: Chat Completions over HTTP, on a loopback port of its own choice.
+"""The demo model on a real socket: Chat Completions and embeddings over HTTP, on a loopback port of its own choice.
 
     async with DemoServer() as demo:
         client = AsyncOpenAI(base_url=demo.base_url, api_key="any")
@@ -57,6 +57,7 @@ class DemoServer:
 
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/embeddings", _embed)
         app.router.add_get("/v1/models", _list_models)
         app.router.add_get("/v1/models/{model}", _show_model)
         self._runner = web.AppRunner(
@@ -91,6 +92,15 @@ class DemoServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+
+async def _embed(request: web.Request) -> web.Response:
+    from isthmus.demo.vectors import embed
+
+    try:
+        return _json(embed(_read(await request.read())))
+    except Refused as refused:
+        return _refusal(refused)
 
 
 async def _list_models(request: web.Request) -> web.Response:

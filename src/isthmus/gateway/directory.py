@@ -9,9 +9,9 @@ from typing import Protocol
 from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.bridge.types.plan import Target
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Embedder
 from isthmus.providers import Provider
-from isthmus.providers.catalog import LISTED, KnownModel, known_models
+from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
 from isthmus.providers.dialects import capabilities_in
 from isthmus.providers.word.told import Told
 
@@ -43,6 +43,8 @@ class Served:
     listed: int = LISTED
     """How many models are shown of a provider without a file."""
     asking: Asking | None = None
+    embedder: Embedder | None = None
+    """The way to its vectors, where it makes some."""
 
     def hear(self, told: Told) -> None:
         """What its server says counts from the next request on."""
@@ -50,8 +52,14 @@ class Served:
 
     async def models(self) -> Sequence[KnownModel]:
         """The models to show in a list."""
+        return [offered.model for offered in await self.offered()]
+
+    async def offered(self) -> Sequence[Offered]:
+        """The same, each with whoever names it."""
         told = await self.list_models() if self.list_models is not None else ()
-        return told or known_models([self.provider], listed=self.listed)
+        if told:
+            return [Offered(model, "program") for model in told]
+        return offered_models(self.provider, listed=self.listed)
 
     def capabilities(self, model: str) -> ProviderCapabilities:
         return capabilities_in(self.provider, model, self.dialect)

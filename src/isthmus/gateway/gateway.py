@@ -28,11 +28,14 @@ from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.chats import AsChat, StoredChats, is_chat
+from isthmus.gateway.counting import countable, without_window
 from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.embeddings import Embeddings
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Items, Lane
 from isthmus.gateway.named import Named
+from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
 from isthmus.gateway.resume import follow_run, is_background, read_events
@@ -92,6 +95,10 @@ class Gateway:
         self.named = Named(store, self.runs, keep=settings.keep_named, now=now)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
+        self.offer = Offer(directory, self.words)
+        self.embeddings = Embeddings(
+            directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=observer
+        )
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
@@ -216,11 +223,12 @@ class Gateway:
         return await read_events(self.store, found, after, specified=caller.client.specified)
 
     async def plan_only(self, caller: Caller, request: Request) -> Plan:
-        """What would be sent, without sending it."""
+        """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
         history, request = await self._past(caller, request)
-        attempts = Attempts(self.settings, caller, request, history)
-        plan = await self.aside.do(lambda: attempts.plan(candidate), heavy=request.heavy)
+        attempts = Attempts(self.settings, caller, countable(request, history), history)
+        whole = replace(candidate, target=without_window(candidate.target))
+        plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
         await self._checker.admit(plan.contract)
         return plan
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.conduct.aside import Aside
@@ -112,6 +112,10 @@ def unexpected(error: Exception) -> Exception | None:
     return None if isinstance(error, IsthmusError) else error
 
 
+class Guest(Protocol):
+    def stop(self, reason: Stop) -> None: ...
+
+
 class Runs:
     def __init__(
         self, store: Store, holder: str, limits: RunLimits, aside: Aside, announcer: Announcer | None = None
@@ -132,11 +136,23 @@ class Runs:
         self._owing = False
         """Whether a lease could not be given back."""
         self._changed = Bell()
+        self._guests: set[Guest] = set()
+        """What is done besides runs, and waited for like them."""
 
     # ── all of them ────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._runs) + len(self._guests)
+
+    @contextmanager
+    def guest(self, guest: Guest) -> Iterator[None]:
+        """Something that is no run: a shutdown waits for it, too, and stops it in the end."""
+        self._guests.add(guest)
+        try:
+            yield
+        finally:
+            self._guests.remove(guest)
+            self._changed.ring()
 
     def get(self, owner: str, id: str) -> Run | None:
         entry = self._background.get((owner, id))
@@ -159,6 +175,8 @@ class Runs:
     def stop_all(self, reason: Stop) -> None:
         for run in [*self._runs.values(), *(entry.run for entry in self._background.values())]:
             self.stop(run, reason)
+        for guest in list(self._guests):
+            guest.stop(reason)
 
     def abandon(self) -> None:
         for run in list(self._runs.values()):
@@ -184,7 +202,7 @@ class Runs:
 
     async def none(self) -> None:
         """Wait until nothing runs."""
-        while self._runs or self._background:
+        while self._runs or self._background or self._guests:
             await self._changed.wait()
 
     # ── in the background ──────────────────────────────────────────────────────────────────────────

@@ -2,9 +2,9 @@
 
 Nobody waits for it. A server on this machine is asked when the gateway starts: that costs nothing, and nobody else
 hears of it. A vendor is asked when it is first used: who only starts a gateway has not asked for a request to every
-house whose key is set. After that both are asked again when they are used and their word has grown old; one that did
-not answer is left alone for a while, longer each time. Several processes share a store: what one has heard, the others
-take from there. There is no timer: what nobody uses is not asked.
+house whose key is set; who wants the list of models has. After that both are asked again when they are used and their
+word has grown old; one that did not answer is left alone for a while, longer each time. Several processes share a
+store: what one has heard, the others take from there. There is no timer: what nobody uses is not asked.
 """
 
 from __future__ import annotations
@@ -64,16 +64,20 @@ class Words:
             self._asking[name] = asyncio.create_task(self._ask(name), name=f"ask {name} about its models")
 
     async def settled(self, within: float) -> None:
-        """Have the servers of this machine heard, where their word is old; nobody waits longer than this."""
+        """Have the servers asked whose word is old. Those of this machine, and those that were never heard and did not
+        fail either, are waited for; nobody waits longer than this."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 while self._recalling is not None:
                     await asyncio.wait([self._recalling])
-                own = [name for name, (_, asking) in self._asked.items() if asking.own]
-                for name in own:
+                for name in self._asked:
                     self.used(name)
-                if pending := [self._asking[name] for name in own if name in self._asking]:
+                if pending := [task for name, task in self._asking.items() if self._worth_a_wait(name)]:
                     await asyncio.wait(pending)
+
+    def _worth_a_wait(self, name: str) -> bool:
+        served, asking = self._asked[name]
+        return asking.own or (not served.provider.told.at and name not in self._failed)
 
     async def aclose(self) -> None:
         pending = self._pending()

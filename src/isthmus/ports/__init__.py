@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Backend, Checker, Workers
+from isthmus.ports.backend import Backend, Checker, Embedder, Workers, limits_of
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
@@ -41,6 +41,7 @@ __all__ = [
     "Chats",
     "Checker",
     "Delivery",
+    "Embedder",
     "Ended",
     "EventBatch",
     "Fact",
@@ -65,6 +66,7 @@ __all__ = [
     "StoredTurn",
     "StoredWord",
     "Workers",
+    "limits_of",
     "request_lease",
     "run_lease",
 ]

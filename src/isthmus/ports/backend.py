@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
+    from isthmus.bridge.embeddings.answer import Embedded
+    from isthmus.bridge.embeddings.plan import EmbeddingPlan
     from isthmus.bridge.jobs import Job, Result
     from isthmus.bridge.types.plan import OutputContract, Plan
     from isthmus.protocol.json import JsonObject
@@ -23,6 +25,20 @@ class Backend(Protocol):
         """What keeps it from serving, in words; `None` when nothing is known to."""
 
     async def aclose(self) -> None: ...
+
+
+class Embedder(Protocol):
+    """An upstream that makes vectors of texts."""
+
+    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+        """Raises `UpstreamFailed`."""
+
+
+def limits_of(sending: object) -> Mapping[str, str]:
+    """What an upstream said of its rate limits when it accepted, as headers (`x-ratelimit-…`). Nothing, where it said
+    nothing, or is none that speaks HTTP: not every `send` knows of `limits`."""
+    found: Mapping[str, str] | None = getattr(sending, "limits", None)
+    return found or {}
 
 
 class Workers(Protocol):

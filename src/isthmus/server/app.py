@@ -18,8 +18,9 @@ from isthmus.server.chat import ChatApi
 from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED, SOCKET
 from isthmus.server.cors import cors_headers, preflight_headers
+from isthmus.server.embeddings import EmbeddingsApi
 from isthmus.server.errors import draining, internal_error
-from isthmus.server.exchange import Exchange, exchange_of
+from isthmus.server.exchange import Exchange, exchange_of, read_client_id
 from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send_json
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
@@ -64,6 +65,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
         f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
         f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
+        "/v1/embeddings": {"POST": EmbeddingsApi(gateway).create},
         "/v1/models": {"GET": models.list},
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},
@@ -94,6 +96,8 @@ class App:
         self._room = room
         self.sockets: Sockets | None = None
         """Made when the first client asks for one: a server starts sooner without."""
+        self.routes = routes
+        """Path → method → handler: all that there is."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
 
@@ -113,6 +117,7 @@ class App:
         exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
         answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
+            exchange.client_id = read_client_id(scope)
             await handle(scope, receive, answer)
         except IsthmusError as error:
             exchange.failure = error
@@ -225,22 +230,30 @@ def _peer(scope: Scope) -> str:
 
 
 class _Answer:
-    """`send`, with the request's id and what browsers ask for on every answer, and a memory of its status."""
+    """`send`, with what every answer says (which request it was, how long it took, what browsers ask for), and a memory
+    of its status."""
 
-    __slots__ = ("_before", "_exchange", "_request_id", "_send", "more")
+    __slots__ = ("_before", "_exchange", "_send", "more")
 
     def __init__(self, send: Send, exchange: Exchange, before: str = "") -> None:
         self._send = send
         self._before = before
         """What stands before the types of messages where a handshake is answered."""
         self._exchange = exchange
-        self._request_id = exchange.id.encode()
         self.more: RawHeaders = []
 
     def __call__(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
-            self._exchange.status = message["status"]
-            message["headers"] += ((b"x-request-id", self._request_id), *self.more)
+            exchange = self._exchange
+            exchange.status = message["status"]
+            told = [
+                (b"x-request-id", exchange.id.encode()),
+                (b"openai-processing-ms", b"%d" % exchange.milliseconds),
+                *self.more,
+            ]
+            if exchange.client_id:
+                told.append((b"x-client-request-id", exchange.client_id.encode()))
+            message["headers"] += told
         if self._before and message["type"].startswith("http."):
             message["type"] = self._before + message["type"]
         return self._send(message)

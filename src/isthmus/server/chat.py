@@ -28,7 +28,7 @@ from isthmus.server.named import AGAIN, Asked, name_of, named
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
 from isthmus.server.sinks import STREAM_HEADERS, ChatSink, JsonSink
-from isthmus.server.tell import tell_run
+from isthmus.server.tell import failed_late, tell_run
 
 _decode: Final = msgspec.json.Decoder(JsonObject).decode
 
@@ -73,7 +73,7 @@ class ChatApi:
 
         def whole(response: FinishedResponse) -> JsonObject:
             if response["status"] in ("failed", "cancelled"):
-                raise run.failure or _failure(response)
+                raise failed_late(run, run.failure or _failure(response))
             return render(response)
 
         aside = self._gateway.aside

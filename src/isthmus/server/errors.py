@@ -24,7 +24,8 @@ def error_body(error: IsthmusError, *, specified: bool = False) -> JsonObject:
 
 
 def error_headers(error: IsthmusError) -> dict[str, str]:
-    """When to ask again, and whether: both as OpenAI's SDKs and Codex read them."""
+    """When to ask again, and whether: both as OpenAI's SDKs and Codex read them; and what the provider that refused
+    said of its rate limits. Who asks again after the model had begun to speak pays for all of it once more."""
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if error.meaning.status == 401 else {}
     if error.code == "request_timeout":
         headers["connection"] = "close"  # the rest may still come: it must not be read as a request
@@ -33,9 +34,9 @@ def error_headers(error: IsthmusError) -> dict[str, str]:
     wait = error.meaning.wait if error.retry_after is None else max(math.ceil(error.retry_after), 1)
     if wait:
         headers["retry-after"] = str(wait)
-    if error.meaning.final:
+    if error.meaning.final or error.metadata.get("begun"):
         headers["x-should-retry"] = "false"
-    return headers
+    return {**headers, **error.metadata.get("limits", {})}
 
 
 def internal_error() -> JsonObject:

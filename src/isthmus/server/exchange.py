@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from starlette.types import Scope
 
-from isthmus.conduct.run import Run
-from isthmus.errors import IsthmusError
+from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.log import Level, tell
 from isthmus.observe.log import run_facts
-from isthmus.server.http import new_request_id
+from isthmus.ports import Ended
+from isthmus.server.http import header, new_request_id
 
 log = logging.getLogger("isthmus.server")
 
 _PROBES: Final = ("/health", "/ready")
+MAX_CLIENT_ID: Final = 512
+
+
+class Work(Protocol):
+    """What is made for a request."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended as a failure that no status tells."""
+
+    def ended(self) -> Ended: ...
 
 
 class Exchange:
-    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "peer", "run", "status", "upgraded")
+    __slots__ = (
+        *("_started", "caller", "client_id", "failure", "id", "left", "method", "path", "peer", "run", "status"),
+        "upgraded",
+    )
 
     def __init__(self, method: str, path: str, peer: str = "") -> None:
         self._started = time.perf_counter()
@@ -31,7 +45,9 @@ class Exchange:
         self.peer = peer
         """The address that it came from, or that a trusted proxy names; empty on this very machine."""
         self.caller: Caller = LOCAL
-        self.run: Run | None = None
+        self.client_id = ""
+        """What its client calls it (`X-Client-Request-Id`), if it does."""
+        self.run: Work | None = None
         """What was made for it, if anything was."""
         self.status: int | None = None
         """The HTTP status that was sent."""
@@ -41,6 +57,11 @@ class Exchange:
         self.upgraded = False
         """Whether it became a WebSocket: what is asked there has its own lines."""
 
+    @property
+    def milliseconds(self) -> float:
+        """How long it takes already."""
+        return (time.perf_counter() - self._started) * 1000
+
     def tell(self) -> None:
         if self.upgraded:
             return
@@ -49,6 +70,7 @@ class Exchange:
             return
         facts: dict[str, Any] = {
             "id": self.id,
+            "client_id": self.client_id or None,
             "caller": self.caller.owner,
             "key": self.caller.key or None,
             "peer": self.peer or None,
@@ -57,7 +79,7 @@ class Exchange:
             "path": self.path,
             "status": self.status,
             "left": self.left or None,
-            "ms": round((time.perf_counter() - self._started) * 1000, 1),
+            "ms": round(self.milliseconds, 1),
         }
         if self.run is not None:
             facts |= run_facts(self.run.ended())
@@ -69,11 +91,23 @@ class Exchange:
 
     def _level(self) -> Level:
         """A failure is a warning, whoever is to blame but the caller; a probe is nobody's news."""
-        failed = self.run is not None and self.run.response is not None and self.run.response["status"] == "failed"
+        failed = self.run is not None and self.run.failed
         blamed = self.failure is not None and self.failure.meaning.turn != "caller"
         if failed or blamed or (self.status or 0) >= 500:
             return "warning"
         return "debug" if self.path in _PROBES else "info"
+
+
+def read_client_id(scope: Scope) -> str:
+    """A client's own name for its request, to be told back and logged: a line of ASCII, as OpenAI takes it."""
+    given = header(scope, b"x-client-request-id")
+    if len(given) > MAX_CLIENT_ID or not (given.isascii() and given.isprintable()):
+        raise RequestRefused(
+            f"header `X-Client-Request-Id` must be at most {MAX_CLIENT_ID} characters of printable ASCII",
+            code="invalid_value",
+            param="X-Client-Request-Id",
+        )
+    return given
 
 
 def exchange_of(scope: Scope) -> Exchange:

@@ -1,4 +1,7 @@
-"""`/v1/models`: OpenAI's list and, beside it, the catalogue that Codex reads (`models`)."""
+"""`/v1/models`: OpenAI's list, of what the servers really serve; for Codex with the catalogue that it reads (`models`).
+
+The catalogue is large, because each of its entries has the model's instructions: nobody else is sent it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,17 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from isthmus.errors import RequestRefused
+from isthmus.bridge.types.plan import CODEX
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
-from isthmus.providers.catalog import KnownModel, describe_model
+from isthmus.providers.catalog import Offered
 from isthmus.providers.codex_catalog import codex_catalogue
+from isthmus.server.callers import caller_of
 from isthmus.server.http import send_json
+from isthmus.server.options import query
 
 _CREATED: Final = 1_767_225_600
 """A model list has no honest creation time; clients only want a number."""
-_PATIENCE: Final = 1.0
-"""Seconds that a list of models waits for servers that are being asked: Codex reads it once, when it starts."""
 
 
 class ModelsApi:
@@ -24,45 +27,46 @@ class ModelsApi:
         self._gateway = gateway
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
-        listed = await self._models()
-        body: JsonObject = {
-            "object": "list",
-            "data": [_openai_shape(id, model) for id, model in listed.items()],
-            **codex_catalogue(listed),
-        }
+        listed = await self._gateway.offer.models()
+        body: JsonObject = {"object": "list", "data": [openai_model(id, offered) for id, offered in listed.items()]}
+        if _is_codex(scope):
+            body |= codex_catalogue({id: offered.model for id, offered in listed.items() if not offered.embeds})
         await send_json(send, 200, body)
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
-        model = (await self._models()).get(id)
-        if model is None:
-            candidate = self._gateway.directory.find(id)
-            if "/" not in id:
-                raise RequestRefused(f"no model `{id}`; `/v1/models` lists what there is", code="model_not_found")
-            model = describe_model(candidate.served.provider, candidate.target.model)
-        await send_json(send, 200, _openai_shape(id, model))
-
-    async def _models(self) -> dict[str, KnownModel]:
-        """The default first, then aliases, then every model that the providers or their files name."""
-        directory = self._gateway.directory
-        await self._gateway.words.settled(_PATIENCE)
-        listed: dict[str, KnownModel] = {}
-        for alias in (directory.default, *directory.aliases):
-            if alias and alias != "*":
-                candidate = directory.find(alias)
-                listed[alias] = describe_model(candidate.served.provider, candidate.target.model)
-        for name, served in directory.served.items():
-            for model in await served.models():
-                listed.setdefault(f"{name}/{model.model}", model)
-        return listed
+        await send_json(send, 200, openai_model(id, await self._gateway.offer.describe(id)))
 
 
-def _openai_shape(id: str, model: KnownModel) -> JsonObject:
-    facts: JsonObject = {"provider": model.provider, "model": model.model, "input": ["text", *model.input]}
+def _is_codex(scope: Scope) -> bool:
+    """It says so in its headers, and asks with its version (`?client_version=0.166.0`), as nobody else does."""
+    return caller_of(scope).client is CODEX or "client_version" in query(scope)
+
+
+def openai_model(id: str, offered: Offered) -> JsonObject:
+    model = offered.model
+    facts: JsonObject = {"provider": model.provider, "model": model.model, "source": offered.source}
+    if offered.heard_at is not None:
+        facts["heard_at"] = int(offered.heard_at)
+    if not offered.served:
+        facts["served"] = False
+    if offered.embeds:
+        facts["embeddings"] = True
+    else:
+        facts |= _abilities(offered)
+    shown: JsonObject = {"id": id, "object": "model", "created": _CREATED, "owned_by": model.provider}
+    if offered.shutdown is not None:
+        shown["shutdown_date"] = offered.shutdown
+    return {**shown, "isthmus": facts}
+
+
+def _abilities(offered: Offered) -> JsonObject:
+    model = offered.model
+    facts: JsonObject = {"input": ["text", *model.input]}
     if model.context is not None:
         facts["context_window"] = model.context
     if model.output is not None:
         facts["max_output_tokens"] = model.output
     if model.efforts:
         facts["reasoning_efforts"] = list(model.efforts)
-    return {"id": id, "object": "model", "created": _CREATED, "owned_by": model.provider, "isthmus": facts}
+    return facts

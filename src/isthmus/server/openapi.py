@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from isthmus import __version__
 from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
+from isthmus.protocol.embeddings import CreateEmbedding
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
 from isthmus.server.http import send_json
@@ -24,9 +25,9 @@ class OpenApi:
 @cache
 def build_document() -> JsonObject:
     bodies, components = msgspec.json.schema_components(
-        [CreateResponse, CreateChatCompletion], ref_template="#/components/schemas/{name}"
+        [CreateResponse, CreateChatCompletion, CreateEmbedding], ref_template="#/components/schemas/{name}"
     )
-    response_body, chat_body = bodies
+    response_body, chat_body, embedding_body = bodies
     id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
@@ -87,10 +88,13 @@ def build_document() -> JsonObject:
                     query=_page("asc"),
                 ),
             },
+            "/v1/embeddings": {"post": _operation("Make vectors of texts", "createEmbedding", body=embedding_body)},
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
             "/health": {"get": _operation("Whether the process answers", "health")},
             "/ready": {"get": _operation("Whether it can serve", "ready")},
+            "/openapi.json": {"get": _operation("This surface as an OpenAPI document", "openapi")},
+            "/": {"get": _operation("What answers here, and its default model", "welcome")},
         },
         "components": {"schemas": {**components, "Error": _ERROR}},
     }

@@ -15,22 +15,17 @@ from starlette.types import Scope
 
 from isthmus.errors import RequestRefused
 from isthmus.server.http import header
+from isthmus.server.unserved import find_unserved
 
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
     r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
+    r"|embeddings"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )
 _PLAIN: Final = ("health", "ready", "openapi.json")
-_OTHER_APIS: Final = {
-    "/v1/messages": "the Messages API",
-    "/v1/completions": "the old Completions API",
-    "/v1/embeddings": "the Embeddings API",
-    "/api/chat": "Ollama's own API",
-    "/api/generate": "Ollama's own API",
-}
 
 
 def clean_prefix(prefix: str) -> str:
@@ -63,12 +58,14 @@ def spellings(path: str) -> Iterator[str]:
 def nothing_there(scope: Scope, prefix: str) -> RequestRefused:
     """The refusal of a path that is none of ours."""
     path, base = scope["path"], f"{scope['scheme']}://{header(scope, b'host') or '127.0.0.1'}{prefix}"
+    if row := next((row for each in spellings(path) if (row := find_unserved(each)) is not None), None):
+        instead = row.instead.replace("`/v1/", f"`{base}/v1/")
+        words = f"{row.name}: not served here; {instead}. `{base}/openapi.json` lists what is"
+        return RequestRefused(words, code="not_served")
     if found := _ENDS.search(path):
         end = found["end"]
         right = f"{base}/{end}" if end in _PLAIN else f"{base}{VERSION}/{end}"
         words = f"there is nothing at `{path}`; you probably mean `{right}`: the base URL is `{base}{VERSION}`"
-    elif path in _OTHER_APIS:
-        words = f"{_OTHER_APIS[path]} is not spoken here; use `{base}{VERSION}/responses` or `/chat/completions`"
     else:
         words = f"there is nothing at `{path}`; the base URL is `{base}{VERSION}`, `{base}/openapi.json` lists the rest"
     return RequestRefused(words, code="not_found")

@@ -34,7 +34,7 @@ from isthmus.server.lists import asked_order, page_of
 from isthmus.server.named import AGAIN, Asked, name_of, named
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
-from isthmus.server.tell import plan_header, tell_run
+from isthmus.server.tell import failed_late, plan_header, tell_run
 
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -88,7 +88,7 @@ class ResponsesApi:
 
         def render(response: FinishedResponse) -> JsonObject:
             if response["status"] != "completed":  # a window without a summary would lose the conversation
-                raise run.failure or UpstreamFailed("the conversation was not compacted")
+                raise failed_late(run, run.failure or UpstreamFailed("the conversation was not compacted"))
             return render_compaction(response, said)
 
         await accompany(
@@ -130,7 +130,8 @@ class ResponsesApi:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = await self._gateway.read(body_of(scope), parse_request)
         plan = await self._gateway.plan_only(caller_of(scope), request)
-        counted = {"object": "response.input_tokens", "input_tokens": most_tokens(plan.body)}
+        tokens = await self._gateway.aside.do(lambda: most_tokens(plan.body), heavy=request.heavy)
+        counted = {"object": "response.input_tokens", "input_tokens": tokens}
         await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
 
     async def _tell_background(

@@ -18,7 +18,7 @@ from isthmus.protocol.large import encode_sized
 from isthmus.protocol.response import FinishedResponse, weigh_response
 from isthmus.server.http import ClientLeft, raw_headers, send_bytes
 from isthmus.server.leaving import Leaving
-from isthmus.server.tell import plan_header
+from isthmus.server.tell import run_headers
 
 Encode = Callable[[list[Event], int], bytes]
 """A batch of events as bytes on the wire; of a large one, alone, about how many."""
@@ -80,7 +80,7 @@ class JsonSink(_Http):
         assert run.response is not None
         answer, size = self._render(run.response), weigh_response(run.response)
         data = await self._aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
-        await send_bytes(self._send, 200, data, headers=plan_header(run.plan))
+        await send_bytes(self._send, 200, data, headers=run_headers(run))
 
 
 class SseSink(_Http):
@@ -100,7 +100,7 @@ class SseSink(_Http):
         size = weigh_response(run.response) if run.response is not None else 0 if self._open else run.plan.size
         if not self._open:
             self._open = True
-            await self._start(plan_header(run.plan))  # only now is it certain which attempt answers
+            await self._start(run_headers(run))  # only now is it certain which attempt answers
         if size > HEAVY_TEXT:
             await self._write_large(events, size)
             return

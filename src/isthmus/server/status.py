@@ -62,6 +62,14 @@ class StatusApi:
             "version": __version__,
             "default_model": directory.default,
             "providers": list(directory.served),
-            "endpoints": ["/v1/responses", "/v1/chat/completions", "/v1/models", "/health", "/ready", "/openapi.json"],
+            "endpoints": [
+                "/v1/responses",
+                "/v1/chat/completions",
+                "/v1/embeddings",
+                "/v1/models",
+                "/health",
+                "/ready",
+                "/openapi.json",
+            ],
         }
         await send_json(send, 200, body)

@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from typing import Protocol
 
-from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.life import Decided
 from isthmus.conduct.run import Run
+from isthmus.errors import IsthmusError
 from isthmus.log import tell
 
 log = logging.getLogger("isthmus.plan")
 
 
-def plan_header(plan: Plan) -> dict[str, str]:
+class Planned(Protocol):
+    """A run, or whatever else is carried out by a plan."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def plan(self) -> Decided: ...
+
+
+def run_headers(run: Run) -> dict[str, str]:
+    """What the head of an answer says of its run: what was changed, and the rate limits of who answers."""
+    return {**plan_header(run.plan), **run.limits}
+
+
+def failed_late(run: Run, failure: IsthmusError) -> IsthmusError:
+    """A failure that is told with a status, although the model had begun to speak: nobody should ask again unasked."""
+    if run.ended().first_token is not None:
+        failure.metadata = {**failure.metadata, "begun": True}
+    return failure
+
+
+def plan_header(plan: Decided) -> dict[str, str]:
     """`Isthmus-Plan: degraded=2, ignored=1`; `ok` when nothing was changed."""
     counted = Counter(diagnostic.action for diagnostic in plan.diagnostics)
     words = ", ".join(f"{action}={counted[action]}" for action in ("degraded", "ignored") if counted[action])
     return {"isthmus-plan": words or "ok"}
 
 
-def tell_run(run: Run) -> None:
+def tell_run(run: Planned) -> None:
     """The plan's changes, one line each; people who watch the log see what clients see."""
     if not log.isEnabledFor(logging.INFO):
         return

@@ -15,7 +15,9 @@ from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.messages.decode import MessagesDecoder
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
-from isthmus.bridge.limits import DEFAULT_ANSWER, SMALL, AnswerLimits
+from isthmus.bridge.embeddings.answer import Embedded, NotVectors, read_embeddings
+from isthmus.bridge.embeddings.plan import EmbeddingPlan
+from isthmus.bridge.limits import DEFAULT_ANSWER, HEAVY_TEXT, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
@@ -26,6 +28,7 @@ from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.cut import Setting, cut_answer
 from isthmus.upstream.naming import named, named_deltas
+from isthmus.upstream.rate_limits import rate_limits
 from isthmus.upstream.wire import Endpoint, Incoming, Wire
 
 _MAX_ERROR: Final = 64 * 1024
@@ -75,6 +78,28 @@ class HttpBackend:
         except BaseException:
             incoming.close()
             raise
+
+    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+        """Vectors, whole: of those nothing can be told before all are there."""
+        endpoint, size = self.wire.endpoint, plan.size
+        data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
+        incoming = await self.wire.send(data, url=endpoint.embeddings, headers=endpoint.embeddings_headers or None)
+        try:
+            scrubber = self.wire.scrubber
+            if not incoming.ok:
+                raise await self._refusal(incoming, scrubber)
+            self._check_kind(incoming.kind)
+            answer = await incoming.within(self._limits.max_vectors)
+            if answer is None:
+                most = f"sent more than {self._limits.max_vectors:,} bytes of vectors"
+                words = f"{most} (`limits.max_vectors`); send fewer texts at a time"
+                raise self.wire.failed(words, "embeddings_too_large")
+            told = rate_limits(incoming.headers, scrubber)
+            return await self._aside.do(lambda: read_embeddings(answer, plan, told), heavy=len(answer) > HEAVY_TEXT)
+        except NotVectors as error:
+            raise self.wire.failed(str(error)) from error
+        finally:
+            incoming.close()
 
     async def ready(self) -> str | None:
         return await self.wire.reach()
@@ -137,6 +162,8 @@ class HttpBackend:
         )
         if incoming.request_id:
             failure.metadata = {**failure.metadata, "request_id": scrubber.text(incoming.request_id)}
+        if told := rate_limits(incoming.headers, scrubber):
+            failure.metadata = {**failure.metadata, "limits": told}
         return named(failure, provider)
 
 
@@ -149,6 +176,11 @@ class _Sending:
         self._backend = backend
         self._plan = plan
         self._body = body
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """What the provider said of its rate limits."""
+        return rate_limits(self._incoming.headers, self._backend.wire.scrubber)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
         self._incoming, self._decoder = await self._backend.open(self._plan, self._body)

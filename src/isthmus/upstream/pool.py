@@ -11,17 +11,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol, TypeVar, cast
 
 from isthmus.bridge.deltas import Delta
+from isthmus.bridge.embeddings.answer import Embedded
+from isthmus.bridge.embeddings.plan import EmbeddingPlan
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.upstream")
+
+_T = TypeVar("_T")
+_Opened = tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], AsyncIterator[Sequence[Delta]]]
 
 FIRST_REST: Final = 5.0
 """Seconds that a sick place is left out; doubled each time it fails again."""
@@ -57,13 +62,12 @@ class PooledBackend:
         self._clock = now
         self._turn = 0
 
-    @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        opened, answer = await self._open(plan, body)
-        try:
-            yield answer
-        finally:
-            await opened.__aexit__(None, None, None)
+    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body)
+
+    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+        """Of places that can."""
+        return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan))
 
     async def ready(self) -> str | None:
         now = self._now()
@@ -77,23 +81,29 @@ class PooledBackend:
         for member in self._members:
             await member.backend.aclose()
 
-    async def _open(
-        self, plan: Plan, body: JsonObject
-    ) -> tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], AsyncIterator[Sequence[Delta]]]:
+    async def open(self, plan: Plan, body: JsonObject) -> _Opened:
+        """The place that accepts: what it answers, and what ends it."""
+
+        async def ask(place: Place) -> _Opened:
+            sending = place.send(plan, body)
+            return sending, await sending.__aenter__()
+
+        return await self._first(plan.target.provider, plan.echo.get("prompt_cache_key"), ask)
+
+    async def _first(self, provider: str, sticky: str | None, ask: Callable[[Place], Awaitable[_T]]) -> _T:
         failures: list[UpstreamFailed] = []
-        for member in self._candidates(plan.echo.get("prompt_cache_key")):
-            opened = member.backend.send(plan, body)
+        for member in self._candidates(sticky):
             try:
-                answer = await opened.__aenter__()
+                answer = await ask(member.backend)
             except UpstreamFailed as failure:
                 self._eject(member, failure)
                 if not failure.meaning.elsewhere or failure.metadata.get("spent"):
                     raise
                 failures.append(failure)
-                log.warning("upstream.elsewhere provider=%s reason=%r", plan.target.provider, str(failure))
+                log.warning("upstream.elsewhere provider=%s reason=%r", provider, str(failure))
                 continue
             member.failures, member.until, member.reason = 0, 0.0, ""
-            return opened, answer
+            return answer
         # The one that is over first: what may pass before what is final, and a short wait before a long one.
         raise min(failures, key=lambda failure: (not failure.retryable, failure.retry_after or 0.0))
 
@@ -121,3 +131,25 @@ class PooledBackend:
 
     def _now(self) -> float:
         return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
+
+
+class _Sending:
+    """One request and its answer."""
+
+    __slots__ = ("_body", "_plan", "_pool", "_sending")
+
+    def __init__(self, pool: PooledBackend, plan: Plan, body: JsonObject) -> None:
+        self._pool = pool
+        self._plan = plan
+        self._body = body
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        return limits_of(self._sending)
+
+    async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
+        self._sending, answer = await self._pool.open(self._plan, self._body)
+        return answer
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._sending.__aexit__(None, None, None)

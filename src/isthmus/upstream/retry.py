@@ -11,19 +11,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeVar, cast
 
 from isthmus.bridge.deltas import Delta
+from isthmus.bridge.embeddings.answer import Embedded
+from isthmus.bridge.embeddings.plan import EmbeddingPlan
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Backend
+from isthmus.ports import Backend, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.upstream")
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,24 @@ class RetryingBackend:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
+    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+        """Of an inner one that can."""
+        return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan))
+
     async def open(self, plan: Plan, body: JsonObject) -> _Opened:
         """The first attempt that is accepted: what it answers, and what ends it."""
+
+        async def attempt() -> _Opened:
+            sending = self._inner.send(plan, body)
+            return sending, await sending.__aenter__()
+
+        return await self._again(plan.target.provider, attempt)
+
+    async def _again(self, provider: str, once: Callable[[], Awaitable[_T]]) -> _T:
         attempt, bridged = 0, False
         while True:
-            sending = self._inner.send(plan, body)
             try:
-                return sending, await sending.__aenter__()
+                return await once()
             except UpstreamFailed as failure:
                 wait = self._wait(failure, attempt, bridged)
                 if wait is None:
@@ -77,7 +93,7 @@ class RetryingBackend:
                     log,
                     "warning",
                     "upstream.retry",
-                    provider=plan.target.provider,
+                    provider=provider,
                     attempt=attempt,
                     wait=wait,
                     reason=str(failure),
@@ -106,6 +122,10 @@ class _Sending:
         self._backend = backend
         self._plan = plan
         self._body = body
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        return limits_of(self._sending)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
         self._sending, answer = await self._backend.open(self._plan, self._body)

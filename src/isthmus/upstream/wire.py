@@ -93,6 +93,10 @@ class Endpoint:
     """What sentences call it where it is no provider of the configuration."""
     others: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Dialect → the URL for it, where some models are spoken to in another one than the rest."""
+    embeddings: str = field(default="", repr=False)
+    """The URL where vectors are made; empty: nowhere."""
+    embeddings_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What it is shown there beside `headers`, where another dialect shows the key otherwise."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)
@@ -105,6 +109,7 @@ class Endpoint:
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""
         yield from header_secrets(self.headers)
+        yield from header_secrets(self.embeddings_headers)
         yield from query_secrets(self.query)
         yield from url_secrets(self.url)
         yield from url_secrets(self.proxy or "")

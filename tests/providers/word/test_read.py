@@ -303,3 +303,20 @@ def test_the_word_is_kept_as_json() -> None:
     told = Told(at=2.5, own=True, models=("m",), words={"m": Word(context=5, untaken=frozenset({"seed"}))})
     assert msgspec.json.decode(encode_told(told))["words"]["m"] == {"context": 5, "untaken": ["seed"]}
     assert decode_told(encode_told(told)) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ({"shutdown_date": "2027-03-01"}, "2027-03-01"),
+        ({"deprecation": "2027-03-01T12:00:00Z"}, "2027-03-01"),
+        ({"expiration_date": "2027-03-01"}, "2027-03-01"),
+        ({"shutdown_date": None, "deprecation": None}, None),
+        ({"shutdown_date": 1_800_000_000}, None),
+        ({"deprecation": "soon"}, None),
+    ],
+)
+def test_the_day_on_which_a_model_is_switched_off(said: dict[str, Any], day: str | None) -> None:
+    heard = read_answer({"data": [{"id": "m", **said}]})
+    assert heard is not None
+    assert (heard.words or {}).get("m", NOTHING).shutdown == day

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import tiktoken
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient, DefaultHttpxClient, RateLimitError
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from openai import BadRequestError, DefaultAsyncHttpxClient, DefaultHttpxClient, RateLimitError
 from pydantic import BaseModel, SecretStr
 
 from flowing import DEEPSEEK, FULL, PLAIN, Flow
-from isthmus.testing import chat, error
+from isthmus.testing import chat, error, reply
 
 pytestmark = pytest.mark.real
 
@@ -159,3 +160,49 @@ def _ask(bound: Any, messages: list[Any], streamed: bool) -> AIMessage:
         whole = chunk if whole is None else whole + chunk
     assert isinstance(whole, AIMessage)
     return whole
+
+
+# ── embeddings ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def embeddings(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., OpenAIEmbeddings]]:
+    """With a vocabulary of bytes in place of OpenAI's, which would have to be downloaded."""
+    letters = {bytes([byte]): byte for byte in range(256)}
+    vocabulary = tiktoken.Encoding("cl100k_base", pat_str="(?s:.)", mergeable_ranks=letters, special_tokens={})
+    monkeypatch.setitem(tiktoken.registry.ENCODINGS, "cl100k_base", vocabulary)
+    with DefaultHttpxClient() as pool:
+
+        def make(model: str, **options: Any) -> OpenAIEmbeddings:
+            address = f"{flow.server.url}/v1"
+            key = SecretStr("any")
+            return OpenAIEmbeddings(
+                model=model, base_url=address, api_key=key, max_retries=0, http_client=pool, **options
+            )
+
+        yield make
+
+
+def _vectors(request: Any) -> Any:
+    """As many as texts."""
+    data = [{"index": index, "embedding": [3.0, 4.0]} for index in range(len(request.json["input"]))]
+    return reply({"data": data, "usage": {"prompt_tokens": 2, "total_tokens": 2}})
+
+
+def test_embeddings_as_tokens_where_they_are_understood(
+    flow: Flow, embeddings: Callable[..., OpenAIEmbeddings]
+) -> None:
+    """What it sends unless it is told otherwise."""
+    flow.script(_vectors)
+    made = embeddings("full/text-embedding-3-small").embed_documents(["hi", "you"])
+    assert [[round(number, 3) for number in vector] for vector in made] == [[3.0, 4.0], [3.0, 4.0]]
+    assert flow.sent[0]["input"] == [[104, 105], [121, 111, 117]]
+    assert flow.sent[0]["encoding_format"] == "base64"
+
+
+def test_embeddings_as_texts_everywhere_else(flow: Flow, embeddings: Callable[..., OpenAIEmbeddings]) -> None:
+    with pytest.raises(BadRequestError, match="check_embedding_ctx_length=False"):
+        embeddings("plain/bge").embed_query("hi")
+    flow.script(_vectors)
+    assert len(embeddings("plain/bge", check_embedding_ctx_length=False).embed_query("hi")) == 2
+    assert flow.sent == [{"model": "bge", "input": ["hi"]}]

@@ -52,6 +52,7 @@ _PARAMETERS: Final = {
 }
 """Ours → OpenRouter's. Only names that it is known to list: what it never names may well be taken."""
 _OTHER_WORK: Final = ("embed", "rerank", "moderation", "image", "audio", "transcri", "speech", "video", "ocr")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NUM_CTX: Final = re.compile(r"^\s*num_ctx\s+(\d{1,12})\s*$", re.MULTILINE)
 _TOKENS_PRICED: Final = 1_000_000
 
@@ -147,7 +148,15 @@ def _entry(entry: Mapping[str, Any]) -> Word:
         price=price,
         cached_price=cached,
         output_price=output_price,
+        shutdown=_day(entry),
     )
+
+
+def _day(entry: Mapping[str, Any]) -> str | None:
+    """OpenAI's name for it, Mistral's, OpenRouter's."""
+    said = (entry.get(name) for name in ("shutdown_date", "deprecation", "expiration_date"))
+    found = (_DAY.match(day) for day in said if isinstance(day, str))
+    return next((day[0] for day in found if day is not None), None)
 
 
 def _tools(entry: Mapping[str, Any], flags: Mapping[str, Any], taken: frozenset[str] | None) -> bool | None:

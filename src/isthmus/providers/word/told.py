@@ -22,6 +22,7 @@ LONGEST_NAME: Final = 256
 LARGEST_SIZE: Final = 1 << 40
 
 Size = Annotated[int, Meta(gt=0, le=LARGEST_SIZE)]
+Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 Price = Annotated[float, Meta(ge=0, le=1_000_000)]
 Format = Literal["json_object", "json_schema"]
 
@@ -46,6 +47,8 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """US dollars per million tokens of input."""
     cached_price: Price | None = None
     output_price: Price | None = None
+    shutdown: Day | None = None
+    """The day on which it is switched off."""
 
     def over(self, below: Word) -> Word:
         """Both, this one where both speak."""
