@@ -96,6 +96,28 @@ def test_a_gateway_that_drains_takes_no_socket(special: Callable[..., Flow]) -> 
     assert refused(flow.server.url) == (503, "draining")
 
 
+def test_nothing_that_a_client_offers_is_taken_up() -> None:
+    """Codex offers compression, and a header of its beta; the SDK has neither. All go on without."""
+    offers = b"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nSec-WebSocket-Protocol: a, b\r\n"
+    beta = b"OpenAI-Beta: responses_websockets=2026-02-06\r\n"
+    with running_gateway_server(CONFIG.format("")) as gateway, connect(gateway.url) as client:
+        client.sendall(ASKED + offers + beta + b"\r\n")
+        answer = parse(client.recv(4096))
+        assert answer.status == 101
+        assert not {"sec-websocket-extensions", "sec-websocket-protocol"} & answer.headers.keys()
+
+
+def test_a_ping_is_answered_while_a_response_is_being_made(flow: Flow) -> None:
+    gate = Gate()
+    flow.script(stream([*chat_chunks("busy")[:2], gate, *chat_chunks("busy")[2:]]))
+    with open_socket(flow.server.url) as talk:
+        talk.ask(HI)
+        talk.until("response.output_text.delta")
+        assert talk.connection.ping(b"still there?").wait(60)
+        gate.open()
+        talk.rest(begun=1)
+
+
 def test_a_head_that_is_too_large_is_a_431() -> None:
     with running_gateway_server(CONFIG.format("")) as gateway:
         line = b"X-Filler: " + b"x" * 10_000 + b"\r\n"
