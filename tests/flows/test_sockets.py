@@ -285,18 +285,19 @@ def test_as_many_as_openai_documents_unless_told_otherwise(flow: Flow, talk: Soc
     for number in range(32):
         talk.answer({**HI, "generate": False}, f"lane-{number}")
     assert talk.refused(HI, "one-more") == (400, "websocket_stream_limit_reached", "stream_id")
-    gate = Gate()
-    flow.script(*[held("a b", gate)] * 16, chat("the seventeenth"))
+    gate, known = Gate(), len(talk.seen)
+    flow.script(*[held("a b", gate)] * 16)
     talk.ask(HI)
     for number in range(15):
         talk.ask(HI, f"lane-{number}")
     flow.wait_sent(16)
-    talk.ask(HI, "lane-20")
+    talk.ask({**HI, "generate": False}, "lane-20")
     assert talk.refused(HI, "one-more")[0] == 400, "it was read, behind the one that waits"
-    assert len(flow.sent) == 16
+    flow.create({"model": PLAIN, "input": "hi", "generate": False})  # begun later, and all the way
+    assert talk.refused(HI, "one-more")[0] == 400, "told behind whatever had been told by then"
+    assert "lane-20" not in [frame.get("stream_id") for frame in talk.seen[known:]]
     gate.open()
-    assert talk.rest("lane-20")[-1]["response"]["output_text"] == "the seventeenth"
-    for lane in ("", *(f"lane-{number}" for number in range(15))):
+    for lane in ("", "lane-20", *(f"lane-{number}" for number in range(15))):
         assert talk.rest(lane)[-1]["response"]["status"] == "completed"
 
 
