@@ -114,6 +114,23 @@ def test_a_plain_answer_is_one_item_and_completes_before_its_successor(flow: Flo
     assert talk.rest()[-1]["response"]["output_text"] == "ok"
 
 
+def test_a_message_is_completed_and_the_call_behind_it_is_not_made(flow: Flow, talk: Socket) -> None:
+    gate, end = Gate(), Gate()
+    chunks = chat_chunks("Let me see.", calls=[("call_1", "look", "{}")])
+    flow.script(stream([*chunks[:2], gate, *chunks[2:], end], done=False), chat("Hello."))
+    id = begun(flow, talk, "response.output_text.delta")
+    steer(talk, id)
+    accepted(talk, id)
+    gate.open()
+    over = talk.rest(begun=1)[-1]["response"]
+    assert (over["status"], over["incomplete_details"]) == ("incomplete", {"reason": "steered"})
+    assert [(item["type"], item["status"]) for item in over["output"]] == [("message", "completed")]
+    flow.upstream.requests[0].closed.wait()
+    assert talk.rest()[-1]["response"]["output_text"] == "Hello."
+    assert said(flow.sent[1])[-2:] == [("assistant", "Let me see."), ("user", "In English!")]
+    end.open()
+
+
 def test_a_response_that_calls_waits_for_the_outputs_of_the_client(flow: Flow, talk: Socket) -> None:
     gate = Gate()
     chunks = chat_chunks("Let me see.", calls=[("call_1", "look", "{}")])

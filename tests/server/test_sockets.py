@@ -90,6 +90,20 @@ def test_a_strict_socket_refuses_what_would_be_degraded(flow: Flow) -> None:
     assert refused(flow.server.url, **{"Isthmus-Strict": "perhaps"})[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("spelling", "kind"), [("open-responses", "invalid_request"), ("openai", "invalid_request_error")]
+)
+def test_a_socket_is_spoken_to_as_its_handshake_asks(flow: Flow, spelling: str, kind: str) -> None:
+    with open_socket(flow.server.url, headers={"Isthmus-Compat": spelling}) as talk:
+        talk.ask({**HI, "input": 7})
+        assert talk.refusal()["error"]["type"] == kind
+        words = "response.reasoning" if spelling == "open-responses" else "response.reasoning_text"
+        flow.script(chat("Four.", reasoning="Two and two."))
+        talk.ask(HI)
+        assert f"{words}.delta" in [event["type"] for event in talk.rest()]
+    assert refused(flow.server.url, **{"Isthmus-Compat": "klingon"})[0] == 400
+
+
 def test_a_gateway_that_drains_takes_no_socket(special: Callable[..., Flow]) -> None:
     flow = special(store="memory")
     flow.server.gateway.draining = True

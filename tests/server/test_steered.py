@@ -97,6 +97,23 @@ async def test_words_that_come_while_something_is_told_wait_for_the_next_moment(
     assert (shown(told), run.steered, lane.late) == ([("accepted", 7, "a", "")], 1, [])
 
 
+async def test_words_that_come_while_a_wait_is_told_wait_for_the_same() -> None:
+    run: Any = Run("completed", [CALL])
+    steered, lane, told = make(run)
+    lane.steering.take(Steer("resp_1", "x"), nullcontext())
+    run.finished, tell = True, lane._socket.write
+
+    async def slowly(texts: list[bytes]) -> None:
+        lane._socket.write = tell  # type: ignore[method-assign,assignment]
+        await steered.take(Steer("resp_1", "y", size=10))
+        await tell(texts)
+
+    lane._socket.write = slowly  # type: ignore[method-assign,assignment]
+    await steered.go_on(lane)
+    assert [kind for kind, *_ in shown(told)] == ["pending", "accepted", "pending"]
+    assert (lane.late, [each.input for each in lane.steering.words("resp_1")]) == ([], ["x", "y"])
+
+
 @pytest.mark.parametrize("status", ["completed", "incomplete"])
 async def test_a_successor_comes_before_whatever_waits(status: str) -> None:
     steered, lane, _ = make(Run(status))

@@ -90,6 +90,7 @@ class Steered:
             steering.waits_for = run.id
             if not (lane.waiting and lane.waiting[0].asked.parent == run.id):
                 await lane.tell(_pending(run, words))
+                await self.take_late(lane, run)
             return
         steering.give(run.id)
         steering.end()
