@@ -62,6 +62,21 @@ def test_what_a_client_left_is_stored_as_cancelled_with_what_it_had(flow: Flow) 
     gate.open()
 
 
+def test_a_response_is_deleted_by_its_id_while_a_socket_is_told_it(flow: Flow) -> None:
+    gate = Gate()
+    flow.script(endless(gate), chat("ok"))
+    with open_socket(flow.server.url) as talk:
+        talk.ask({**HI, "store": True}, "a")
+        id = talk.next_of("a")["response"]["id"]
+        talk.until("response.output_text.delta", "a")
+        assert flow.request("DELETE", f"/v1/responses/{id}").json["deleted"]
+        assert talk.rest("a", begun=1)[-1]["response"]["status"] == "cancelled"
+        flow.wait_sent().closed.wait()
+        assert flow.get(f"/v1/responses/{id}").status == 404
+        assert talk.answer(HI, "a")["output_text"] == "ok"
+    gate.open()
+
+
 def test_many_sockets_cut_in_mid_answer_leave_nothing_running_upstream(flow: Flow) -> None:
     count, gate = 20, Gate()
     flow.script(*[endless(gate)] * count)

@@ -70,11 +70,11 @@ def fit_request(
         if tokens > threshold:
             reason = f"about {tokens} tokens, more than {threshold}: {_SUMMARISED}"
             return case.compact(plan, CompatibilityDecision("context_management", "degraded", reason))
-    if window is None or request.size <= window:  # fewer bytes than it has tokens
+    if window is None or 0 < request.size <= window:  # fewer bytes than it has tokens; a library's has none
         return plan
     if truncates:
         return case.shorten(plan, window)
-    least = least_tokens(plan.body)
+    least = least_tokens(plan.body) if request.size else 0  # who embeds us hears it from the provider
     if least > window:
         reason = f"the conversation takes at least {least} tokens, and `{target.model}` reads {window} at most"
         raise RequestRefused(
