@@ -151,6 +151,20 @@ def test_a_conversation_past_its_threshold_is_compacted_in_the_turn(flow: Flow, 
     assert "Red it is." in later
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_no_summary_replaces_the_rules_of_a_conversation(flow: Flow, role: str) -> None:
+    flow.script(chat(NOTES), chat("Red it is."), chat("Done."))
+    rule = {"role": role, "content": "Answer in French."}
+    talk = [rule, {"role": "user", "content": "Build."}, {"role": "assistant", "content": LONG}, TALK[-1]]
+    response = flow.create({"model": PLAIN, "input": talk, **MANAGED})
+    flow.create({"model": PLAIN, "previous_response_id": response["id"], "input": "And now?"})
+    for body in flow.sent[1:]:
+        assert [message["role"] for message in body["messages"] if message["content"] == "Answer in French."] == [
+            "system"
+        ]
+        assert LONG not in str(texts(body))
+
+
 def test_a_socket_goes_on_from_the_summary_of_what_it_alone_knows(flow: Flow) -> None:
     flow.script(chat(LONG), chat(NOTES), chat("Red it is."), chat("Done."), chat(NOTES), chat("On."))
     ask: Json = {"model": PLAIN, "store": False}

@@ -20,6 +20,7 @@ from isthmus.bridge.history.compact import (
     TRIGGER,
     asks_compaction,
     compacted,
+    kept_messages,
     read_threshold,
     says,
     summary_request,
@@ -130,7 +131,9 @@ class _Case:
     def _go_on(self, summary: JsonObject, decision: CompatibilityDecision) -> Plan:
         """Behind the summary comes the last thing that the user said: it is what the model has to answer."""
         items = self.request.items
-        *earlier, last = user_messages([*self.history, *items]) or [_GONE]
+        said = kept_messages([*self.history, *items])
+        *_, last = user_messages(said) or [_GONE]
+        earlier = [item for item in said if item is not last]
         past = [*compacted(earlier, summary), *([] if any(item is last for item in items) else [last])]
         new = tuple([item if item is last else _GONE for item in items])
         return self.plan(msgspec.structs.replace(self.request, items=new), past, decision)
