@@ -28,7 +28,10 @@ def endless(gate: Gate) -> Any:
 
 
 @pytest.mark.parametrize("goes", ["says goodbye", "is cut"])
-def test_a_client_that_leaves_ends_all_that_runs_there(flow: Flow, goes: str) -> None:
+def test_a_client_that_leaves_ends_all_that_runs_there(special: Callable[..., Flow], goes: str) -> None:
+    flow = special(
+        store="memory", extra="[server]\nping = 0\nheartbeat = 0"
+    )  # no sign of life finds that nobody is there
     gates = [Gate(), Gate()]
     flow.script(*map(endless, gates))
     with open_socket(flow.server.url) as talk:
