@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "wire" / "open_responses.json"
-ROOTS = ("ResponseResource", "ItemField", "CompactResource")
+ROOTS = ("ResponseResource", "ItemField", "CompactResource", "WebSocketErrorEvent")
 """What is judged, beside all events."""
 PROSE = ("description", "title", "example", "examples", "default", "discriminator")
 """Keywords that do not decide whether a value is right; neither do those that begin with `x-`."""

@@ -39,7 +39,9 @@ class Socket:
 
     def next(self) -> Json:
         """The next frame, of whatever lane."""
-        frame: Json = json.loads(self.connection.recv(timeout=PATIENCE))
+        raw = self.connection.recv(timeout=PATIENCE)
+        assert isinstance(raw, str), "Codex leaves a socket on which a binary frame comes"
+        frame: Json = json.loads(raw)
         self.seen.append(frame)
         return frame
 

@@ -35,7 +35,7 @@ from isthmus.gateway.runs import RunLimits
 from isthmus.gateway.settings import Settings
 from isthmus.log import tell
 from isthmus.observe.log import LogObserver
-from isthmus.ports import Backend, Messenger, Store, Workers
+from isthmus.ports import Messenger, Store, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in
 from isthmus.providers.schema import COMPUTED, EndpointFacts

@@ -125,6 +125,15 @@ def test_truncation_keeps_the_newest_turn_whatever_it_takes() -> None:
     assert plan.echo["truncation"] == "auto"
 
 
+def test_truncation_of_what_never_was_bytes_is_the_same() -> None:
+    """A library's request is read from an object."""
+    request = parse_request({"model": "m", "input": [*TALK, {"role": "user", "content": LONG}], "truncation": "auto"})
+    target = Target("p", "m", ProviderCapabilities(provider="p", model="m", limits=SMALL))
+    plan = fit_request(request, target, Host(), envelope_key=KEY)
+    assert [message["content"] for message in plan.body["messages"]] == [LONG]
+    assert paths(plan) == ["truncation"]
+
+
 def test_truncation_of_what_fits_changes_nothing() -> None:
     plan = fit({"input": TALK, "truncation": "auto"}, limits=TokenLimits(context=100_000))
     assert len(plan.body["messages"]) == 3

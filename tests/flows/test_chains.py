@@ -188,10 +188,19 @@ def _answer(flow: Flow, response: Json) -> Json:
     return flow.create({"model": PLAIN, "input": [output], "tools": [TOOL], "previous_response_id": response["id"]})
 
 
-def test_a_continuation_does_not_take_the_output_of_a_call_that_it_has_not_got(flow: Flow) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("function_call_output", "custom_tool_call_output", "shell_call_output", "local_shell_call_output"),
+        *("apply_patch_call_output", "tool_search_output", "computer_call_output"),
+    ],
+)
+def test_a_continuation_does_not_take_the_output_of_a_call_that_it_has_not_got(flow: Flow, kind: str) -> None:
     flow.script(chat("Hello."))
     first = flow.create({"model": PLAIN, "input": "hi"})
-    answer = {"type": "function_call_output", "call_id": "call_unknown", "output": "42"}
+    shapes: Json = {"shell_call_output": [], "computer_call_output": {"type": "computer_screenshot", "file_id": "f"}}
+    more = {"tools": [], "execution": "client", "status": "completed"}
+    answer = {"type": kind, "call_id": "call_unknown", "output": shapes.get(kind, "42"), **more}
     refused = flow.post("/v1/responses", {"model": PLAIN, "previous_response_id": first["id"], "input": [answer]})
     assert refused.status == 400
     assert (refused.error["type"], refused.error["param"]) == ("invalid_request_error", "input[0].call_id")

@@ -9,7 +9,9 @@ import pytest
 
 from flowing import DEEPSEEK, FULL, PLAIN, Flow
 from isthmus.bridge.history.compact import ASK, INSTRUCTIONS
-from isthmus.testing import chat, error
+from isthmus.testing import Gate, chat, chat_chunks, error, stream
+from socketing import open_socket
+from waiting import until
 
 Json = dict[str, Any]
 NOTES = "The user wants a red bridge. It is half built."
@@ -127,8 +129,12 @@ def test_a_conversation_past_its_threshold_is_compacted_in_the_turn(flow: Flow, 
     flow.script(chat(NOTES, usage=SPENT), chat("Red it is.", usage=SPENT), chat("Done."))
     talk = [{"role": "user", "content": "Build."}, {"role": "assistant", "content": LONG}, TALK[-1]]
     asked = {"model": PLAIN, "input": talk, "tools": [TOOL], **MANAGED}
-    response = flow.stream(asked)[1] if streamed else flow.create(asked)
+    events, response = flow.stream(asked) if streamed else ([], flow.create(asked))
     assert [item["type"] for item in response["output"]] == ["compaction", "message"]
+    if streamed:
+        kinds = [event["type"].removeprefix("response.") for event in events]
+        told = ["output_item.added", "compaction.compacting", "output_item.done", "output_item.added"]
+        assert kinds[:6] == ["created", "in_progress", *told]
     assert response["output_text"] == "Red it is."
     assert response["usage"]["total_tokens"] == 220
     assert "context_management" in [said["path"] for said in response["isthmus"]["diagnostics"]]
@@ -143,6 +149,43 @@ def test_a_conversation_past_its_threshold_is_compacted_in_the_turn(flow: Flow, 
     assert NOTES in later
     assert LONG not in later
     assert "Red it is." in later
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_no_summary_replaces_the_rules_of_a_conversation(flow: Flow, role: str) -> None:
+    flow.script(chat(NOTES), chat("Red it is."), chat("Done."))
+    rule = {"role": role, "content": "Answer in French."}
+    talk = [rule, {"role": "user", "content": "Build."}, {"role": "assistant", "content": LONG}, TALK[-1]]
+    response = flow.create({"model": PLAIN, "input": talk, **MANAGED})
+    flow.create({"model": PLAIN, "previous_response_id": response["id"], "input": "And now?"})
+    for body in flow.sent[1:]:
+        assert [message["role"] for message in body["messages"] if message["content"] == "Answer in French."] == [
+            "system"
+        ]
+        assert LONG not in str(texts(body))
+
+
+def test_a_socket_goes_on_from_the_summary_of_what_it_alone_knows(flow: Flow) -> None:
+    flow.script(chat(LONG), chat(NOTES), chat("Red it is."), chat("Done."), chat(NOTES), chat("On."))
+    ask: Json = {"model": PLAIN, "store": False}
+    with open_socket(flow.server.url) as talk:
+        first = talk.answer({**ask, "input": "Build."})
+        more = {**ask, **MANAGED, "input": "Which colour?", "previous_response_id": first["id"]}
+        second = talk.answer(more)
+        assert [item["type"] for item in second["output"]] == ["compaction", "message"]
+        third = talk.answer({**ask, "input": "And now?", "previous_response_id": second["id"]})
+        later = texts(flow.sent[3])
+        assert [later[0], later[-2:]] == ["Build.", ["Red it is.", "And now?"]]
+        assert NOTES in str(later)
+        assert LONG not in str(later)
+        # By a trigger, in the same chain.
+        fourth = talk.answer({**ask, "input": [TRIGGER], "previous_response_id": third["id"]})
+        assert [item["type"] for item in fourth["output"]] == ["compaction"]
+        talk.answer({**ask, "input": "Go on.", "previous_response_id": fourth["id"]})
+    later = texts(flow.sent[5])
+    assert [text for text in later if "hand-over" not in text and NOTES not in text] == [
+        *("Build.", "Which colour?", "And now?", "Go on.")
+    ]
 
 
 def test_below_its_threshold_nothing_is_compacted(flow: Flow) -> None:
@@ -173,13 +216,27 @@ def test_a_rule_that_is_not_known_is_ignored_aloud(flow: Flow) -> None:
     assert [said["path"] for said in response["isthmus"]["diagnostics"]] == ["context_management"]
 
 
-@pytest.mark.parametrize("sealed", ["gAAAAABfromsomebodyelse", "isth2.AAAA.BBBB"])
-def test_anothers_compaction_is_told_as_lost_and_refused_when_strict(flow: Flow, sealed: str) -> None:
+def changed(flow: Flow) -> str:
+    """One of ours, with another letter in its middle."""
+    flow.script(chat(NOTES))
+    sealed: str = flow.post("/v1/responses/compact", {"model": PLAIN, "input": TALK}).json["output"][-1][
+        "encrypted_content"
+    ]
+    at = len(sealed) // 2
+    return sealed[:at] + ("A" if sealed[at] != "A" else "B") + sealed[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "sealed", ["gAAAAABfromsomebodyelse", "isth2.AAAA.BBBB", changed], ids=["other", "bad", "ours"]
+)
+def test_anothers_compaction_is_told_as_lost_and_refused_when_strict(flow: Flow, sealed: Any) -> None:
+    sealed = sealed if isinstance(sealed, str) else sealed(flow)
     flow.script(chat("Hi."))
     asked = {"model": PLAIN, "input": [{"type": "compaction", "encrypted_content": sealed}, *TALK]}
     response = flow.create(asked)
     assert "input[0]" in [said["path"] for said in response["isthmus"]["diagnostics"]]
     assert sealed not in str(flow.sent)
+    assert NOTES not in str(flow.sent[-1])
     assert flow.post("/v1/responses", asked, headers={"isthmus-strict": "true"}).status == 400
 
 
@@ -219,6 +276,34 @@ def test_truncation_leaves_out_whole_turns_from_the_oldest_on(special: Callable[
     (said,) = [said for said in response["isthmus"]["diagnostics"] if said["path"] == "truncation"]
     assert "oldest turn(s)" in said["message"]
     assert response["truncation"] == "auto"
+
+
+def test_truncation_shortens_a_chain_as_well(special: Callable[..., Flow]) -> None:
+    flow = special(extra=WINDOW)
+    flow.script(*[chat("Because.")] * 6)
+    body: Json = {"model": PLAIN, "truncation": "auto"}
+    for number in range(6):
+        response = flow.create({**body, "input": f"Question {number}. " + "Why? " * 100})
+        body["previous_response_id"] = response["id"]
+    told = str(texts(flow.sent[5]))
+    assert "Question 0." not in told
+    assert "Question 5." in told
+    assert "truncation" in [said["path"] for said in response["isthmus"]["diagnostics"]]
+
+
+def test_a_summary_is_a_run_like_any(special: Callable[..., Flow]) -> None:
+    """Registered, limited, and ended with its client."""
+    flow, gate = special(store="memory", extra="[server]\nmax_concurrent = 1"), Gate()
+    flow.script(stream([chat_chunks("x")[0], gate], done=False))
+    with flow.streaming("/v1/responses", {"model": PLAIN, "input": [*TALK, TRIGGER], "stream": True}) as under_way:
+        next(iter(under_way))
+        flow.wait_sent()
+        assert len(flow.server.gateway.runs) == 1
+        refused = flow.post("/v1/responses/compact", {"model": PLAIN, "input": TALK})
+        assert (refused.status, refused.error["code"]) == (503, "server_is_overloaded")
+    flow.wait_sent().closed.wait()
+    until(lambda: not len(flow.server.gateway.runs))
+    gate.open()
 
 
 def test_a_compaction_is_told_again_as_it_was(flow: Flow) -> None:

@@ -88,6 +88,14 @@ def test_an_answer_is_one_line_with_all_that_there_is_to_know(flow: Flow, lines:
     assert line["degraded"] + line["ignored"] > 0
 
 
+def test_a_summary_is_one_too_with_what_it_cost(flow: Flow, lines: Lines) -> None:
+    flow.script(chat("Notes.", usage=(1000, 20)))
+    made = flow.post("/v1/responses/compact", {"model": PLAIN, "input": "hi"}).json
+    level, line = lines.wait("request.done", response=made["id"])
+    assert (level, line["path"], line["status"], line["provider"]) == ("info", "/v1/responses/compact", 200, "plain")
+    assert (line["input_tokens"], line["output_tokens"]) == (1000, 20)
+
+
 def test_what_the_plan_changed_is_told_under_the_id_of_the_response(flow: Flow, lines: Lines) -> None:
     flow.script(chat("hello"))
     response = flow.post("/v1/responses", {"model": DEEPSEEK, "input": "hi", "temperature": 3}).json

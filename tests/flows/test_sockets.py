@@ -78,10 +78,11 @@ def test_two_turns_without_a_store_know_each_other(flow: Flow, talk: Socket) -> 
     assert flow.get(f"/v1/responses/{second['id']}").status == 404
 
 
-def test_only_the_last_response_of_a_lane_is_known(flow: Flow, talk: Socket) -> None:
+@pytest.mark.parametrize("store", [False, True], ids=["unstored", "stored"])
+def test_only_the_last_response_of_a_lane_is_known(flow: Flow, talk: Socket, store: bool) -> None:
     flow.script(chat("One."), chat("Two."))
     first = talk.answer(HI)
-    talk.answer({**HI, "previous_response_id": first["id"]})
+    talk.answer({**HI, "store": store, "previous_response_id": first["id"]})
     assert talk.refused({**HI, "previous_response_id": first["id"]}) == NOT_FOUND
 
 
@@ -116,6 +117,21 @@ def test_a_failed_continuation_costs_its_parent(flow: Flow, talk: Socket) -> Non
     refused = talk.refused({**HI, "previous_response_id": first["id"], "input": [unknown]})
     assert refused == (400, "invalid_value", "input[0].call_id")
     assert talk.refused({**HI, "previous_response_id": first["id"]}) == NOT_FOUND
+
+
+def test_so_does_one_for_which_there_is_no_place_to_wait(special: Callable[..., Flow]) -> None:
+    flow, gate = special(store="memory", extra="[websocket]\nmax_running = 1\nmax_queued = 1"), Gate()
+    with open_socket(flow.server.url) as talk:
+        flow.script(chat("One."), held("busy", gate), chat("Two."))
+        first = talk.answer(HI, "a")
+        talk.ask(HI, "b")
+        flow.wait_sent(2)
+        talk.ask(HI, "c")
+        assert talk.refused({**HI, "previous_response_id": first["id"]}, "a") == (429, "websocket_queue_full", None)
+        gate.open()
+        talk.rest("b")
+        talk.rest("c")
+        assert talk.refused({**HI, "previous_response_id": first["id"]}, "a") == NOT_FOUND
 
 
 @pytest.mark.parametrize("broken", [error(500, "no"), stream([*chat_chunks("half")[:2], CUT])], ids=["refused", "cut"])
@@ -181,9 +197,16 @@ def test_an_empty_request_can_be_sent_ahead_and_stored(flow: Flow, talk: Socket)
     assert _said(flow.sent[1]) == [("user", "hi"), ("assistant", "Hello."), ("user", "once more")]
 
 
-def test_over_http_as_well(flow: Flow) -> None:
-    warm = flow.create({"model": PLAIN, "input": "hi", "generate": False})
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("ahead", [{"generate": False}, {"prompt_cache_options": {"prewarm": True}}])
+def test_over_http_as_well(flow: Flow, ahead: Json, streamed: bool) -> None:
+    asked = {"model": PLAIN, "input": "hi", "tools": [], **ahead}
+    warm = flow.stream(asked)[1] if streamed else flow.create(asked)
     assert (warm["status"], warm["output"], flow.sent) == ("completed", [], [])
+    assert warm["usage"]["total_tokens"] == 0
+    flow.script(chat("Hello."))
+    flow.create({"model": PLAIN, "input": [], "previous_response_id": warm["id"]})
+    assert _said(flow.sent[0]) == [("user", "hi")]
 
 
 # ── lanes ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,6 +278,27 @@ def test_so_many_run_and_the_rest_wait_their_turn(special: Callable[..., Flow]) 
         for gate in gates:
             gate.open()
         assert [talk.rest(lane)[-1]["response"]["status"] for lane in "abcd"] == ["completed"] * 4
+
+
+def test_as_many_as_openai_documents_unless_told_otherwise(flow: Flow, talk: Socket) -> None:
+    """32 named lanes in a socket's life, and 16 responses at the same time, the default lane's among them."""
+    for number in range(32):
+        talk.answer({**HI, "generate": False}, f"lane-{number}")
+    assert talk.refused(HI, "one-more") == (400, "websocket_stream_limit_reached", "stream_id")
+    gate, known = Gate(), len(talk.seen)
+    flow.script(*[held("a b", gate)] * 16)
+    talk.ask(HI)
+    for number in range(15):
+        talk.ask(HI, f"lane-{number}")
+    flow.wait_sent(16)
+    talk.ask({**HI, "generate": False}, "lane-20")
+    assert talk.refused(HI, "one-more")[0] == 400, "it was read, behind the one that waits"
+    flow.create({"model": PLAIN, "input": "hi", "generate": False})  # begun later, and all the way
+    assert talk.refused(HI, "one-more")[0] == 400, "told behind whatever had been told by then"
+    assert "lane-20" not in [frame.get("stream_id") for frame in talk.seen[known:]]
+    gate.open()
+    for lane in ("", "lane-20", *(f"lane-{number}" for number in range(15))):
+        assert talk.rest(lane)[-1]["response"]["status"] == "completed"
 
 
 # ── refusals ───────────────────────────────────────────────────────────────────────────────────────────

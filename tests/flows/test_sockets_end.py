@@ -28,7 +28,10 @@ def endless(gate: Gate) -> Any:
 
 
 @pytest.mark.parametrize("goes", ["says goodbye", "is cut"])
-def test_a_client_that_leaves_ends_all_that_runs_there(flow: Flow, goes: str) -> None:
+def test_a_client_that_leaves_ends_all_that_runs_there(special: Callable[..., Flow], goes: str) -> None:
+    flow = special(
+        store="memory", extra="[server]\nping = 0\nheartbeat = 0"
+    )  # no sign of life finds that nobody is there
     gates = [Gate(), Gate()]
     flow.script(*map(endless, gates))
     with open_socket(flow.server.url) as talk:
@@ -59,6 +62,21 @@ def test_what_a_client_left_is_stored_as_cancelled_with_what_it_had(flow: Flow) 
     left = flow.get(f"/v1/responses/{id}").json
     assert left["status"] == "cancelled"
     assert left["output"][0]["content"][0]["text"]
+    gate.open()
+
+
+def test_a_response_is_deleted_by_its_id_while_a_socket_is_told_it(flow: Flow) -> None:
+    gate = Gate()
+    flow.script(endless(gate), chat("ok"))
+    with open_socket(flow.server.url) as talk:
+        talk.ask({**HI, "store": True}, "a")
+        id = talk.next_of("a")["response"]["id"]
+        talk.until("response.output_text.delta", "a")
+        assert flow.request("DELETE", f"/v1/responses/{id}").json["deleted"]
+        assert talk.rest("a", begun=1)[-1]["response"]["status"] == "cancelled"
+        flow.wait_sent().closed.wait()
+        assert flow.get(f"/v1/responses/{id}").status == 404
+        assert talk.answer(HI, "a")["output_text"] == "ok"
     gate.open()
 
 

@@ -114,6 +114,23 @@ def test_a_plain_answer_is_one_item_and_completes_before_its_successor(flow: Flo
     assert talk.rest()[-1]["response"]["output_text"] == "ok"
 
 
+def test_a_message_is_completed_and_the_call_behind_it_is_not_made(flow: Flow, talk: Socket) -> None:
+    gate, end = Gate(), Gate()
+    chunks = chat_chunks("Let me see.", calls=[("call_1", "look", "{}")])
+    flow.script(stream([*chunks[:2], gate, *chunks[2:], end], done=False), chat("Hello."))
+    id = begun(flow, talk, "response.output_text.delta")
+    steer(talk, id)
+    accepted(talk, id)
+    gate.open()
+    over = talk.rest(begun=1)[-1]["response"]
+    assert (over["status"], over["incomplete_details"]) == ("incomplete", {"reason": "steered"})
+    assert [(item["type"], item["status"]) for item in over["output"]] == [("message", "completed")]
+    flow.upstream.requests[0].closed.wait()
+    assert talk.rest()[-1]["response"]["output_text"] == "Hello."
+    assert said(flow.sent[1])[-2:] == [("assistant", "Let me see."), ("user", "In English!")]
+    end.open()
+
+
 def test_a_response_that_calls_waits_for_the_outputs_of_the_client(flow: Flow, talk: Socket) -> None:
     gate = Gate()
     chunks = chat_chunks("Let me see.", calls=[("call_1", "look", "{}")])
@@ -146,22 +163,74 @@ def test_a_response_that_calls_waits_for_the_outputs_of_the_client(flow: Flow, t
     assert talk.refused({**HI, "previous_response_id": "resp_nobody"})[1] == "previous_response_not_found"
     output = {"type": "function_call_output", "call_id": "call_2", "output": "4"}
     talk.answer({**HI, "previous_response_id": id, "input": [output]})
-    assert sorted(role for role, _ in said(flow.sent[-1])[-3:]) == ["tool", "user", "user"]
-    assert {("user", "In English!"), ("user", "And shorter.")} <= {*said(flow.sent[-1])}
+    # A chat model has results right behind their call; the words go between them and the next answer.
+    assert said(flow.sent[-1])[-3:] == [("tool", "4"), ("user", "In English!"), ("user", "And shorter.")]
 
 
-def test_words_for_one_response_are_not_said_in_another(flow: Flow, talk: Socket) -> None:
+OUTPUT = {"type": "function_call_output", "call_id": "call_2", "output": "4"}
+
+
+def pending(flow: Flow, talk: Socket, *then: Any, store: bool = False) -> tuple[str, Json]:
+    """A response that has called, with words that wait for the output; what the model does after that."""
     gate = Gate()
     calls = chat_chunks(calls=[("call_2", "look", '{"a": 1}')], pieces=2)
-    flow.script(stream([*calls[:2], gate, *calls[2:]]), chat("Something else."))
-    id = begun(flow, talk, "response.output_item.added")
+    flow.script(stream([*calls[:2], gate, *calls[2:]]), *then)
+    id = begun(flow, talk, "response.output_item.added", store=store)
     steer(talk, id)
-    accepted(talk, id)
+    taken = accepted(talk, id)
     gate.open()
     talk.rest(begun=1)
     assert talk.next_of()["type"] == "response.steer.pending"
-    talk.answer({**HI, "input": "quite another thing"})
+    return id, taken["steer"]
+
+
+def test_words_that_waited_stand_before_the_outputs_of_the_client(flow: Flow, talk: Socket) -> None:
+    id, _ = pending(flow, talk, chat("Four."), store=True)
+    response = talk.answer({**HI, "store": True, "previous_response_id": id, "input": [OUTPUT]})
+    kept = flow.get(f"/v1/responses/{response['id']}/input_items?order=asc").json["data"]
+    assert [item["type"] for item in kept][-2:] == ["message", "function_call_output"]
+    assert kept[-2]["content"] == [{"type": "input_text", "text": "In English!"}]
+
+
+def test_nobody_is_told_to_wait_for_outputs_that_are_there(flow: Flow, talk: Socket) -> None:
+    gate = Gate()
+    calls = chat_chunks(calls=[("call_2", "look", '{"a": 1}')], pieces=2)
+    flow.script(stream([*calls[:2], gate, *calls[2:]]), chat("Four."))
+    id = begun(flow, talk, "response.output_item.added")
+    steer(talk, id)
+    accepted(talk, id)
+    talk.ask({**HI, "previous_response_id": id, "input": [OUTPUT]})
+    steer(talk, "resp_nobody")  # answered at once: the frame before it waits by now
+    failed(talk, "response_not_found")
+    gate.open()
+    talk.rest(begun=1)
+    assert talk.rest()[-1]["response"]["output_text"] == "Four."
+    assert said(flow.sent[1])[-2:] == [("tool", "4"), ("user", "In English!")]
+
+
+def test_words_for_one_response_are_not_said_in_another_and_come_back(flow: Flow, talk: Socket) -> None:
+    _, taken = pending(flow, talk, chat("Something else."), chat("And more."))
+    end = talk.seen[-1]["sequence_number"]
+    talk.ask({**HI, "input": "quite another thing"})
+    back = failed(talk, "successor_creation_failed")
+    assert (back["steer"], back["sequence_number"]) == ({**taken, "input": "In English!"}, end + 1)
+    talk.rest()
     assert [text for role, text in said(flow.sent[1]) if role == "user"] == ["quite another thing"]
+    talk.answer({**HI, "input": "more"})
+    assert talk.seen[-1]["type"] == "response.completed"
+
+
+@pytest.mark.parametrize("why", ["ours", "the provider's"])
+def test_words_come_back_from_a_request_that_is_refused(flow: Flow, talk: Socket, why: str) -> None:
+    """They would have been said in it; nobody is told of them otherwise."""
+    id, taken = pending(flow, talk, *([error(400, "no more")] if why != "ours" else []), chat("ok"))
+    end = talk.seen[-1]["sequence_number"]
+    wrong = {"temperature": "hot"} if why == "ours" else {}
+    talk.ask({**HI, "previous_response_id": id, "input": [OUTPUT], **wrong})
+    back = failed(talk, "successor_creation_failed")
+    assert (back["steer"], back["sequence_number"]) == ({**taken, "input": "In English!"}, end + 1)
+    assert talk.refusal()["status"] == 400
+    assert talk.answer(HI)["output_text"] == "ok"
 
 
 def test_words_for_a_client_that_takes_its_time_keep_the_order(flow: Flow, talk: Socket) -> None:

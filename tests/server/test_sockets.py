@@ -90,10 +90,46 @@ def test_a_strict_socket_refuses_what_would_be_degraded(flow: Flow) -> None:
     assert refused(flow.server.url, **{"Isthmus-Strict": "perhaps"})[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("spelling", "kind"), [("open-responses", "invalid_request"), ("openai", "invalid_request_error")]
+)
+def test_a_socket_is_spoken_to_as_its_handshake_asks(flow: Flow, spelling: str, kind: str) -> None:
+    with open_socket(flow.server.url, headers={"Isthmus-Compat": spelling}) as talk:
+        talk.ask({**HI, "input": 7})
+        assert talk.refusal()["error"]["type"] == kind
+        words = "response.reasoning" if spelling == "open-responses" else "response.reasoning_text"
+        flow.script(chat("Four.", reasoning="Two and two."))
+        talk.ask(HI)
+        assert f"{words}.delta" in [event["type"] for event in talk.rest()]
+    assert refused(flow.server.url, **{"Isthmus-Compat": "klingon"})[0] == 400
+
+
 def test_a_gateway_that_drains_takes_no_socket(special: Callable[..., Flow]) -> None:
     flow = special(store="memory")
     flow.server.gateway.draining = True
     assert refused(flow.server.url) == (503, "draining")
+
+
+def test_nothing_that_a_client_offers_is_taken_up() -> None:
+    """Codex offers compression, and a header of its beta; the SDK has neither. All go on without."""
+    offers = b"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nSec-WebSocket-Protocol: a, b\r\n"
+    beta = b"OpenAI-Beta: responses_websockets=2026-02-06\r\n"
+    with running_gateway_server(CONFIG.format("")) as gateway, connect(gateway.url) as client:
+        client.sendall(ASKED + offers + beta + b"\r\n")
+        answer = parse(client.recv(4096))
+        assert answer.status == 101
+        assert not {"sec-websocket-extensions", "sec-websocket-protocol"} & answer.headers.keys()
+
+
+def test_a_ping_is_answered_while_a_response_is_being_made(flow: Flow) -> None:
+    gate = Gate()
+    flow.script(stream([*chat_chunks("busy")[:2], gate, *chat_chunks("busy")[2:]]))
+    with open_socket(flow.server.url) as talk:
+        talk.ask(HI)
+        talk.until("response.output_text.delta")
+        assert talk.connection.ping(b"still there?").wait(60)
+        gate.open()
+        talk.rest(begun=1)
 
 
 def test_a_head_that_is_too_large_is_a_431() -> None:

@@ -30,6 +30,11 @@ def judge_item(item: Json) -> list[str]:
     return judge("ItemField", _adapt_item(item)) if item["type"] in ITEM_TYPES else []
 
 
+def knows_event(kind: str) -> bool:
+    """Whether it is one of the events that the document lists; its suite takes no other."""
+    return kind in _event_schemas()
+
+
 def judge_event(event: Json) -> list[str]:
     kind = event["type"].replace("response.reasoning_text.", "response.reasoning.")
     name = _event_schemas().get(kind)

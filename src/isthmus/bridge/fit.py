@@ -20,6 +20,7 @@ from isthmus.bridge.history.compact import (
     TRIGGER,
     asks_compaction,
     compacted,
+    kept_messages,
     read_threshold,
     says,
     summary_request,
@@ -70,11 +71,11 @@ def fit_request(
         if tokens > threshold:
             reason = f"about {tokens} tokens, more than {threshold}: {_SUMMARISED}"
             return case.compact(plan, CompatibilityDecision("context_management", "degraded", reason))
-    if window is None or request.size <= window:  # fewer bytes than it has tokens
+    if window is None or 0 < request.size <= window:  # fewer bytes than it has tokens; a library's has none
         return plan
     if truncates:
         return case.shorten(plan, window)
-    least = least_tokens(plan.body)
+    least = least_tokens(plan.body) if request.size else 0  # who embeds us hears it from the provider
     if least > window:
         reason = f"the conversation takes at least {least} tokens, and `{target.model}` reads {window} at most"
         raise RequestRefused(
@@ -130,7 +131,9 @@ class _Case:
     def _go_on(self, summary: JsonObject, decision: CompatibilityDecision) -> Plan:
         """Behind the summary comes the last thing that the user said: it is what the model has to answer."""
         items = self.request.items
-        *earlier, last = user_messages([*self.history, *items]) or [_GONE]
+        said = kept_messages([*self.history, *items])
+        *_, last = user_messages(said) or [_GONE]
+        earlier = [item for item in said if item is not last]
         past = [*compacted(earlier, summary), *([] if any(item is last for item in items) else [last])]
         new = tuple([item if item is last else _GONE for item in items])
         return self.plan(msgspec.structs.replace(self.request, items=new), past, decision)

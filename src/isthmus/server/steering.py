@@ -8,6 +8,7 @@ client waits for their outputs: the words go before them, in the request that th
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 
@@ -109,6 +110,7 @@ class Steering:
         """Each with the room that it takes."""
 
     def begin(self, run: Run, request: Request) -> None:
+        self.end()
         self.run, self.request = run, request
 
     def end(self) -> None:
@@ -149,13 +151,13 @@ class Steering:
             self.waits_for = ""
 
 
-def with_words(request: Request, words: list[Steer]) -> Request:
+def with_words(request: Request, words: Sequence[Steer]) -> Request:
     """The same request, with these before whatever else it says."""
     said = tuple(item for steer in words for item in steer.items)
     return msgspec.structs.replace(request, items=(*said, *request.items))
 
 
-def successor(request: Request, parent: str, words: list[Steer]) -> Request:
+def successor(request: Request, parent: str, words: Sequence[Steer]) -> Request:
     """The same settings, going on from the response that they made."""
     body: Any = {**request.body, "previous_response_id": parent, "input": []}
     return with_words(msgspec.structs.replace(request, body=body, items=()), words)

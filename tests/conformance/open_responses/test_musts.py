@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from specified import WEATHER, Specified
+from wire import document
 
 Json = dict[str, Any]
 TIME: Json = {"type": "function", "name": "get_time", "parameters": {"type": "object", "properties": {}}}
@@ -80,29 +82,65 @@ def test_a_call_opens_with_its_name(asked: Specified) -> None:
 
 
 def test_every_item_has_an_id_a_type_and_a_status(asked: Specified) -> None:
-    for item in asked.ask("What is the weather in Paris?", tools=[WEATHER])["output"]:
+    thinks = {"reasoning": {"effort": "high"}} if asked.behind == "demo" else {}
+    made = [
+        *asked.ask("What is the weather in Paris?", tools=[WEATHER])["output"],
+        *asked.ask("What is 2+2?", **thinks)["output"],
+        *asked.post("/v1/responses/compact", {"model": asked.model, "input": "Hi."}).json["output"],
+    ]
+    for item in made:
         assert item["id"]
         assert item["status"] == "completed"
+    wanted = {"function_call", "message", "compaction"} | ({"reasoning"} if thinks else set())
+    assert {item["type"] for item in made} == wanted
 
 
 def test_what_is_cut_is_incomplete_and_last(asked: Specified) -> None:
-    if asked.behind != "demo":
-        pytest.skip("the scripted models do not count what they say")
-    response = asked.ask("lorem 500", max_output_tokens=20)
+    events, response = asked.ask_stream("[[demo: length]] Count to 100.")
     assert (response["status"], response["output"][-1]["status"]) == ("incomplete", "incomplete")
     assert response["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert events[-1]["type"] == "response.incomplete"
+    assert all(item["status"] == "completed" for item in response["output"][:-1])
+
+
+def test_what_breaks_while_it_streams_ends_with_response_failed(asked: Specified) -> None:
+    answer = streamed(asked, {"input": "[[demo: cut]] Count to 100."})
+    *events, (last, data), (_, done) = events_of(answer.body)
+    assert events[0][0] == "response.created"
+    assert (last, done) == ("response.failed", "[DONE]")
+    response = msgspec.json.decode(data)["response"]
+    assert document.judge("ResponseResource", response) == []
+    assert response["status"] == "failed"
+    assert response["error"]["code"]
+    assert response["error"]["message"]
+
+
+def test_what_is_missing_is_null_where_it_is_required_and_left_out_elsewhere(asked: Specified) -> None:
+    response = asked.ask("Hi.", tools=[{"type": "function", "name": "get_time"}], tool_choice="none")
+    nothing = ("incomplete_details", "previous_response_id", "instructions", "error", "reasoning", "max_output_tokens")
+    for name in (*nothing, "max_tool_calls", "safety_identifier", "prompt_cache_key"):
+        assert response[name] is None, name
+    (tool,) = response["tools"]
+    assert [name in tool for name in ("description", "parameters", "strict")] == [True] * 3
+    optional = [part for item in response["output"] for part in (item, *item["content"])]
+    assert all(value is not None for part in optional for value in part.values())
+    usage = response["usage"]
+    assert "cached_tokens" in usage["input_tokens_details"]
+    assert "reasoning_tokens" in usage["output_tokens_details"]
 
 
 # ── state ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_continuation_has_prior_input_then_output_then_its_own(asked: Specified) -> None:
-    if asked.behind != "demo":
-        pytest.skip("the bytes that a provider gets are looked at in tests/flows/test_chains.py")
     first = asked.ask("My name is Ada.")
     second = asked.ask("What is my name?", previous_response_id=first["id"])
-    assert "Ada" in second["output_text"]
     assert second["previous_response_id"] == first["id"]
+    if asked.behind == "demo":
+        assert "Ada" in second["output_text"]
+    else:
+        said = first["output_text"]
+        assert asked.sent == [("user", "My name is Ada."), ("assistant", said), ("user", "What is my name?")]
 
 
 def test_an_unknown_parent_is_refused(asked: Specified) -> None:
@@ -124,11 +162,15 @@ def test_none_calls_nothing(asked: Specified) -> None:
     assert "function_call" not in [item["type"] for item in response["output"]]
 
 
-def test_a_call_outside_allowed_tools_never_comes_through(asked: Specified) -> None:
-    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "get_time"}]}
+@pytest.mark.parametrize("mode", [{"mode": "auto"}, {"mode": "required"}, {}], ids=["auto", "required", "left out"])
+def test_a_call_outside_allowed_tools_never_comes_through(asked: Specified, mode: Json) -> None:
+    allowed = {"type": "allowed_tools", **mode, "tools": [{"type": "function", "name": "get_time"}]}
     response = asked.ask("What is the weather in Paris?", tools=[WEATHER, TIME], tool_choice=allowed)
-    assert "get_weather" not in [item.get("name") for item in response["output"]]
-    assert response["tool_choice"] == allowed
+    called = [item["name"] for item in response["output"] if item["type"] == "function_call"]
+    assert "get_weather" not in called
+    if mode == {"mode": "required"}:
+        assert called == ["get_time"]
+    assert response["tool_choice"] == {"mode": "auto", **allowed}
     assert [tool["name"] for tool in response["tools"]] == ["get_weather", "get_time"], (
         "all of them stay in the context"
     )
@@ -177,17 +219,28 @@ def test_a_header_asks_for_either_spelling(asked: Specified) -> None:
 
 
 def test_raw_reasoning_has_the_spelling_that_was_asked_for(asked: Specified) -> None:
-    if asked.behind != "demo":
-        pytest.skip("the scripted models do not think")
-    events, response = asked.ask_stream("What is 2+2?", reasoning={"effort": "high"})
+    if asked.behind in ("chat", "messages"):
+        pytest.skip("OpenAI's Chat Completions show no thinking, Anthropic's Messages summaries only")
+    body: Json = {"input": "Think. What is 2+2?", "reasoning": {"effort": "high"}}
+    events, response = asked.ask_stream(**body)
     word = "response.reasoning" if asked.specified else "response.reasoning_text"
     kinds = [event["type"] for event in events if event["type"].startswith("response.reasoning")]
     assert {*kinds} == {f"{word}.delta", f"{word}.done"}
     again = asked.get(f"/v1/responses/{response['id']}?stream=true")
     assert {name for name, _ in events_of(again.body) if "reasoning" in name} == {*kinds}
     codex = asked.post(
-        "/v1/responses",
-        {"model": asked.model, "input": "What is 2+2?", "stream": True, "reasoning": {"effort": "high"}},
-        headers={"originator": "codex_cli_rs"},
+        "/v1/responses", {"model": asked.model, "stream": True, **body}, headers={"originator": "codex_cli_rs"}
     )
     assert b"response.reasoning_text.delta" in codex.body, "Codex reads no other"
+
+
+def test_thinking_that_is_asked_for_as_a_summary_has_one_spelling(asked: Specified) -> None:
+    if asked.behind in ("chat", "native"):
+        pytest.skip("OpenAI's Chat Completions show no thinking, and a native provider makes its own summaries")
+    events, response = asked.ask_stream("Think. What is 2+2?", reasoning={"effort": "high", "summary": "auto"})
+    assert all(document.knows_event(event["type"]) for event in events)
+    kinds = {event["type"].removeprefix("response.") for event in events if "reasoning" in event["type"]}
+    words = {f"reasoning_summary_text.{end}" for end in ("delta", "done")}
+    assert kinds == {"reasoning_summary_part.added", "reasoning_summary_part.done", *words}
+    (thought,) = [item for item in response["output"] if item["type"] == "reasoning"]
+    assert thought["summary"][0]["text"]

@@ -8,6 +8,7 @@ import pytest
 
 from socketing import Socket, open_socket
 from specified import Specified
+from wire import document
 
 
 @pytest.fixture
@@ -37,6 +38,22 @@ def test_one_response_of_a_socket_is_in_flight_at_a_time(asked: Specified, socke
 def test_a_failure_over_a_socket_has_its_status_and_code(asked: Specified, socket: Socket) -> None:
     status, code, param = socket.refused({"model": asked.model, "input": 7})
     assert (status, code, param) == (400, "invalid_type", "input")
+
+
+def test_a_socket_lives_for_sixty_minutes(asked: Specified, socket: Socket) -> None:
+    asked.gateway.skip(3599)
+    socket.answer({"model": asked.model, "input": "Hi.", "store": False})
+    asked.gateway.skip(1)
+    socket.closed()
+    last = socket.seen[-1]
+    assert (last["type"], last["status"], last["error"]["code"]) == ("error", 400, "websocket_connection_limit_reached")
+    assert document.judge("WebSocketErrorEvent", last) == []
+
+
+def test_a_window_is_no_parent(asked: Specified, socket: Socket) -> None:
+    window = asked.post("/v1/responses/compact", {"model": asked.model, "input": "Hi."}).json
+    ask = {"model": asked.model, "input": "Go on.", "store": False, "previous_response_id": window["id"]}
+    assert socket.refused(ask)[1] == "previous_response_not_found"
 
 
 def test_the_parent_of_a_failed_continuation_is_gone(asked: Specified, socket: Socket) -> None:

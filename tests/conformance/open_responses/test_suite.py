@@ -43,6 +43,7 @@ def test_response_output_phase_schema() -> None:
 def test_streaming_response(asked: Specified) -> None:
     events, response = asked.ask_stream([said("Count from 1 to 5.")])
     assert events
+    assert all(document.knows_event(event["type"]) for event in events)
     complete(response)
 
 

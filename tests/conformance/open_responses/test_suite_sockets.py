@@ -29,6 +29,7 @@ def turn(asked: Specified, socket: Socket, input: Any, **more: Any) -> Json:
     socket.ask({"model": asked.model, "input": input, "store": False, **more})
     events = socket.rest()
     for event in events:
+        assert document.knows_event(event["type"]), event["type"]
         assert document.judge_event(event) == [], event
     response: Json = events[-1]["response"]
     assert document.judge("ResponseResource", response) == []
@@ -39,7 +40,7 @@ def turn(asked: Specified, socket: Socket, input: Any, **more: Any) -> Json:
 def code(asked: Specified, socket: Socket, input: Any, **more: Any) -> str:
     socket.ask({"model": asked.model, "input": input, "store": False, **more})
     frame = socket.refusal()
-    assert document.judge_event(frame) == [], frame
+    assert document.judge("WebSocketErrorEvent", frame) == [], frame
     return str(frame["error"]["code"])
 
 

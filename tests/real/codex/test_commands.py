@@ -20,6 +20,7 @@ from isthmus.providers.codex_catalog import codex_catalogue
 from isthmus.testing import chat
 from real.codex.rig import BINARY, DEEPSEEK, environment, real, rig
 from serving import running_gateway_server
+from socketing import watch_frames
 
 pytestmark = real
 
@@ -73,19 +74,24 @@ def test_codex_reads_the_catalogue_of_every_model_we_know(tmp_path: Path) -> Non
         assert seen[slug]["use_responses_lite"] is False
 
 
+@pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
 @pytest.mark.parametrize("profile", [None, "other"])
-def test_what_setup_writes_makes_codex_use_the_gateway(tmp_path: Path, profile: str | None) -> None:
+def test_what_setup_writes_makes_codex_use_the_gateway(
+    tmp_path: Path, profile: str | None, websockets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = watch_frames(monkeypatch)
     with rig(tmp_path, chat("Hi through the gateway.")) as it:
         own = it.home / "config.toml"
         own.write_text('# mine\nmodel = "gpt-5.5"\napproval_policy = "never"\n')
         models = {model.name: model for model in known_models() if model.name == DEEPSEEK}
-        settings = Settings(f"{it.gateway.url}/v1", DEEPSEEK, str(it.home / CATALOGUE))
+        settings = Settings(f"{it.gateway.url}/v1", DEEPSEEK, str(it.home / CATALOGUE), websockets=websockets)
         carry_out(plan_setup(it.home, settings, codex_catalogue(models), profile))
         chosen = ("-p", profile) if profile else ()
         said = codex(it.home, it.work, *FLAGS, "exec", *chosen, "--skip-git-repo-check", "--json", "hi")
         assert "Hi through the gateway." in said.stdout, said.stderr
         assert "metadata" not in said.stdout  # Codex warns when it does not know a model
         assert it.bodies[0]["model"] == "deepseek-v4-pro"
+        assert [frame.get("generate") for frame in frames] == ([False, None] if websockets else [])
         carry_out(plan_undo(it.home, profile))
         assert own.read_text() == '# mine\nmodel = "gpt-5.5"\napproval_policy = "never"\n'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from isthmus.bridge.history.compact import ASK, INSTRUCTIONS
 from isthmus.testing import chat
 from real.codex.rig import CLASSIC, DEEPSEEK, GLM, LITE, LLAMA, OURS, UNKNOWN, real, rig, shell_arguments, shell_call
+from socketing import watch_frames
 
 pytestmark = real
 
@@ -87,17 +89,25 @@ def _compacted(folder: Path, slug: str, **options: Any) -> dict[str, Any]:
     return asked
 
 
+@pytest.fixture(params=["http", "socket"])
+def over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What the provider's entry says of the way that Codex takes; and that it took it."""
+    frames = watch_frames(monkeypatch)
+    yield "supports_websockets = true" if request.param == "socket" else ""
+    assert bool(frames) == (request.param == "socket")
+
+
 @pytest.mark.parametrize("slug", [CLASSIC, LITE, UNKNOWN, OURS])
-def test_compaction_in_the_middle_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
-    asked = _compacted(tmp_path, slug)
+def test_compaction_in_the_middle_goes_on_from_the_summary(tmp_path: Path, slug: str, over: str) -> None:
+    asked = _compacted(tmp_path, slug, provider=over)
     assert not asked.get("tools")
     assert asked["messages"][-1]["role"] == "user"
 
 
 @pytest.mark.parametrize("slug", [CLASSIC, LITE, OURS])
-def test_compaction_by_the_gateway_goes_on_from_the_summary(tmp_path: Path, slug: str) -> None:
+def test_compaction_by_the_gateway_goes_on_from_the_summary(tmp_path: Path, slug: str, over: str) -> None:
     """Codex leaves it to the server where the provider is called OpenAI: it asks with a trigger, and wants one item."""
-    asked = _compacted(tmp_path, slug, named="OpenAI")
+    asked = _compacted(tmp_path, slug, provider=over, named="OpenAI")
     assert asked["messages"][0]["content"] == INSTRUCTIONS
     assert asked["messages"][-1]["content"] == ASK
 

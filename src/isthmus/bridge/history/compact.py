@@ -1,8 +1,8 @@
 """Compaction: what was said becomes a summary that the model itself writes, and that later turns go on from.
 
 In: a request whose last item is a `compaction_trigger`, or whose conversation has passed the client's own threshold.
-Out: the request that asks for the summary, and the items that stand for the conversation once it is there: every user
-message, which no summary replaces, and the sealed summary behind them.
+Out: the request that asks for the summary, and the items that stand for the conversation once it is there: every
+message of the user, the system and the developer, which no summary replaces, and the sealed summary behind them.
 """
 
 from __future__ import annotations
@@ -80,10 +80,16 @@ def summary_request(request: Request) -> Request:
 
 def compacted(items: Sequence[JsonObject], summary: JsonObject) -> list[JsonObject]:
     """What stands for these items from now on."""
-    return [*user_messages(items), summary]
+    return [*kept_messages(items), summary]
+
+
+def kept_messages(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """What was asked, and by whose rules: no summary replaces it."""
+    return [item for item in items if says(item, "user", "system", "developer")]
 
 
 def user_messages(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """Those that a window shows its client, which keeps its own rules."""
     return [item for item in items if says(item, "user")]
 
 

@@ -59,10 +59,11 @@ def normalise_history(
 
 
 def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
-    called = {call_id_of(item) for item in items if item["type"] in CALLS}
+    called = {call_id_of(item) for item in items if item["type"] in CALLS or item["type"] == "computer_call"}
     for index in range(stored, len(items)):
         item = items[index]
-        if item["type"] in OUTPUTS and (id := call_id_of(item)) and id not in called:
+        answers = item["type"] in OUTPUTS or item["type"] == "computer_call_output"
+        if answers and (id := call_id_of(item)) and id not in called:
             where = f"{item_path(index, stored)}.call_id"
             raise RequestRefused(
                 f"`{where}` is `{id}`, and the response that is continued has no such call; send the id of one of its "
