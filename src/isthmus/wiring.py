@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Backend, Workers
 from isthmus.providers import Provider, load_provider
-from isthmus.providers.dialects import choose_dialect, facts_in
+from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
@@ -44,7 +44,7 @@ from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import MAX_QUEUED, Endpoint
+from isthmus.upstream.wire import MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -165,6 +165,7 @@ async def serve_provider(
         [Path(folder) for folder in config.provider_folders],
         models=settings.models,
         place=f"providers.{name} in the configuration",
+        dialect=settings.dialect,
     )
     if provider.capabilities().dialect == "codex":
         return await _serve_codex(name, provider, settings, take_limits(AnswerLimits, config.limits))
@@ -187,7 +188,8 @@ async def serve_provider(
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
     asking = server_asking(name, provider, settings, base_url)
-    return Served(name, provider, backend, settings.timeouts.total, dialect, listed=config.models.listed, asking=asking)
+    total = settings.timeouts.total
+    return Served(name, provider, backend, total, listed=config.models.listed, asking=asking)
 
 
 def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_url: str = "") -> Asking | None:
@@ -275,23 +277,13 @@ def http_endpoint(
         raise ConfigError(
             f"provider `{name}` has no address; set {missing} in `providers.{name}`", param=f"providers.{name}.base_url"
         )
-    if dialect == "messages" and not re.search(r"/v\d+$", base.rstrip("/")):
-        base = f"{base.rstrip('/')}/v1"  # vendors name this address without its version (claude-code#20416)
-    # The other models are only there in Chat Completions.
-    some = dialect == "responses" and provider.responses is not None and bool(provider.responses.models)
-    headers = dict(facts.headers)
-    if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
-        if facts.auth in ("bearer", "none", *COMPUTED):
-            headers["authorization"] = f"Bearer {settings.api_key}"
-        else:
-            headers[facts.auth] = str(settings.api_key)
-    headers |= settings.headers
+    way = _way(facts, settings, base, dialect)
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     endpoint = Endpoint(
         provider=name,
-        url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
-        others={"chat": f"{base.rstrip('/')}/{chat.path.lstrip('/')}"} if some else {},
-        headers=headers,
+        url=way.url,
+        headers=way.headers,
+        others=dict(_other_ways(provider, chat, settings, base_url, dialect)),
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,
         trust_env=not direct and not settings.proxy,
@@ -304,6 +296,31 @@ def http_endpoint(
     if facts.auth not in COMPUTED or settings.api_key or shows_header(settings):
         return endpoint
     return _signed(endpoint, facts, settings, own=own, base=base)
+
+
+def _way(facts: EndpointFacts, settings: ProviderConfig, base: str, dialect: Dialect) -> Elsewhere:
+    """Where a dialect is spoken, and with which headers."""
+    base = base.rstrip("/")
+    if dialect == "messages" and not re.search(r"/v\d+$", base):
+        base = f"{base}/v1"  # vendors name this address without its version (claude-code#20416)
+    headers = dict(facts.headers)
+    if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
+        if facts.auth in ("bearer", "none", *COMPUTED):
+            headers["authorization"] = f"Bearer {settings.api_key}"
+        else:
+            headers[facts.auth] = str(settings.api_key)
+    return Elsewhere(f"{base}/{facts.path.lstrip('/')}", {**headers, **settings.headers})
+
+
+def _other_ways(
+    provider: Provider, facts: EndpointFacts, settings: ProviderConfig, base_url: str, chosen: Dialect
+) -> Iterator[tuple[str, Elsewhere]]:
+    """Where the models are asked that are not spoken to as the rest."""
+    for dialect in more_dialects(provider, chosen):
+        there = facts_in(provider, facts, dialect)
+        base = settings.base_url or base_url or fill_gaps(there.base_url, settings.variables)
+        if base and not gaps_of(base):
+            yield dialect, _way(there, settings, base, dialect)
 
 
 def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:

@@ -61,11 +61,9 @@ class HttpBackend:
 
     async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
         """An answer that was accepted, and what reads it."""
-        others = self.wire.endpoint.others
-        url = others.get(plan.target.capabilities.dialect, "") if others else ""
         size = plan.size
         data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, url=url)
+        incoming = await self.wire.send(data, dialect=plan.target.capabilities.dialect)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
