@@ -126,7 +126,8 @@ def _switch(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(chat: TokenLimits) -> TokenLimits:
-    """The protocol wants a limit with every request."""
+    """The protocol wants a limit with every request; it leaves half of the window to the question."""
     if chat.send_default and chat.output is not None:
         return chat
-    return msgspec.structs.replace(chat, send_default=False, default=min(chat.output or DEFAULT_OUTPUT, DEFAULT_OUTPUT))
+    most = min(chat.output or DEFAULT_OUTPUT, DEFAULT_OUTPUT, (chat.context or 2 * DEFAULT_OUTPUT) // 2)
+    return msgspec.structs.replace(chat, send_default=False, default=most)
