@@ -220,6 +220,11 @@ def test_mantle_is_spoken_to_in_messages_where_it_is_claude_that_answers(
             session(flow, flow.script, guard, "mine/anthropic.claude-opus-5", streamed=streamed, answers=in_messages)
         session(flow, flow.script, guard, "mine/openai.gpt-oss-120b", streamed=True, answers=native)
         assert {request.path for request in upstream.requests[:8]} == {"/anthropic/v1/messages"}
+        flow.script(*(guarded(guard, in_messages("Hi.")) for _ in range(2)))
+        for name in ("claude-opus-5", "claude-sonnet-4-6"):  # the newer one takes no temperature, the older up to 1
+            asked = {"model": f"mine/anthropic.{name}", "input": "hi", "temperature": 1.5, "user": "u1"}
+            assert message_text(flow.create(asked)) == "Hi."
+        assert [request.json.get("temperature") for request in upstream.requests[-2:]] == [None, 1]
         assert not any("authorization" in request.headers for request in upstream.requests[:8] if not signed)
 
 

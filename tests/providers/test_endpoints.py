@@ -119,6 +119,22 @@ def test_a_model_that_the_user_says_cannot_think_is_asked_for_no_effort(ours: Pa
     assert (found.reasoning.effort, found.reasoning.scale) == ("none", [])
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_a_file_says_of_one_model_holds_at_every_endpoint(tmp_path: Path, dialect: Dialect) -> None:
+    entry = "[models.'m*']\nexample = 'm'\ntitle = 'M'\nparameters = { temperature = false }\n"
+    (tmp_path / "acme.toml").write_text(FILE + entry)
+    assert "temperature" not in facts(provider(tmp_path), dialect).parameters
+    assert "temperature" in capabilities_for(provider(tmp_path), "other", dialect).parameters
+    again = provider(tmp_path, user={"parameters": {"temperature": {"high": 1}}})
+    assert "temperature" in facts(again, dialect).parameters
+
+
+def test_what_the_snapshot_says_of_one_model_holds_in_its_protocol() -> None:
+    zen = load_provider("opencode")
+    assert "temperature" not in capabilities_for(zen, "gpt-5.5").parameters
+    assert "temperature" in capabilities_for(zen, "claude-sonnet-4-5").parameters
+
+
 def test_a_parameter_that_the_user_takes_back_from_the_server_is_sent(ours: Path) -> None:
     word = Word(untaken=frozenset({"temperature", "top_p"}))
     for dialect in DIALECTS:

@@ -2,7 +2,7 @@
 
 In: `[responses]` or `[messages_endpoint]`, as the files together have it. Out: the same, changed where somebody who
 knows better speaks of the same thing. Worth knowing: our file describes an endpoint; that must not beat what a server
-says of its model, nor what the user says of either. The server's word only takes away: that its chat side can do a thing
+says of its model, nor what the user says of either; nor what is known of the one model. The server's word only takes away: that its chat side can do a thing
 promises nothing here. A section of the user's own is meant for this endpoint alone, and has the last word on it.
 """
 
@@ -34,6 +34,8 @@ def section_for(provider: Provider, model: str, name: str, section: Section) -> 
     """`name`: what the section is called in a file."""
     settled = own_fields(provider, name)
     changes = {**_heard(provider, model, section), **_stated(provider, model, section)}
+    if refused := _refused(provider, model, section) & section.parameters:
+        changes["parameters"] = section.parameters - refused
     used = {field: value for field, value in changes.items() if field not in settled}
     return msgspec.structs.replace(section, **used) if used else section
 
@@ -52,29 +54,34 @@ def _heard(provider: Provider, model: str, section: Section) -> dict[str, Any]:
         changes["formats"] = section.formats - lacking
     if word.choice is False:
         changes["tool_choice"] = section.tool_choice & {"auto", "none"}
-    if untaken := _spelled(word.untaken, section) & section.parameters:
-        changes["parameters"] = section.parameters - untaken
     return changes
 
 
 def _stated(provider: Provider, model: str, section: Section) -> dict[str, Any]:
     """What the user says of the model, in a file or in the configuration."""
     changes: dict[str, Any] = {}
-    refused: dict[str, bool] = {}
     for facts in provider.own_facts(model):
         for (table, fact), field in SAME.items():
             if fact in facts.get(table, ()) and field in section.__struct_fields__:
                 changes[field] = facts[table][fact]
         if "effort" in facts.get("reasoning", ()):
             changes["efforts"] = facts["reasoning"].get("scale", [])
-        refused |= {parameter: rule is False for parameter, rule in facts.get("parameters", {}).items()}
     for field in changes.keys() & {"formats", "tool_choice", "input"}:
         changes[field] = frozenset(changes[field])
-    if refused:
-        denied = _spelled({parameter for parameter, no in refused.items() if no}, section)
-        denied |= _spelled(provider.told.word(model).untaken - refused.keys(), section)
-        changes["parameters"] = section.parameters - denied
     return changes
+
+
+def _refused(provider: Provider, model: str, section: Section) -> frozenset[str]:
+    """Parameters that this model does not take: by a file's entry for it, the snapshot, its server, or the user. What a
+    file lacks for all its models says nothing of another endpoint."""
+    refused: dict[str, bool] = {}
+    for own in (False, True):
+        for part in (part for part in provider.parts if part.own is own):
+            for layer in list(part.layers(model))[0 if own else 1 :]:
+                refused |= {name: rule is False for name, rule in layer.facts.get("parameters", {}).items()}
+        if not own:
+            refused |= dict.fromkeys(provider.told.word(model).untaken, True)
+    return _spelled({name for name, no in refused.items() if no}, section)
 
 
 def _spelled(parameters: Set[str], section: Section) -> frozenset[str]:

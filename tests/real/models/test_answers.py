@@ -133,7 +133,7 @@ def test_an_image_that_the_server_says_it_cannot_read_is_left_out_and_told(
     rig.get("/v1/models")  # waits until the server has been heard
     response = rig.stream(body)[1] if streamed else rig.create(body)
     assert response["status"] in ("completed", "incomplete")
-    assert codes_of(response, "input[0].content[1]") == ["bridge.param.degraded"]
+    assert codes_of(response, "input[0].content[1]") == ["bridge.item.degraded"]
     refused = rig.post("/v1/responses", body, {"Isthmus-Strict": "true"})
     assert (refused.status, refused.error["param"]) == (400, "input[0].content[1]")
     assert len(rig.posts) == 1
