@@ -68,7 +68,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             degraded=degraded,
             declarations={},
             as_is=True,
-            strict=facts.strict,
+            strict=chat.tools.strict if facts.strict is None else facts.strict,
             cached_search=facts.cached_search,
         ),
         tool_choice=_tool_choice(chat, facts),

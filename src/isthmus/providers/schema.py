@@ -138,8 +138,8 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Its own scale for `reasoning.effort`, where it differs from the chat one."""
     while_thinking: frozenset[str] | None = None
     """Its own tool choices while the model thinks, where they differ from the chat ones."""
-    strict: bool = True
-    """Whether `strict` on a function holds there."""
+    strict: bool | None = None
+    """Whether `strict` on a function holds there, where it differs from the chat side."""
     input: frozenset[Modality] | None = None
     """What of the model's modalities it can carry, where that is not all of them."""
     with_tools: bool = True
