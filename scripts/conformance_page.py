@@ -46,7 +46,9 @@ def _spoken(provider: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _held(facts: Any) -> Iterator[str]:
-    yield ", ".join(each for each in ("json_object", "json_schema") if each in facts.response_formats.supported) or "text"
+    yield (
+        ", ".join(each for each in ("json_object", "json_schema") if each in facts.response_formats.supported) or "text"
+    )
     yield "yes" if facts.response_formats.with_tools and facts.response_formats.supported != {"text"} else ""
     order = ("auto", "none", "required", "function")
     choices = ", ".join(each for each in order if each in facts.tool_choice.supported)

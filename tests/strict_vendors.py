@@ -80,7 +80,7 @@ GEMINI_KEYWORDS = {"$schema", "additionalProperties", "propertyNames", "exclusiv
 
 
 def refused_fields_of_gemini(body: Json) -> str | None:
-    """"Unknown name …: Cannot find field", for fields (ChatterUI#227, 2025-02-14) and for keywords of tools' schemas
+    """ "Unknown name …: Cannot find field", for fields (ChatterUI#227, 2025-02-14) and for keywords of tools' schemas
     (openswarm#24, 2026-05-06); both read on 2026-11-17."""
     unknown = [name for name in body if name not in GEMINI_FIELDS]
     for tool in body.get("tools", ()):

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from isthmus.cli.main import app
 from isthmus.providers import load_provider, provider_names
-from isthmus.providers.origins import origins_of
 from isthmus.providers.find import snapshot_names
+from isthmus.providers.origins import origins_of
 from isthmus.providers.snapshot import snapshot_head
 
 DATA = Path(__file__).parents[2] / "src" / "isthmus" / "providers" / "data"

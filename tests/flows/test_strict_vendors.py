@@ -202,7 +202,12 @@ WRONG: dict[str, tuple[Any, list[Json], Json, str]] = {
     "mistral: an id of another form": (refused_by_mistral, [ASKED, MADE, RESULT], {}, "with a length of 9"),
     "mistral: the user after a tool": (
         refused_by_mistral,
-        [ASKED, {**MADE, "tool_calls": [{**CALLED, "id": "abcdefghi"}]}, {**RESULT, "tool_call_id": "abcdefghi"}, ASKED],
+        [
+            ASKED,
+            {**MADE, "tool_calls": [{**CALLED, "id": "abcdefghi"}]},
+            {**RESULT, "tool_call_id": "abcdefghi"},
+            ASKED,
+        ],
         {},
         "Unexpected role 'user' after role 'tool'",
     ),
@@ -212,7 +217,12 @@ WRONG: dict[str, tuple[Any, list[Json], Json, str]] = {
         {},
         "Unexpected role 'system'",
     ),
-    "mistral: another name of the limit": (refused_by_mistral, [ASKED], {"max_completion_tokens": 5}, "extra_forbidden"),
+    "mistral: another name of the limit": (
+        refused_by_mistral,
+        [ASKED],
+        {"max_completion_tokens": 5},
+        "extra_forbidden",
+    ),
     "mistral: usage that is asked for": (
         refused_by_mistral,
         [ASKED],
@@ -225,7 +235,12 @@ WRONG: dict[str, tuple[Any, list[Json], Json, str]] = {
         {},
         "messages.1.reasoning_content",
     ),
-    "gemini: a call without its signature": (refused_by_gemini, [ASKED, MADE, RESULT], {}, "missing a thought_signature"),
+    "gemini: a call without its signature": (
+        refused_by_gemini,
+        [ASKED, MADE, RESULT],
+        {},
+        "missing a thought_signature",
+    ),
     "gemini: a seed": (refused_by_gemini, [ASKED], {"seed": 1}, 'Unknown name "seed"'),
     "gemini: a schema's keyword": (
         refused_by_gemini,

@@ -78,7 +78,9 @@ def list_facts(known: Known) -> list[Fact]:
     provider = known.provider
     capabilities = capabilities_for(provider, known.model or provider.default_model)
     values = msgspec.to_builtins(capabilities, order="deterministic")
-    found = [Fact(path, _find(values, path), said) for path, said in origins_of(provider, known.model, known.now).items()]
+    found = [
+        Fact(path, _find(values, path), said) for path, said in origins_of(provider, known.model, known.now).items()
+    ]
     if not known.lessons:
         return found
     taught = learn(Target(provider.name, capabilities.model, capabilities), known.lessons).capabilities

@@ -224,7 +224,9 @@ class Wire:
         if self.endpoint.query:
             address = address.extend_query(self.endpoint.query)
         while True:
-            signed = None if signer is None else await signer.sign(method, str(address), self._headers[other], data or b"")
+            signed = (
+                None if signer is None else await signer.sign(method, str(address), self._headers[other], data or b"")
+            )
             try:
                 body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
                 return await self._client(other).request(
