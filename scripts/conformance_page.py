@@ -21,8 +21,8 @@ KEPT, LACKING, UNASKED = "✓", "✗", "–"
 
 def dialects_table(providers: list[Any]) -> Iterator[str]:
     yield from ("", "## Dialects", "")
-    yield "What a provider takes hangs on how it is spoken to. Bold is how it is spoken to unless `dialect` says otherwise;"
-    yield "the model is the default one, or the first that the endpoint has."
+    yield "What a provider takes hangs on how it is spoken to. Bold is how that is done unless `dialect` says"
+    yield "otherwise; the model is the default one, or the first that the endpoint has."
     yield from ("", "| provider | dialect | formats | beside tools | tool choice | efforts | strict tools | reads |")
     yield "|---|---|---|---|---|---|---|---|"
     for provider in providers:
@@ -102,9 +102,9 @@ def conformance_tables(names: list[str], snapshot: list[str]) -> Iterator[str]:
     numbers = {name: number for number, name in enumerate(numbered, start=1)}
     yield from ("", "## Conformance", "")
     yield "The same questions are asked of every provider, for each model that its file names and one that it does not"
-    yield f"(`pytest tests/conformance`). {KEPT}: the planners' answers are as they must be. {UNASKED}: the question has no"
-    yield "meaning there, as one about an endpoint that the provider does not have. Look for a provider, and read its line;"
-    yield "the numbers are those of the questions."
+    yield f"(`pytest tests/conformance`). {KEPT}: the planners' answers are as they must be. {UNASKED}: the question"
+    yield "has no meaning there, as one about an endpoint that the provider does not have. Look for a provider, and"
+    yield "read its line; the numbers are those of the questions."
     yield from ("", "| | question | asked of |", "|---|---|---|")
     for name, number in numbers.items():
         of = "every provider" if name in general else "other endpoints" if name in of_ends else "files"

@@ -226,8 +226,8 @@ def providers_page() -> Iterator[str]:
     yield "Two kinds: those with a file that is kept by hand, and [those of the snapshot](#providers-without-a-file),"
     yield "which have cautious facts and what models.dev knows of a model. `isthmus providers list WORD` looks in both."
     yield ""
-    yield "What the files say of their main endpoint, for each provider's default model; [its other dialects](#dialects)"
-    yield "have a table of their own. Other models may differ:"
+    yield "What the files say of their main endpoint, for each provider's default model; the [dialects](#dialects) have"
+    yield "a table of their own. Other models may differ:"
     yield "`isthmus providers show NAME --model MODEL` tells every fact and the layer that says it."
     for title, columns in _FACTS.items():
         yield from ("", f"## {title}", "", f"| provider | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|")

@@ -1,9 +1,10 @@
 """A provider's other endpoint as it holds for one model: its section, and over it what the server and the user say.
 
 In: `[responses]` or `[messages_endpoint]`, as the files together have it. Out: the same, changed where somebody who
-knows better speaks of the same thing. Worth knowing: our file describes an endpoint; that must not beat what a server
-says of its model, nor what the user says of either; nor what is known of the one model. The server's word only takes away: that its chat side can do a thing
-promises nothing here. A section of the user's own is meant for this endpoint alone, and has the last word on it.
+knows better speaks of the same thing. Worth knowing: our file describes an endpoint; that must not beat what is known
+of the one model, what a server says of it, nor what the user says of either. The server's word only takes away: that
+its chat side can do a thing promises nothing here. A section of the user's own is meant for this endpoint alone, and
+has the last word on it.
 """
 
 from __future__ import annotations
