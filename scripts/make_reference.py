@@ -269,24 +269,32 @@ FIXED: Mapping[str, str] = {
 
 
 def providers_page() -> Iterator[str]:
+    from isthmus.config.known import usable_names
     from isthmus.providers import load_provider, provider_names
 
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        from conformance_page import conformance_tables, dialects_table
+    finally:
+        sys.path.pop(0)
     providers = [load_provider(name) for name in provider_names()]
     yield from ("# Providers", "")
     yield "Two kinds: those with a file that is kept by hand, and [those of the snapshot](#providers-without-a-file),"
     yield "which have cautious facts and what models.dev knows of a model. `isthmus providers list WORD` looks in both."
     yield ""
-    yield "What the files say, for each provider's default model. Other models may differ:"
+    yield "What the files say of their main endpoint, for each provider's default model; the [dialects](#dialects) have"
+    yield "a table of their own. Other models may differ:"
     yield "`isthmus providers show NAME --model MODEL` tells every fact and the layer that says it."
     for title, columns in _FACTS.items():
         yield from ("", f"## {title}", "", f"| provider | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|")
         for provider in providers:
             cells = [_cell(read(provider, provider.capabilities())) for read in columns.values()]
             yield f"| `{provider.name}` | {' | '.join(cells)} |"
+    yield from dialects_table(providers)
     yield from ("", "## Models", "", "| model | context | output | reads | efforts | dollars per million tokens |")
     yield "|---|---|---|---|---|---|"
     yield from _models(providers)
-    yield from _conformance([provider.name for provider in providers])
+    yield from conformance_tables([provider.name for provider in providers], list(usable_names()))
     yield from ("", "## Sources", "")
     for provider in providers:
         sources = ", ".join(_linked(each) for each in provider.sources)
@@ -337,35 +345,6 @@ def _models(providers: list[Any]) -> Iterator[str]:
             " / ".join(cost),
         ]
         yield f"| `{model.name}` | {' | '.join(cells)} |"
-
-
-def _conformance(names: list[str]) -> Iterator[str]:
-    """The same questions that `pytest tests/conformance` asks, asked here."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    try:
-        from conformance import test_provider_bodies, test_providers
-    finally:
-        sys.path.pop(0)
-    questions = {
-        name[5:].replace("_", " "): question
-        for module in (test_providers, test_provider_bodies)
-        for name, question in vars(module).items()
-        if name.startswith("test_") and list(getattr(question, "__annotations__", {})) == ["name", "return"]
-    }
-    yield from ("", "## Conformance", "")
-    yield "The same questions are asked of every file, for each model that it names and one that it does not"
-    yield "(`pytest tests/conformance`). ✓: the planners' answers are as they must be."
-    yield from ("", f"| question | {' | '.join(f'`{name}`' for name in names)} |", "|---" * (len(names) + 1) + "|")
-    for title, question in questions.items():
-        yield f"| {title} | {' | '.join(_verdict(question, name) for name in names)} |"
-
-
-def _verdict(question: Callable[[str], None], name: str) -> str:
-    try:
-        question(name)
-    except AssertionError:
-        return "✗"
-    return "✓"
 
 
 def _linked(source: str) -> str:

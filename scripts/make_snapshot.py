@@ -134,7 +134,8 @@ def make_snapshot(
         line = _encode(models)
         keys = _key_variables(given.get("env") or [], address)
         row = [id, given.get("name") or id, given.get("doc") or "", keys, address, protocol, why, len(models)]
-        index.append([*row, start, len(line)])
+        also = _also(given, protocol, address)
+        index.append([*row, start, len(line), *([also] if also else [])])
         lines.append(line)
         start += len(line)
         counts["models"] += len(models)
@@ -183,6 +184,21 @@ def _protocol_of(model: Mapping[str, Any], otherwise: str) -> str:
     if shape := {"responses": "responses", "completions": "chat"}.get(said.get("shape", "")):
         return shape
     return PROTOCOLS.get(said["npm"], "") if "npm" in said else otherwise
+
+
+def _also(given: Mapping[str, Any], protocol: str, address: str) -> dict[str, str]:
+    """What some of its models are spoken to in besides: protocol → address, empty where that is the same. Responses
+    are only looked for beside the rest; an address of ours (`ADDRESSES`) is known for one protocol only."""
+    if not protocol or not given.get("api"):
+        return {}
+    found: dict[str, str] = {}
+    for _, model in sorted(given.get("models", {}).items()):
+        spoken = _protocol_of(model, protocol)
+        there = ((model.get("provider") or {}).get("api") or "").rstrip("/")
+        elsewhere = there if there != address else ""
+        if spoken not in ("", protocol) and not (elsewhere and spoken == "responses"):
+            found.setdefault(spoken, elsewhere)
+    return found
 
 
 def _key_variables(variables: list[str], address: str) -> list[str]:

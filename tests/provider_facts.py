@@ -36,6 +36,9 @@ MODELS = _Models(
 USER_DIRS: list[Path] = []
 """Where faults are put, to prove that a question can fail."""
 
+UNASKED: list[str] = []
+"""Why a question had no meaning, once for each time that one had none; the page of providers looks at it."""
+
 each_file = pytest.mark.parametrize("name", NAMES)
 
 
@@ -51,7 +54,13 @@ def each_model(question: Callable[[str, str], None]) -> Callable[[str], None]:
                 raise
 
     ask.__name__ = question.__name__
+    ask.per_model = True  # type: ignore[attr-defined]
     return each_file(ask)
+
+
+def nothing_to_ask(why: str) -> None:
+    """A question has no meaning here: the page of providers has a dash for it, not a tick."""
+    UNASKED.append(why)
 
 
 def snapshot_examples(name: str) -> list[str]:

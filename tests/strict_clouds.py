@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from aws_judge import judge
 from isthmus.testing import RecordedRequest, Step, error, reply
 from isthmus.upstream.sign.aws_credentials import Credentials
+from strict_anthropic import refused_by_anthropic
 
 Json = dict[str, Any]
 Refused = tuple[int, str] | None
@@ -80,9 +81,12 @@ def refused_by_azure(deployments: set[str]) -> Callable[[RecordedRequest], Refus
 
 def refused_by_mantle(*, signed: bool) -> Callable[[RecordedRequest], Refused]:
     """docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html (2026-11-16): the path's beginning goes with the
-    model, Responses is there for OpenAI's models, and a request is signed or carries a Bedrock key."""
+    model, Responses is there for OpenAI's models, and a request is signed or carries a Bedrock key. Claude is there in
+    Messages and in nothing else (…/inference-messages-api.html, 2026-11-17)."""
 
     def refuses(request: RecordedRequest) -> Refused:
+        if request.path == "/anthropic/v1/messages":
+            return _refused_messages(request, signed=signed)
         found = re.fullmatch(r"(/openai)?/v1/(chat/completions|responses)", request.path)
         if found is None:
             return 404, "Not Found"
@@ -91,11 +95,29 @@ def refused_by_mantle(*, signed: bool) -> Callable[[RecordedRequest], Refused]:
             return why
         model = request.json["model"]
         newer = model.startswith("openai.gpt-5")
+        if model.startswith("anthropic."):
+            return 400, f"model `{model}` isn't supported on this route"
         if bool(found[1]) != newer or (found[2] == "responses" and not model.startswith("openai.")):
             return 400, f"model `{model}` isn't supported on this route"
         return _unknown_fields(request.json, RESPONSES_FIELDS if found[2] == "responses" else CHAT_FIELDS)
 
     return refuses
+
+
+def _refused_messages(request: RecordedRequest, *, signed: bool) -> Refused:
+    if signed:
+        why = _refused_signature(request)
+        if why is not None:
+            return why
+    elif request.headers.get("x-api-key") != BEDROCK_KEY:
+        return 403, "Authentication failed: Please make sure your API Key is valid."
+    if not request.json["model"].startswith("anthropic."):
+        return 400, f"model `{request.json['model']}` isn't supported on this route"
+    if request.headers.get("anthropic-version") != "2023-06-01":
+        return 400, "anthropic-version: header is required"
+    known = {**request.json, "model": request.json["model"].removeprefix("anthropic.")}
+    words = refused_by_anthropic(known)
+    return None if words is None else (400, words)
 
 
 def _refused_key(request: RecordedRequest) -> Refused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from isthmus.testing import Step, chat_reply, error, reply, stream
@@ -30,6 +30,26 @@ def refused_by_mistral(messages: list[Json]) -> str | None:
     return None if before in ("user", "tool") else f"Expected last role User or Tool, got {before}"
 
 
+MISTRAL_FIELDS = {
+    *("model", "messages", "stream", "tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p"),
+    *("stop", "presence_penalty", "frequency_penalty", "random_seed", "parallel_tool_calls", "reasoning_effort", "n"),
+    *("prediction", "safe_prompt", "prompt_mode", "metadata"),
+}
+MISTRAL_MESSAGE = {"role", "content", "tool_calls", "tool_call_id", "name", "prefix"}
+
+
+def refused_fields_of_mistral(body: Json) -> str | None:
+    """It takes what it knows and nothing else, in the body (eca#231, 2025-12-12) and in messages (crush#1590,
+    2025-12-10; mistral-go#2); both read on 2026-11-17."""
+    unknown = [name for name in body if name not in MISTRAL_FIELDS]
+    for index, message in enumerate(body["messages"]):
+        allowed = MISTRAL_MESSAGE - ({"name"} if message["role"] != "tool" else set())
+        unknown += [f"messages.{index}.{name}" for name in message if name not in allowed]
+    if body.get("tools") == []:  # php-mistral#76, 2025-11-13
+        unknown.append("tools")
+    return f"extra_forbidden: body.{unknown[0]}: Extra inputs are not permitted" if unknown else None
+
+
 SKIPPED = "skip_thought_signature_validator"
 """What Google's own page gives for a call whose signature is lost."""
 
@@ -50,6 +70,33 @@ def refused_by_gemini(messages: list[Json]) -> str | None:
     if any(message["role"] == "system" for message in messages[1:]):
         return "Please use a single system message, at the beginning."
     return None
+
+
+GEMINI_FIELDS = {
+    *("model", "messages", "stream", "stream_options", "tools", "tool_choice", "response_format", "max_tokens", "n"),
+    *("max_completion_tokens", "temperature", "top_p", "stop", "reasoning_effort", "extra_body"),
+}
+GEMINI_KEYWORDS = {"$schema", "additionalProperties", "propertyNames", "exclusiveMinimum", "patternProperties", "not"}
+
+
+def refused_fields_of_gemini(body: Json) -> str | None:
+    """ "Unknown name …: Cannot find field", for fields (ChatterUI#227, 2025-02-14) and for keywords of tools' schemas
+    (openswarm#24, 2026-05-06); both read on 2026-11-17."""
+    unknown = [name for name in body if name not in GEMINI_FIELDS]
+    for tool in body.get("tools", ()):
+        unknown += [name for name in _keywords(tool["function"].get("parameters", {})) if name in GEMINI_KEYWORDS]
+    return f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.' if unknown else None
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema
+        for name, inner in schema.items():
+            for one in inner.values() if name == "properties" else [inner]:
+                yield from _keywords(one)
+    elif isinstance(schema, list):
+        for one in schema:
+            yield from _keywords(one)
 
 
 def signed_call(*calls: tuple[str, str, str]) -> Step:
@@ -87,13 +134,22 @@ def refused_by_a_strict_template(messages: list[Json]) -> str | None:
 
 
 def strictly(refuses: Refusal, answer: Step) -> Step:
-    """A step that answers like the vendor: 400 where it refuses the messages, `answer` otherwise."""
+    """A step that answers like the vendor: 400 where it refuses the messages, or a field; `answer` otherwise."""
+    status, fields = FIELDS.get(refuses, (400, lambda _: None))
 
     def handle(request: RecordedRequest) -> Step:
+        if (unknown := fields(request.json)) is not None:
+            return error(status, unknown)
         why = refuses(request.json["messages"])
         return answer if why is None else error(400, why)
 
     return handle
+
+
+FIELDS: Mapping[Refusal, tuple[int, Callable[[Json], str | None]]] = {
+    refused_by_mistral: (422, refused_fields_of_mistral),
+    refused_by_gemini: (400, refused_fields_of_gemini),
+}
 
 
 def openrouter_failure(code: int | str, words: str, *, said: str = "", inside: bool = False) -> Step:

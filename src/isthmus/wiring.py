@@ -9,7 +9,7 @@ import random
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Messenger, Store, Workers
 from isthmus.providers import Provider, load_provider
-from isthmus.providers.dialects import choose_dialect, facts_in
+from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
@@ -45,7 +45,7 @@ from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import MAX_QUEUED, Endpoint
+from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
@@ -210,6 +210,7 @@ async def serve_provider(
         [Path(folder) for folder in config.provider_folders],
         models=settings.models,
         place=f"providers.{name} in the configuration",
+        dialect=settings.dialect,
     )
     if provider.capabilities().dialect == "codex":
         return await _serve_codex(name, provider, settings, take_limits(AnswerLimits, config.limits))
@@ -237,10 +238,9 @@ async def serve_provider(
         provider,
         backend,
         settings.timeouts.total,
-        dialect,
         listed=config.models.listed,
         asking=asking,
-        embedder=backend if all(endpoint.embeddings for endpoint in endpoints) else None,
+        embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
     )
 
 
@@ -329,21 +329,13 @@ def http_endpoint(
         raise ConfigError(
             f"provider `{name}` has no address; set {missing} in `providers.{name}`", param=f"providers.{name}.base_url"
         )
-    if dialect == "messages" and not re.search(r"/v\d+$", base.rstrip("/")):
-        base = f"{base.rstrip('/')}/v1"  # vendors name this address without its version (claude-code#20416)
-    # The other models are only there in Chat Completions.
-    some = dialect == "responses" and provider.responses is not None and bool(provider.responses.models)
-    headers = {**facts.headers, **_shown_key(facts, settings), **settings.headers}
-    vectors = provider.capabilities().embeddings
-    vectors_base = settings.base_url or base_url or fill_gaps(chat.base_url, settings.variables)
+    way = _way(facts, settings, base, dialect)
     direct = settings.proxy == "direct" or provider.name == "demo"  # the demo lives in this process
     endpoint = Endpoint(
         provider=name,
-        url=f"{base.rstrip('/')}/{facts.path.lstrip('/')}",
-        others={"chat": f"{base.rstrip('/')}/{chat.path.lstrip('/')}"} if some else {},
-        embeddings=f"{vectors_base.rstrip('/')}/{vectors.path.lstrip('/')}" if vectors.supported else "",
-        embeddings_headers=_shown_key(chat, settings) if chat.auth != facts.auth else {},
-        headers=headers,
+        url=way.url,
+        headers=way.headers,
+        others=dict(_other_ways(provider, chat, settings, base_url, dialect)),
         query=settings.query,
         proxy=settings.proxy if settings.proxy and not direct else None,
         trust_env=not direct and not settings.proxy,
@@ -358,13 +350,33 @@ def http_endpoint(
     return _signed(endpoint, facts, settings, own=own, base=base)
 
 
-def _shown_key(facts: EndpointFacts, settings: ProviderConfig) -> dict[str, str]:
-    """Also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)."""
-    if not settings.api_key:
-        return {}
-    if facts.auth in ("bearer", "none", *COMPUTED):
-        return {"authorization": f"Bearer {settings.api_key}"}
-    return {facts.auth: str(settings.api_key)}
+def _way(facts: EndpointFacts, settings: ProviderConfig, base: str, dialect: Dialect) -> Elsewhere:
+    """Where a dialect is spoken, and with which headers."""
+    base = base.rstrip("/")
+    if dialect == "messages" and not re.search(r"/v\d+$", base):
+        base = f"{base}/v1"  # vendors name this address without its version (claude-code#20416)
+    headers = dict(facts.headers)
+    if settings.api_key:  # also where none is needed: who sets a key wants it sent (`vllm serve --api-key`)
+        if facts.auth in ("bearer", "none", *COMPUTED):
+            headers["authorization"] = f"Bearer {settings.api_key}"
+        else:
+            headers[facts.auth] = str(settings.api_key)
+    return Elsewhere(f"{base}/{facts.path.lstrip('/')}", {**headers, **settings.headers})
+
+
+def _other_ways(
+    provider: Provider, facts: EndpointFacts, settings: ProviderConfig, base_url: str, chosen: Dialect
+) -> Iterator[tuple[str, Elsewhere]]:
+    """Where the models are asked that are not spoken to as the rest, and where vectors are made."""
+    for dialect in more_dialects(provider, chosen):
+        there = facts_in(provider, facts, dialect)
+        base = settings.base_url or base_url or fill_gaps(there.base_url, settings.variables)
+        if base and not gaps_of(base):
+            yield dialect, _way(there, settings, base, dialect)
+    vectors = provider.capabilities().embeddings
+    base = settings.base_url or base_url or fill_gaps(facts.base_url, settings.variables)
+    if vectors.supported and base and not gaps_of(base):
+        yield EMBEDDINGS, _way(msgspec.structs.replace(facts, path=vectors.path), settings, base, "chat")
 
 
 def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:

@@ -195,3 +195,42 @@ def test_a_refusal_is_no_traceback(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["providers", "show", "mine", "--ask"])
     assert done.exit_code != 0
     assert "401" in done.output
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_show_tells_the_facts_of_the_dialect_that_is_spoken(tmp_path: Path, columns: int) -> None:
+    configure(tmp_path, NOWHERE, uses="llama-cpp", more='dialect = "responses"')
+    keep(tmp_path, NOWHERE, ago=12 * 60 + 5)
+    told = json.loads(run("providers", "show", "mine", "--model", "tiny", "--json").stdout)
+    assert told["dialect"] == "responses"
+    assert facts(told)["response_formats.supported"] == (["text"], "default")
+    assert facts(told)["reply.tells_length"] == (False, "llama-cpp.toml [responses]")
+    assert facts(told)["messages.input"] == ([], "server, 12 min ago")
+    chat = json.loads(run("providers", "show", "mine", "--model", "tiny", "--dialect", "chat", "--json").stdout)
+    assert chat["dialect"] == "chat"
+    assert "json_schema" in facts(chat)["response_formats.supported"][0]
+    shown = run("providers", "show", "mine", "--model", "tiny", columns=columns).output
+    assert "spoken to in Responses" in shown
+    assert max(len(line) for line in shown.splitlines()) <= columns
+
+
+def test_show_plans_and_lists_alike(tmp_path: Path) -> None:
+    """The planner, the page for programs and Codex's catalogue have one answer."""
+    configure(tmp_path, NOWHERE, uses="llama-cpp", more='dialect = "messages"')
+    told = json.loads(run("providers", "show", "mine", "--model", "tiny", "--json").stdout)
+    assert facts(told)["reasoning.effort"][0] == "none"
+    assert catalogue(tmp_path)["supported_reasoning_levels"] == []
+    body = {"model": "mine/tiny", "input": "hi", "reasoning": {"effort": "low"}}
+    (tmp_path / "think.json").write_text(json.dumps(body))
+    explained = json.loads(run("explain", "think.json", "--json").stdout)
+    assert "low" not in json.dumps(explained["body"])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [("mess", "there is no dialect `mess`; there is `chat`"), ("messages", "no Messages endpoint that we know of")],
+)
+def test_a_dialect_that_is_not_spoken_is_said_so(dialect: str, words: str) -> None:
+    done = CliRunner().invoke(app, ["providers", "show", "groq", "--dialect", dialect])
+    assert done.exit_code != 0
+    assert words in " ".join(done.output.split())

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from isthmus.cli.main import app
 from isthmus.cli.probe_compare import Row, claims_more, compare
 from isthmus.providers import load_provider
+from isthmus.providers.word.told import Word
 from isthmus.testing import ScriptedUpstream, error
 from isthmus.upstream.probe.findings import Findings
 from probed_servers import SERVERS, ask, routes
@@ -46,26 +47,34 @@ def standings(rows: list[Row]) -> dict[tuple[str, str], str]:
 def test_a_server_like_llama_is_what_its_file_says_but_for_its_eyes() -> None:
     found, _ = ask(SERVERS["llama"], models=WINDOW)
     rows = compare(load_provider("llama-cpp"), found)
-    # The file cannot know whether the model that was loaded sees.
+    # The file cannot know whether the model that was loaded sees, and this server does not say.
     assert {(row.dialect, row.fact) for row in claims_more(rows)} == {("chat", "reads"), ("responses", "reads")}
+    found.word = Word(senses={"image": False}, context=8192)
+    heard = compare(load_provider("llama-cpp"), found)
+    assert claims_more(heard) == [], "one that says so is believed, as a gateway would"
+    assert standings(heard)["chat", "context"] == "agrees"
     said = standings(rows)
     assert said["responses", "formats"] == said["responses", "tells that the limit was met"] == "agrees"
     assert said["chat", "strict schemas of tools"] == said["responses", "effort `none`"] == "agrees"
-    assert said["chat", "context"] == "claims less"
+    assert said["chat", "context"] == "agrees"
 
 
 @pytest.mark.parametrize(
-    ("entry", "fact"),
+    ("entry", "told"),
     [
-        ("limits = { context = 131072 }", ("chat", "context")),
-        ('tool_choice = { supported = ["auto", "function"] }', ("chat", "tool choices")),
-        ('messages = { developer = "developer", input = [] }', ("chat", "developer role")),
-        ('messages = { empty_content = "null", input = [] }', ("chat", "calls with `content: null`")),
+        ("limits = { context = 131072 }", [("chat", "context")]),
+        # What a user says of a model holds in every dialect.
+        (
+            'tool_choice = { supported = ["auto", "function"] }',
+            [("chat", "tool choices"), ("responses", "tool choices")],
+        ),
+        ('messages = { developer = "developer", input = [] }', [("chat", "developer role")]),
+        ('messages = { empty_content = "null", input = [] }', [("chat", "calls with `content: null`")]),
     ],
     ids=["window", "choices", "developer", "null content"],
 )
 def test_a_file_that_claims_more_is_told_and_fails(
-    llama: ScriptedUpstream, tmp_path: Path, entry: str, fact: tuple[str, str]
+    llama: ScriptedUpstream, tmp_path: Path, entry: str, told: list[tuple[str, str]]
 ) -> None:
     blind = "" if "messages" in entry else "messages = { input = [] }\n"
     text = f'extends = "llama-cpp"\n[models."*"]\nexample = "some-model"\n{blind}{entry}\n'
@@ -74,7 +83,7 @@ def test_a_file_that_claims_more_is_told_and_fails(
     done = run(*arguments, "--json")
     assert done.exit_code == 1, done.output
     rows = json.loads(done.stdout)["compared"]
-    assert [(row["dialect"], row["fact"]) for row in rows if row["standing"] == "claims more"] == [fact]
+    assert [(row["dialect"], row["fact"]) for row in rows if row["standing"] == "claims more"] == told
     assert "✗ claims more" in run(*arguments).stdout
 
 

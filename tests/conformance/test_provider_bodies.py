@@ -11,7 +11,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.finish import TABLE
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from provider_facts import MODELS, each_file, each_model, facts_of, plan, provider_of, sent
+from provider_facts import MODELS, each_file, each_model, facts_of, nothing_to_ask, plan, provider_of, sent
 
 TOOL: dict[str, Any] = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 SEARCH: dict[str, Any] = {
@@ -93,6 +93,7 @@ def test_codex_tools_all_survive(name: str, model: str) -> None:
 def test_a_native_search_is_declared_with_every_placeholder_filled(name: str, model: str) -> None:
     tools = facts_of(name, model).tools
     if "web_search" not in tools.native:
+        nothing_to_ask("it has none")
         return
     for tool in (SEARCH, {"type": "web_search"}):
         filled = fill_declaration("web_search", tool, tools.declarations.get("web_search"))[0]
@@ -121,10 +122,12 @@ def test_only_a_provider_that_knows_developers_gets_one(name: str, model: str) -
 
 @each_model
 def test_local_templates_get_one_leading_system_message(name: str, model: str) -> None:
-    if name in ("ollama", "vllm", "llama-cpp", "sglang", "lmstudio", "openai-compatible"):
-        messages = facts_of(name, model).messages
-        assert messages.system == "leading"
-        assert messages.empty_content == "empty"
+    if name not in ("ollama", "vllm", "llama-cpp", "sglang", "lmstudio", "openai-compatible"):
+        nothing_to_ask("it is not local")
+        return
+    messages = facts_of(name, model).messages
+    assert messages.system == "leading"
+    assert messages.empty_content == "empty"
 
 
 @each_model
@@ -172,17 +175,22 @@ def test_cached_and_reasoning_tokens_are_looked_for_somewhere(name: str, model: 
 
 @each_model
 def test_finish_reasons_map_to_known_ones_only(name: str, model: str) -> None:
-    for reason, used in facts_of(name, model).reply.finish_reasons.items():
+    reasons = facts_of(name, model).reply.finish_reasons
+    for reason, used in reasons.items():
         assert used in TABLE, reason
+    if not reasons:
+        nothing_to_ask("it has the usual ones")
 
 
 @each_model
 def test_leaked_markup_is_parsed_only_for_the_family_that_leaks_it(name: str, model: str) -> None:
     families = {"dsml": "deepseek", "glm": ("glm", "zhipu"), "qwen": "qwen"}
     leaked = facts_of(name, model).reply.leaked_tools
-    if leaked:
-        words = families[leaked]
-        assert any(word in f"{name}/{model}".lower() for word in ([words] if isinstance(words, str) else words))
+    if not leaked:
+        nothing_to_ask("none is looked for")
+        return
+    words = families[leaked]
+    assert any(word in f"{name}/{model}".lower() for word in ([words] if isinstance(words, str) else words))
 
 
 # What leaves
@@ -192,6 +200,7 @@ def test_leaked_markup_is_parsed_only_for_the_family_that_leaks_it(name: str, mo
 def test_the_allow_list_lets_everything_out_that_the_rules_can_send(name: str, model: str) -> None:
     facts = facts_of(name, model)
     if facts.allow is None:
+        nothing_to_ask("it has none")
         return
     possible = {"model", "messages", "stream", "tools", "tool_choice", *facts.extra_body}
     possible |= {(rule.to or path).partition(".")[0] for path, rule in facts.parameters.items()}
@@ -212,6 +221,7 @@ def test_the_allow_list_lets_everything_out_that_the_rules_can_send(name: str, m
 def test_the_allow_list_names_nothing_that_no_model_can_send(name: str) -> None:
     provider = provider_of(name)
     if provider.capabilities().allow is None:
+        nothing_to_ask("it has none")
         return
     used = {"model", "messages", "stream", "tools", "tool_choice", "stream_options", "response_format", "logprobs"}
     for facts in map(provider.capabilities, MODELS[name]):

@@ -20,7 +20,18 @@ from isthmus.providers import Provider, check_provider_file
 from isthmus.providers import load as load_module
 from isthmus.providers.dialects import capabilities_in
 from isthmus.providers.schema import COMPUTED
-from provider_facts import MODELS, NAMES, each_file, each_model, effort_decision, facts_of, plan, provider_of, sent
+from provider_facts import (
+    MODELS,
+    NAMES,
+    each_file,
+    each_model,
+    effort_decision,
+    facts_of,
+    nothing_to_ask,
+    plan,
+    provider_of,
+    sent,
+)
 
 SIGNED = {"sigv4": {"service", "region"}, "google": {"scope"}}
 OWN_HOSTS = (".azure.com", ".api.aws", ".amazonaws.com", "aiplatform.googleapis.com")
@@ -92,6 +103,8 @@ def test_names_and_aliases_mean_one_provider_only(name: str) -> None:
     assert not others.intersection(aliases)
     for alias in aliases:
         assert provider_of(alias).name == name
+    if not aliases:
+        nothing_to_ask("it has one name")
 
 
 @each_file
@@ -99,6 +112,7 @@ def test_a_messages_endpoint_has_an_address_everywhere_and_a_request_that_it_can
     provider = provider_of(name)
     facts = provider.messages_endpoint
     if facts is None:
+        nothing_to_ask("it has none")
         return
     endpoint = provider.endpoint
     for place in (endpoint, *endpoint.alternatives.values()):
@@ -140,6 +154,7 @@ def facts_fields(provider: Provider) -> frozenset[str]:
 def test_a_native_responses_endpoint_is_partial_and_consistent(name: str) -> None:
     facts = provider_of(name).responses
     if facts is None:
+        nothing_to_ask("it has none")
         return
     assert "function" in facts.tools
     assert {"text"} <= facts.formats <= {"text", "json_object", "json_schema"}
@@ -169,6 +184,7 @@ def test_the_token_limit_has_a_name_and_only_one(name: str, model: str) -> None:
 def test_a_limit_above_the_models_maximum_is_clamped_and_said(name: str, model: str) -> None:
     facts = facts_of(name, model)
     if facts.limits.output is None:
+        nothing_to_ask("nobody knows its limit")
         return
     decision = plan(facts, {"max_output_tokens": facts.limits.output + 1}).decision("max_output_tokens")
     assert decision is not None
@@ -231,6 +247,7 @@ def test_no_effort_but_none_or_minimal_switches_thinking_off(name: str, model: s
     facts = facts_of(name, model)
     support = facts.reasoning
     if support.effort == "none":
+        nothing_to_ask("it takes no effort")
         return
     for effort in ("low", "medium", "high", "xhigh", "max"):
         found = plan(facts, {"reasoning": {"effort": effort}})
@@ -242,6 +259,7 @@ def test_no_effort_but_none_or_minimal_switches_thinking_off(name: str, model: s
 def test_stronger_efforts_never_become_weaker(name: str, model: str) -> None:
     facts = facts_of(name, model)
     if facts.reasoning.effort != "native":
+        nothing_to_ask("its efforts have no grades")
         return
     used = [effort_decision(plan(facts, {"reasoning": {"effort": effort}})).effective_value for effort in EFFORTS[1:]]
     ranks = [EFFORTS.index(effort) for effort in used]
@@ -296,6 +314,7 @@ def test_reasoning_goes_back_under_a_field_that_it_came_in(name: str, model: str
     messages, reply = facts.messages, facts.reply
     if messages.replay == "never":
         assert not any((messages.replay_details, messages.replay_chunks, messages.replay_placeholder))
+        nothing_to_ask("its reasoning does not go back")
         return
     assert facts.reasoning.effort != "none" or facts.reasoning.default_on or name == "fireworks"
     if messages.replay_chunks:
@@ -309,6 +328,7 @@ def test_replayed_reasoning_keeps_the_thinking_on_where_the_file_says_so(name: s
     facts = facts_of(name, model)
     support = facts.reasoning
     if not support.with_history:
+        nothing_to_ask("the file does not say so")
         return
     assert facts.messages.replay != "never"
     assert contains(sent(plan(facts, {}, replays_reasoning=True)), support.with_history)
@@ -321,3 +341,5 @@ def test_replayed_reasoning_keeps_the_thinking_on_where_the_file_says_so(name: s
 def test_vendor_extras_have_a_field_before_they_have_a_fallback(name: str, model: str) -> None:
     messages = facts_of(name, model).messages
     assert messages.replay_extras or messages.replay_extras_fallback is None
+    if not messages.replay_extras:
+        nothing_to_ask("nothing of the vendor's goes back")

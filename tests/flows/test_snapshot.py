@@ -6,11 +6,15 @@ from pathlib import Path
 
 from isthmus.bridge.parse import parse_request
 from isthmus.config import load_config
+from isthmus.config.schema import ProviderConfig
 from isthmus.gateway.caller import LOCAL
+from isthmus.providers import load_provider
 from isthmus.testing import ScriptedUpstream, chat
 from isthmus.wiring import http_endpoint, running_gateway
 from isthmus.wiring_bridge import Bridge
-from serving import running_gateway_process
+from serving import running_gateway_process, running_gateway_server
+from speaking_messages import claude, said
+from speaking_responses import native
 from talking import Talk
 
 KEY = "sk-nebius-51c0de"
@@ -24,7 +28,7 @@ async def test_a_key_alone_serves_it_at_its_own_address_with_that_key(tmp_path: 
         candidate = gateway.directory.find(GLM)
         assert candidate.target.capabilities.limits.context == 432_000
         served = candidate.served
-        endpoint = http_endpoint("nebius", served.provider, config.providers["nebius"], "", served.dialect or "chat")
+        endpoint = http_endpoint("nebius", served.provider, config.providers["nebius"], "")
         assert endpoint.url == "https://api.tokenfactory.nebius.com/v1/chat/completions"
         assert endpoint.headers["authorization"] == f"Bearer {KEY}"
 
@@ -83,3 +87,57 @@ async def test_its_key_goes_to_no_other_host(tmp_path: Path) -> None:
             async for _ in run.events():
                 pass
         assert "authorization" not in upstream.requests[0].headers
+
+
+ZEN = {
+    "opencode/gpt-5.5": ("/v1/responses", "authorization", native("hello")),
+    "opencode/claude-sonnet-5": ("/v1/messages", "x-api-key", claude(said("hello"))),
+    "opencode/glm-5.2": ("/v1/chat/completions", "authorization", chat("hello")),
+    "opencode/brand-new": ("/v1/chat/completions", "authorization", chat("hello")),
+}
+
+
+def test_each_model_of_a_house_is_spoken_to_in_its_own_protocol(tmp_path: Path) -> None:
+    with ScriptedUpstream.running(answer for _, _, answer in ZEN.values() for _ in range(2)) as upstream:
+        toml = (
+            '[store]\nurl = "memory:"\n[server]\nport = 0\n[log]\nlevel = "error"\n'
+            f'[providers.opencode]\nbase_url = "{upstream.base_url}"\napi_key = "{KEY}"\nask = false\n'
+        )
+        with running_gateway_server(toml) as gateway:
+            talk = Talk(gateway.url)
+            for model in ZEN:
+                assert talk.create({"model": model, "input": "hi"})["output_text"] == "hello"
+                assert talk.stream({"model": model, "input": "hi"})[1]["output"][-1]["content"][0]["text"] == "hello"
+            listed = {model["id"] for model in talk.get("/v1/models").json["data"]}
+    for (path, header, _), sent in zip((way for way in ZEN.values() for _ in range(2)), upstream.requests, strict=True):
+        assert sent.path == path
+        shown = {name for name in ("authorization", "x-api-key") if name in sent.headers}
+        assert shown == {header}, "one house, and in each protocol one way to show the key"
+        assert sent.headers[header].removeprefix("Bearer ") == KEY
+        assert ("anthropic-version" in sent.headers) is (path == "/v1/messages")
+    assert any(name.startswith(("opencode/gpt-", "opencode/claude-")) for name in listed)
+
+
+def test_a_dialect_that_the_user_names_is_the_only_one(tmp_path: Path) -> None:
+    with ScriptedUpstream.running([chat("hello")]) as upstream:
+        toml = (
+            '[store]\nurl = "memory:"\n[server]\nport = 0\n[log]\nlevel = "error"\n[providers.opencode]\n'
+            f'base_url = "{upstream.base_url}"\napi_key = "{KEY}"\nask = false\ndialect = "chat"\n'
+        )
+        with running_gateway_server(toml) as gateway:
+            assert Talk(gateway.url).create({"model": "opencode/gpt-5.5", "input": "hi"})["output_text"] == "hello"
+        assert [request.path for request in upstream.requests] == ["/v1/chat/completions"]
+
+
+def test_a_protocol_may_have_an_address_of_its_own() -> None:
+    settings = ProviderConfig(api_key=KEY)
+    zenmux = http_endpoint("zenmux", load_provider("zenmux"), settings, "")
+    assert zenmux.url == "https://zenmux.ai/api/v1/chat/completions"
+    assert {name: other.url for name, other in zenmux.others.items()} == {
+        "responses": "https://zenmux.ai/api/v1/responses",
+        "messages": "https://zenmux.ai/api/anthropic/v1/messages",
+    }
+    free = http_endpoint("freemodel", load_provider("freemodel"), settings, "", "messages")
+    assert free.url == "https://cc.freemodel.dev/v1/messages"
+    assert [other.url for other in free.others.values()] == ["https://api.freemodel.dev/v1/chat/completions"]
+    assert KEY in [secret.value for secret in http_endpoint("x", load_provider("freemodel"), settings, "").secrets()]

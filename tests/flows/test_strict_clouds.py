@@ -15,6 +15,7 @@ from flowing import Flow
 from flowing_providers import provider_flow
 from isthmus.testing import RecordedRequest, ScriptedUpstream, Step, chat, error
 from serving import running_gateway_server
+from speaking_messages import called, claude, said
 from speaking_responses import native
 from strict_clouds import (
     AWS,
@@ -160,7 +161,8 @@ def cloud(
         upstream = stack.enter_context(ScriptedUpstream.running())
         files = folder / "providers"
         files.mkdir()
-        (files / "mine.toml").write_text(f"extends = '{name}'\n{endpoint.replace('@ROOT@', upstream.base_url)}")
+        placed = endpoint.replace("@ROOT@", upstream.base_url).replace("@HOST@", upstream.base_url.removesuffix("/v1"))
+        (files / "mine.toml").write_text(f"extends = '{name}'\n{placed}")
         toml = (
             f"provider_folders = ['{files}']\n[models]\ndemo = false\n[server]\nport = 0\n[log]\nlevel = 'error'\n"
             f"[store]\nurl = 'sqlite:{folder / 'flow.db'}'\n[providers.mine]\nretries = {retries}\n{section}"
@@ -171,9 +173,9 @@ def cloud(
         flow.check()
 
 
-KEYED = "[endpoint]\nbase_url = '@ROOT@'\n"
+KEYED = "[endpoint]\nbase_url = '@ROOT@'\nmessages_url = '@HOST@/anthropic/v1'\n"
 SIGNED = (
-    "[endpoint]\nbase_url = '@ROOT@'\nkey_env = []\nauth = 'sigv4'\n"
+    "[endpoint]\nbase_url = '@ROOT@'\nmessages_url = '@HOST@/anthropic/v1'\nkey_env = []\nauth = 'sigv4'\n"
     f"sign = {{ service = 'bedrock-mantle', region = '{REGION}' }}\n"
 )
 MANTLE = {
@@ -200,6 +202,45 @@ def test_mantle_takes_every_request_of_a_session(tmp_path: Path, endpoint: str, 
             session(flow, flow.script, guard, "mine/moonshotai.kimi-k2.5", streamed=streamed, answers=chat)
         paths = [request.path for request in upstream.requests]
         assert paths == ["/v1/responses"] * 4 + ["/v1/chat/completions"] * 4 + paths[:8]
+
+
+def in_messages(text: str | None = None, *, calls: Any = ()) -> Step:
+    return claude(*([said(text)] if text else []), *(called(id, name) for id, name, _ in calls))
+
+
+@pytest.mark.usefixtures("_aws")
+@pytest.mark.parametrize(("endpoint", "section", "signed"), MANTLE.values(), ids=list(MANTLE))
+def test_mantle_is_spoken_to_in_messages_where_it_is_claude_that_answers(
+    tmp_path: Path, endpoint: str, section: str, signed: bool
+) -> None:
+    """Nobody has to say so, and the other models stay where they are."""
+    with cloud(tmp_path, "bedrock", endpoint, section) as (flow, upstream):
+        guard = refused_by_mantle(signed=signed)
+        for streamed in (False, True):
+            session(flow, flow.script, guard, "mine/anthropic.claude-opus-5", streamed=streamed, answers=in_messages)
+        session(flow, flow.script, guard, "mine/openai.gpt-oss-120b", streamed=True, answers=native)
+        assert {request.path for request in upstream.requests[:8]} == {"/anthropic/v1/messages"}
+        flow.script(*(guarded(guard, in_messages("Hi.")) for _ in range(2)))
+        for name in ("claude-opus-5", "claude-sonnet-4-6"):  # the newer one takes no temperature, the older up to 1
+            asked = {"model": f"mine/anthropic.{name}", "input": "hi", "temperature": 1.5, "user": "u1"}
+            assert message_text(flow.create(asked)) == "Hi."
+        assert [request.json.get("temperature") for request in upstream.requests[-2:]] == [None, 1]
+        assert not any("authorization" in request.headers for request in upstream.requests[:8] if not signed)
+
+
+@pytest.mark.usefixtures("_aws")
+@pytest.mark.parametrize(
+    ("dialect", "model"),
+    [("chat", "anthropic.claude-opus-5"), ("messages", "moonshotai.kimi-k2.5")],
+    ids=["Claude in chat", "Kimi in Messages"],
+)
+def test_a_dialect_that_a_model_is_not_spoken_to_in_there(tmp_path: Path, dialect: str, model: str) -> None:
+    """Claude in chat is what the user asked for, and the cloud refuses it; no other model is at the place of Claude."""
+    with cloud(tmp_path, "bedrock", KEYED, f"api_key = '{BEDROCK_KEY}'\ndialect = '{dialect}'\n") as (flow, upstream):
+        flow.script(guarded(refused_by_mantle(signed=False), chat("Hi.")))
+        answer = flow.post("/v1/responses", {"model": f"mine/{model}", "input": "hi"})
+        assert [request.path for request in upstream.requests] == ["/v1/chat/completions"]
+        assert answer.status == (400 if dialect == "chat" else 200)
 
 
 @pytest.mark.usefixtures("_aws")
@@ -280,5 +321,6 @@ def test_the_clouds_really_refuse(tmp_path: Path) -> None:
         flow.script(*(guarded(guard, chat("never")) for guard in (refused_by_azure({"m"}), TokenServer().takes)))
         for _ in range(2):
             assert flow.post("/v1/responses", {"model": "openai-compatible/m", "input": "hi"}).status == 404
-        flow.script(guarded(refused_by_mantle(signed=True), chat("never")))
-        assert flow.post("/v1/responses", {"model": "openai-compatible/m", "input": "hi"}).status == 403
+        flow.script(*(guarded(refused_by_mantle(signed=signed), chat("never")) for signed in (True, False)))
+        for _ in range(2):
+            assert flow.post("/v1/responses", {"model": "openai-compatible/m", "input": "hi"}).status == 403

@@ -9,7 +9,7 @@ import pytest
 
 from flowing import Flow, lent
 from flowing_providers import provider_flow
-from isthmus.testing import chat
+from isthmus.testing import ScriptedUpstream, chat
 from strict_vendors import (
     openrouter_failure,
     refused_by_a_strict_template,
@@ -18,7 +18,7 @@ from strict_vendors import (
     signed_call,
     strictly,
 )
-from talking import message_text
+from talking import Talk, message_text
 
 Json = dict[str, Any]
 
@@ -89,6 +89,36 @@ def test_a_session_goes_on_when_the_user_speaks_after_a_result(
     assert (response["status"], message_text(response)) == ("completed", "Done.")
 
 
+PICKY: Json = {
+    "type": "function",
+    "name": "view",
+    "strict": True,
+    "parameters": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"page": {"type": "integer", "exclusiveMinimum": 0}, "not": {"type": "string"}},
+        "required": ["page", "not"],
+        "additionalProperties": False,
+    },
+}
+EVERYTHING: Json = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "max_output_tokens": 500,
+    "top_logprobs": 2,
+    "parallel_tool_calls": True,
+    "prompt_cache_key": "k1",
+    "safety_identifier": "s1",
+    "service_tier": "auto",
+    "truncation": "disabled",
+    "user": "u1",
+    "metadata": {"a": "b"},
+    "reasoning": {"effort": "high", "summary": "auto"},
+    "text": {"verbosity": "low"},
+    "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+}
+"""What agents send with every request; who does not take a field must not get it."""
+
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 FORMAT = {"format": {"type": "json_schema", "name": "number", "schema": SCHEMA, "strict": True}}
 
@@ -110,7 +140,7 @@ def test_a_session_of_several_calls_is_never_refused(flow: Flow, model: str, ref
     calls = signed_call if refuses is refused_by_gemini else lambda *made: chat(calls=list(made))
     steps = [calls(CALL, ("call_view_0002", "view", "{}")), calls(("call_view_0003", "view", "{}")), chat("Done.")]
     flow.script(*(strictly(refuses, step) for step in (*steps, chat("Yes."), chat('{"n": 1}'))))
-    asked: Json = {"model": model, "tools": [VIEW], "instructions": "Look well."}
+    asked: Json = {"model": model, "tools": [PICKY], "instructions": "Look well.", **EVERYTHING}
     first = ask({**asked, "input": "Look at both."})
     second = ask({**asked, "input": results(first), "previous_response_id": first["id"]})
     third = ask({**asked, "input": results(second), "previous_response_id": second["id"]})
@@ -164,11 +194,77 @@ def test_openrouters_failure_in_a_whole_reply_is_a_failure(
     assert answer.status in (200, status)  # a run that had begun is told as a failed response
 
 
-def test_the_servers_really_refuse() -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "view", "arguments": "{}"}}
-    assert refused_by_gemini([{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}])
-    assert refused_by_mistral([{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}])
-    assert refused_by_a_strict_template([{"role": "user", "content": "x"}, {"role": "user", "content": "y"}])
+CALLED: Json = {"id": "c", "type": "function", "function": {"name": "view", "arguments": "{}"}}
+ASKED: Json = {"role": "user", "content": "x"}
+MADE: Json = {"role": "assistant", "content": "", "tool_calls": [CALLED]}
+RESULT: Json = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+WRONG: dict[str, tuple[Any, list[Json], Json, str]] = {
+    "mistral: an id of another form": (refused_by_mistral, [ASKED, MADE, RESULT], {}, "with a length of 9"),
+    "mistral: the user after a tool": (
+        refused_by_mistral,
+        [
+            ASKED,
+            {**MADE, "tool_calls": [{**CALLED, "id": "abcdefghi"}]},
+            {**RESULT, "tool_call_id": "abcdefghi"},
+            ASKED,
+        ],
+        {},
+        "Unexpected role 'user' after role 'tool'",
+    ),
+    "mistral: a late system message": (
+        refused_by_mistral,
+        [ASKED, {"role": "assistant", "content": "y"}, {"role": "system", "content": "z"}, ASKED],
+        {},
+        "Unexpected role 'system'",
+    ),
+    "mistral: another name of the limit": (
+        refused_by_mistral,
+        [ASKED],
+        {"max_completion_tokens": 5},
+        "extra_forbidden",
+    ),
+    "mistral: usage that is asked for": (
+        refused_by_mistral,
+        [ASKED],
+        {"stream": True, "stream_options": {"include_usage": True}},
+        "body.stream_options",
+    ),
+    "mistral: thoughts beside the content": (
+        refused_by_mistral,
+        [ASKED, {"role": "assistant", "content": "y", "reasoning_content": "hm"}, ASKED],
+        {},
+        "messages.1.reasoning_content",
+    ),
+    "gemini: a call without its signature": (
+        refused_by_gemini,
+        [ASKED, MADE, RESULT],
+        {},
+        "missing a thought_signature",
+    ),
+    "gemini: a seed": (refused_by_gemini, [ASKED], {"seed": 1}, 'Unknown name "seed"'),
+    "gemini: a schema's keyword": (
+        refused_by_gemini,
+        [ASKED],
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": PICKY["parameters"]}}]},
+        'Unknown name "$schema"',
+    ),
+    "a template: two messages of one speaker": (refused_by_a_strict_template, [ASKED, ASKED], {}, "must alternate"),
+    "a template: a late system message": (
+        refused_by_a_strict_template,
+        [ASKED, {"role": "system", "content": "z"}],
+        {},
+        "only the first message",
+    ),
+}
+
+
+@pytest.mark.parametrize(("refuses", "messages", "fields", "words"), WRONG.values(), ids=list(WRONG))
+def test_the_servers_really_refuse(refuses: Any, messages: list[Json], fields: Json, words: str) -> None:
+    """What a client without a bridge would have sent, over a real socket."""
+    with ScriptedUpstream.running([strictly(refuses, chat("never"))]) as vendor:
+        answer = Talk(vendor.base_url).post("/chat/completions", {"model": "m", "messages": messages, **fields})
+    assert answer.status in (400, 422)
+    assert words in answer.error["message"]
 
 
 def test_a_search_that_must_stay_off_the_web_is_not_sent(flow: Flow) -> None:

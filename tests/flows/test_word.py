@@ -13,6 +13,8 @@ import pytest
 
 from isthmus.testing import PATIENCE, ScriptedUpstream, Step, chat, error, reply, silence, stream
 from serving import GatewayThread, running_gateway_server
+from speaking_messages import claude, said
+from speaking_responses import native
 from talking import Talk
 
 Json = dict[str, Any]
@@ -101,6 +103,7 @@ def house(
     provider: str = "",
     more: str = "",
     models: str = "",
+    dialect: str = "chat",
 ) -> Iterator[House]:
     with ScriptedUpstream.running(steps, routes=routes) as upstream:
         toml = f"""
@@ -111,7 +114,7 @@ default = "mine/tiny"
 [providers.mine]
 uses = "{uses}"
 base_url = "{upstream.base_url}"
-dialect = "chat"
+dialect = "{dialect}"
 retries = 2
 {provider}
 [store]
@@ -147,6 +150,51 @@ def test_an_image_that_the_server_cannot_read_is_not_sent_and_told(tmp_path: Pat
         (said,) = [said for said in response["isthmus"]["diagnostics"] if "content[1]" in said["path"]]
         assert (said["path"], said["action"]) == ("input[0].content[1]", "degraded")
         assert "image_url" not in json.dumps(it.sent)
+
+
+SAYS = {"chat": chat, "responses": native, "messages": lambda text: claude(said(text))}
+each_dialect = pytest.mark.parametrize("dialect", SAYS)
+
+
+@each_dialect
+def test_what_a_server_cannot_is_sent_in_no_dialect(tmp_path: Path, dialect: str) -> None:
+    """Neither the image nor the tool, which the file has for all three."""
+    body = {**LOOK, "tools": [TOOL]}
+    with house(tmp_path, llama(tools=False), SAYS[dialect]("what?"), dialect=dialect) as it:
+        assert it.until("mine/tiny", context_window=8192)["input_modalities"] == ["text"]
+        response = it.post("/v1/responses", body).json
+        told = {note["path"]: note["action"] for note in response["isthmus"]["diagnostics"]}
+        assert told["input[0].content[1]"] == "degraded"
+        assert "tools[0]" in told
+        assert PICTURE.partition(",")[2] not in json.dumps(it.sent[0])
+        assert "tools" not in it.sent[0]
+        assert it.sent[0].get("max_tokens", 0) <= 4096, "a limit that must be there leaves room in the window"
+
+
+@each_dialect
+def test_what_the_user_writes_outranks_the_server_in_every_dialect(tmp_path: Path, dialect: str) -> None:
+    facts = '[providers.mine.models."tiny"]\nmessages = { input = ["image"] }\nparameters = { temperature = false }'
+    with house(tmp_path, llama(), SAYS[dialect]("seen"), provider=facts, dialect=dialect) as it:
+        assert it.until("mine/tiny", context_window=8192)["input_modalities"] == ["text", "image"]
+        response = it.post("/v1/responses", {**LOOK, "temperature": 0.5}).json
+        assert PICTURE.partition(",")[2] in json.dumps(it.sent[0])
+        assert "temperature" not in it.sent[0]
+        assert "temperature" in [note["path"] for note in response["isthmus"]["diagnostics"]]
+
+
+@pytest.mark.parametrize(("dialect", "efforts"), [("chat", 7), ("responses", 7), ("messages", 0)])
+def test_the_catalogue_tells_what_can_be_asked_for_in_the_dialect_that_is_spoken(
+    tmp_path: Path, dialect: str, efforts: int
+) -> None:
+    """What is offered to Codex is what is planned: over Messages this server knows no effort."""
+    with house(tmp_path, llama(), SAYS[dialect]("hello"), dialect=dialect) as it:
+        entry = it.until("mine/tiny", context_window=8192)
+        assert len(entry["supported_reasoning_levels"]) == efforts
+        shown = it.get("/v1/models/mine/tiny").json["isthmus"]
+        assert len(shown.get("reasoning_efforts", [])) == efforts
+        response = it.post("/v1/responses", {"model": "mine/tiny", "input": "hi", "reasoning": {"effort": "low"}}).json
+        ignored = [note["path"] for note in response["isthmus"]["diagnostics"]]
+        assert ("reasoning.effort" in ignored) is (efforts == 0)
 
 
 def test_a_strict_caller_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

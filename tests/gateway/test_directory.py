@@ -88,8 +88,8 @@ def test_without_fallbacks_there_are_none() -> None:
 
 
 def test_a_provider_that_is_spoken_to_in_responses_can_what_its_endpoint_can() -> None:
-    chat = Served("openai", OPENAI, Upstream())
-    native = Served("openai", OPENAI, Upstream(), dialect="responses")
+    chat = Served("openai", load_provider("openai", dialect="chat"), Upstream())
+    native = Served("openai", OPENAI, Upstream())
     assert OPENAI.responses is not None
     assert chat.capabilities("gpt-5").dialect == "chat"
     assert native.capabilities("gpt-5").dialect == "responses"
@@ -97,7 +97,8 @@ def test_a_provider_that_is_spoken_to_in_responses_can_what_its_endpoint_can() -
 
 def test_one_that_has_no_such_endpoint_is_spoken_to_as_ever() -> None:
     assert PLAIN.responses is None
-    assert Served("one", PLAIN, Upstream(), dialect="responses").capabilities("m") == PLAIN.capabilities("m")
+    asked = load_provider("openai-compatible", dialect="responses")
+    assert Served("one", asked, Upstream()).capabilities("m") == PLAIN.capabilities("m")
 
 
 async def test_models_are_those_that_the_provider_tells_or_else_those_of_its_file() -> None:

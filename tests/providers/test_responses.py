@@ -112,3 +112,27 @@ def test_ours_may_stand_on_another_of_ours() -> None:
     assert azure.endpoint.auth == "api-key"
     assert azure.capabilities("gpt-5.5").limits == openai.capabilities("gpt-5.5").limits
     assert load_provider("ollama-cloud").endpoint.alternatives == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "holds"),
+    [
+        ("openai", "gpt-5.6", True),
+        ("azure", "gpt-5.1", True),
+        ("llama-cpp", "m", True),
+        ("deepseek", "deepseek-v4-pro", False),
+        ("groq", "openai/gpt-oss-120b", False),
+        ("vllm", "m", False),
+    ],
+)
+def test_schemas_of_tools_bind_there_where_somebody_says_so(name: str, model: str, holds: bool) -> None:
+    """A section that says nothing of it claims what the chat side does, and no more."""
+    assert capabilities_for(load_provider(name), model, "responses").tools.strict is holds
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_section_may_say_otherwise(tmp_path: Path, strict: bool) -> None:
+    (tmp_path / "deepseek.toml").write_text(f"[responses]\nstrict = {str(strict).lower()}\n")
+    provider = load_provider("deepseek", [tmp_path])
+    assert capabilities_for(provider, "deepseek-v4-pro", "responses").tools.strict is strict
+    assert not capabilities_for(provider, "deepseek-v4-pro", "chat").tools.strict

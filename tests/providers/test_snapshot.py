@@ -169,6 +169,23 @@ def test_the_endpoint_says_what_it_takes_and_the_model_what_it_reads() -> None:
     assert openai.messages.input == {"image", "file"}  # the file says sounds as well, of others
 
 
+def test_documents_go_where_a_model_is_spoken_to_in_messages() -> None:
+    free, zen = snapshot_models("freemodel"), snapshot_models("opencode")
+    row = Row("m", reads=["image", "file"])
+    assert free._facts(row)["messages"]["input"] == ["file", "image"]
+    assert free._facts(Row("m", reads=["image", "file"], speaks="chat"))["messages"]["input"] == ["image"]
+    assert zen._facts(row)["messages"]["input"] == ["image"]
+    assert zen._facts(Row("m", reads=["image", "file"], speaks="messages"))["messages"]["input"] == ["file", "image"]
+
+
+def test_a_model_may_be_spoken_to_in_another_protocol_than_the_rest() -> None:
+    zen = snapshot_models("opencode")
+    assert zen.mixed
+    said = ("gpt-5.5", "claude-sonnet-5", "glm-5.2", "brand-new")
+    assert [zen.speaks(model) for model in said] == ["responses", "messages", "chat", ""]
+    assert not snapshot_models("nebius").mixed
+
+
 # What a row becomes
 
 

@@ -194,3 +194,25 @@ def test_the_command_writes_the_file_and_says_what_it_left_out(tmp_path: Path) -
     assert "1 providers, 1 models" in done.stderr
     assert "models that write no text" in done.stderr
     assert out.read_bytes() == script.make_snapshot(json.loads(export.read_text()), date="2026-11-16")
+
+
+def test_models_that_are_spoken_to_otherwise_are_said_in_the_index() -> None:
+    models = {
+        "a": MODEL,
+        "b": {**MODEL, "provider": {"npm": "@ai-sdk/anthropic", "api": "https://acme.example/claude/v1"}},
+        "c": {**MODEL, "provider": {"npm": "@ai-sdk/openai", "api": "https://acme.example/v1"}},
+        "d": {**MODEL, "provider": {"npm": "@ai-sdk/google"}},
+        "e": MODEL,
+    }
+    _, index, rows = make({"acme": provider(models), "plain": provider()})
+    assert index["acme"][10] == {"messages": "https://acme.example/claude/v1", "responses": ""}
+    assert len(index["plain"]) == 10
+    assert [rows["acme"][id].get("speaks") for id in models] == [None, "messages", "responses", "", None]
+    elsewhere = {**models, "c": {**MODEL, "provider": {"npm": "@ai-sdk/openai", "api": "https://other.example/v1"}}}
+    assert list(make({"acme": provider(elsewhere)})[1]["acme"][10]) == ["messages"]
+
+
+def test_an_address_of_our_own_is_known_for_one_protocol_only() -> None:
+    models = {"a": MODEL, "b": {**MODEL, "provider": {"npm": "@ai-sdk/anthropic"}}, "c": MODEL}
+    given = provider(models, npm="@ai-sdk/cerebras", api=None)
+    assert len(make({"cerebras": given})[1]["cerebras"]) == 10

@@ -30,7 +30,7 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
     """Model and catalogue, from the gateway's own configuration."""
     folders = [Path(folder) for folder in settings.provider_folders]
     providers = {
-        name: load_provider(given.uses or name, folders, models=given.models)
+        name: load_provider(given.uses or name, folders, models=given.models, dialect=given.dialect)
         for name, given in settings.providers.items()
     }
     providers = ask_own_servers(settings, recall_words(settings, providers))

@@ -35,7 +35,9 @@ def load_known(name: str, folders: Sequence[Path], config: Config) -> tuple[Prov
     if settings is None:
         return load_provider(name, folders), None
     place = f"providers.{name} in the configuration"
-    provider = load_provider(settings.uses or name, folders, models=settings.models, place=place)
+    provider = load_provider(
+        settings.uses or name, folders, models=settings.models, place=place, dialect=settings.dialect
+    )
     return recall_words(config, {name: provider})[name], settings
 
 

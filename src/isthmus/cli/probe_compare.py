@@ -1,6 +1,7 @@
 """A provider file beside what its server was found to do: `isthmus providers probe NAME --compare`.
 
-In: the file's facts for one dialect, and the findings. Out: one row per fact. A file that claims more than the server
+In: the facts for one dialect, the file's with the server's own word over them, as a gateway would have them; and the
+findings. Out: one row per fact. A file that claims more than the server
 does makes requests fail, or promises break in silence; one that claims less only leaves something unused.
 """
 
@@ -18,6 +19,7 @@ from isthmus.cli.terminal import WIDE, heading, indented, lined_table, words
 from isthmus.providers import Provider
 from isthmus.providers.dialects import capabilities_for
 from isthmus.providers.responses import serves
+from isthmus.providers.word.told import NOTHING, Told
 from isthmus.upstream.probe.findings import Abilities, Findings
 
 Standing = Literal["agrees", "claims more", "claims less", "unknown"]
@@ -42,7 +44,9 @@ class Row:
 
 
 def compare(provider: Provider, found: Findings) -> list[Row]:
-    """The file of a provider beside the findings about one of its models."""
+    """The facts of a provider beside the findings about one of its models."""
+    if found.word != NOTHING:
+        provider = provider.hear(Told(words={found.model: found.word}))
     rows = [*_dialect("chat", capabilities_for(provider, found.model, "chat"), found, found), *_whole(provider, found)]
     if found.native is not None and serves(provider.responses, found.model):
         known = capabilities_for(provider, found.model, "responses")

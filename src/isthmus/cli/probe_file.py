@@ -93,6 +93,7 @@ def _responses(found: Findings, native: Abilities) -> dict[str, Any]:
         "parameters": parameters,
         "unknown": "refused" if found.strict_fields else "ignored",
         "tells_length": native.tells_length or not native.limit_field,
+        "strict": native.strict,
     }
 
 

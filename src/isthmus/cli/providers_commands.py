@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.text import Text
 
+from isthmus.bridge.capabilities import Dialect
 from isthmus.cli.heard import ask_server, load_known, recall_lessons
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
@@ -24,7 +25,8 @@ from isthmus.cli.terminal import open_console, plural, print_json, words
 from isthmus.config import read_config
 from isthmus.config.keys import first_address
 from isthmus.errors import ConfigError
-from isthmus.providers import check_provider_file, load_provider, provider_names
+from isthmus.providers import Provider, check_provider_file, load_provider, provider_names
+from isthmus.providers.dialects import choose_dialect
 from isthmus.values.redact import redact_url
 
 providers_app = typer.Typer(name="providers", help="List, show, check or probe providers.", no_args_is_help=True)
@@ -61,6 +63,9 @@ def list_providers(
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The provider, by its name or an alias.")],
     model: Annotated[str, typer.Option("--model", "-m", help="The model; the default one otherwise.")] = "",
+    dialect: Annotated[
+        str, typer.Option("--dialect", "-d", help="As it is in `chat`, `responses` or `messages`; else as it is used.")
+    ] = "",
     ask: Annotated[bool, typer.Option("--ask", help="Ask its server about its models first.")] = False,
     as_json: JsonFlag = False,
     folder: FolderFlag = None,
@@ -68,6 +73,8 @@ def show(
     """Every fact about a provider and one of its models, and who says it: a file, its server, or the configuration."""
     folders, config = provider_folders(folder), read_config().config
     provider, settings = load_known(name, folders, config)
+    if dialect:
+        provider = replace(provider, asked=_choose_dialect(name, provider, dialect))
     if ask:
         provider = ask_server(name, provider, settings, folders)
     lessons = recall_lessons(config, name, provider, model or provider.default_model) if settings is not None else []
@@ -95,6 +102,14 @@ def check(
 
 
 providers_app.command("probe")(probe_endpoint)
+
+
+def _choose_dialect(name: str, provider: Provider, asked: str) -> Dialect:
+    spoken: tuple[Dialect, ...] = get_args(Dialect)
+    found = next((dialect for dialect in spoken if dialect == asked.strip().lower()), None)
+    if found is None:
+        raise ConfigError(f"there is no dialect `{asked}`; there is {', '.join(f'`{each}`' for each in spoken)}")
+    return choose_dialect(name, provider, found)
 
 
 def find_file_problems(path: Path) -> list[str]:

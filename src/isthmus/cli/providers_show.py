@@ -31,10 +31,17 @@ from isthmus.cli.terminal import (
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, known_models
-from isthmus.providers.dialects import facts_in
+from isthmus.providers.dialects import capabilities_for, dialect_of, facts_in
 from isthmus.providers.merge import DEFAULT
+from isthmus.providers.origins import origins_of
 from isthmus.providers.word.told import age_words
 
+_SPOKEN: Final = {
+    "chat": "Chat Completions",
+    "responses": "Responses",
+    "messages": "Messages",
+    "codex": "the protocol of Codex",
+}
 _NAMED: Final = 4
 """Models of a server that are named in the head."""
 
@@ -69,9 +76,11 @@ class Known:
 def list_facts(known: Known) -> list[Fact]:
     """Every fact that holds for the model, in the order of the capability page."""
     provider = known.provider
-    capabilities = provider.capabilities(known.model)
+    capabilities = capabilities_for(provider, known.model or provider.default_model)
     values = msgspec.to_builtins(capabilities, order="deterministic")
-    found = [Fact(path, _find(values, path), from_) for path, from_ in provider.origins(known.model, known.now).items()]
+    found = [
+        Fact(path, _find(values, path), said) for path, said in origins_of(provider, known.model, known.now).items()
+    ]
     if not known.lessons:
         return found
     taught = learn(Target(provider.name, capabilities.model, capabilities), known.lessons).capabilities
@@ -93,6 +102,7 @@ def show_json(known: Known) -> JsonObject:
     return {
         **list_json([provider])[0],
         "model": provider.capabilities(known.model).model,
+        "dialect": dialect_of(provider, known.model or provider.default_model),
         "sources": list(provider.sources),
         "models": [entry.pattern for entry in provider.models] or [known.model for known in _listed(provider)],
         "server": heard,
@@ -173,7 +183,8 @@ def _listed(provider: Provider) -> list[KnownModel]:
 
 def _show_facts(console: Console, known: Known) -> None:
     about = clean(known.provider.capabilities(known.model).model) or "any model"
-    heading(console, "Facts", f"for {about}; grey ones are defaults")
+    spoken = _SPOKEN[dialect_of(known.provider, known.model or known.provider.default_model)]
+    heading(console, "Facts", f"for {about}, spoken to in {spoken}; grey ones are defaults")
     wide = console.width >= WIDE
     for section, facts in _by_section(list_facts(known)).items():
         table = lined_table(f"[{section}]" if section else "top of the file", "value", "from")

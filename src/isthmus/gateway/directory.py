@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
+from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
 from isthmus.bridge.types.plan import Target
 from isthmus.ports import Backend, Embedder
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
-from isthmus.providers.dialects import capabilities_in
+from isthmus.providers.dialects import capabilities_for
 from isthmus.providers.word.told import Told
 
 
@@ -36,8 +36,6 @@ class Served:
     provider: Provider
     backend: Backend
     total_timeout: float | None = None
-    dialect: Dialect | None = None
-    """How it is spoken to, where that is not the way of its file's own facts."""
     list_models: Callable[[], Awaitable[Sequence[KnownModel]]] | None = None
     """How the provider tells its models itself; `None`: its file names them."""
     listed: int = LISTED
@@ -62,7 +60,7 @@ class Served:
         return offered_models(self.provider, listed=self.listed)
 
     def capabilities(self, model: str) -> ProviderCapabilities:
-        return capabilities_in(self.provider, model, self.dialect)
+        return capabilities_for(self.provider, model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from isthmus.bridge.capabilities import EFFORTS, Cost, Modality, ReasoningSupport
+from isthmus.providers.dialects import capabilities_for
 from isthmus.providers.load import Provider, load_provider, provider_names
 from isthmus.providers.word.told import Told
 
@@ -136,8 +137,8 @@ def is_known(provider: Provider, model: str) -> bool:
 
 
 def describe_model(provider: Provider, model: str) -> KnownModel:
-    """What is known about one model, listed or not."""
-    facts = provider.capabilities(model)
+    """What is known about one model, listed or not, as it is spoken to."""
+    facts = capabilities_for(provider, model or provider.default_model)
     titles = [entry.title for entry in provider.models if entry.exact and entry.matches(facts.model) and entry.title]
     known = provider.snapshot.title(facts.model) if provider.snapshot is not None else ""
     return KnownModel(

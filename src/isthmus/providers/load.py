@@ -12,7 +12,7 @@ folder; and last of all the model entries of the user's configuration. A provide
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
 from isthmus.errors import ConfigError
 from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
@@ -57,11 +57,12 @@ def load_provider(
     *,
     models: Mapping[str, Mapping[str, Any]] | None = None,
     place: str = "configuration",
+    dialect: Dialect | None = None,
 ) -> Provider:
     """The provider called `name` (or known by that alias); later folders override earlier ones and ours.
 
     `models` are entries as in a file's `[models."glob"]`, stronger than every file; `place` is where they are
-    written, for those who ask where a fact comes from.
+    written, for those who ask where a fact comes from. `dialect`: how the user wants it to be spoken to.
     """
     sources = _gather(name, tuple(user_dirs), ())
     if models:
@@ -82,6 +83,7 @@ def load_provider(
         models=tuple(entry for source in sources for entry in source.models),
         parts=tuple(sources),
         snapshot=next((source.known for source in reversed(sources) if source.known is not None), None),
+        asked=dialect,
     )
 
 
@@ -166,18 +168,25 @@ class Provider:
     parts: tuple[ProviderSource, ...] = field(repr=False)
     snapshot: Snapshot | None = field(default=None, repr=False)
     """What the snapshot knows of its models, if it has any."""
+    asked: Dialect | None = None
+    """How the user wants it to be spoken to; `None`: as the vendor does, which may differ from model to model."""
     told: Told = field(default=Told(), repr=False)  # frozen
     """What its server said of itself when it was last asked."""
-    _known: dict[str, ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, str], ProviderCapabilities] = field(default_factory=dict, repr=False, compare=False)
 
     def capabilities(self, model: str = "") -> ProviderCapabilities:
-        """What `model` (or the default one) can do here."""
+        """What `model` (or the default one) can do here, spoken to as the file's own facts say."""
         model = model or self.default_model
-        known = self._known.get(model)
+        return self.remember(model, "", lambda: self._merge(model))
+
+    def remember(self, model: str, dialect: str, make: Callable[[], ProviderCapabilities]) -> ProviderCapabilities:
+        """What was made of its facts for a model in this dialect, made once."""
+        known = self._known.get((model, dialect))
         if known is None:
+            made = make()
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[model] = self._merge(model)
+            known = self._known[model, dialect] = made
         return known
 
     def hear(self, told: Told) -> Provider:
@@ -186,8 +195,13 @@ class Provider:
 
     def states(self, model: str, path: tuple[str, str]) -> bool:
         """Whether the user says this himself, in a file or in the configuration."""
-        own = (layer.facts for part in self.parts if part.own for layer in part.layers(model or self.default_model))
-        return any(path[1] in facts.get(path[0], ()) for facts in own)
+        return any(path[1] in facts.get(path[0], ()) for facts in self.own_facts(model))
+
+    def own_facts(self, model: str) -> Iterator[Mapping[str, Any]]:
+        """What the user says himself, as it is written, weakest first."""
+        for part in self.parts:
+            if part.own:
+                yield from (layer.facts for layer in part.layers(model or self.default_model))
 
     def origins(self, model: str = "", now: float | None = None) -> dict[str, str]:
         """For every fact, by its dotted path: the file and section that said it, the server, or `default`. `now`: to
@@ -261,7 +275,7 @@ def _read_builtin(stem: str) -> tuple[ProviderSource, ...]:
         raise ConfigError(f"provider `{stem}` cannot be used: {reason}", code="unknown_provider")
     known = snapshot_models(stem)
     # Where another server is, and what endpoints it has besides, says nothing about this one.
-    shared = {"messages_endpoint"} if known.protocol == "messages" else set()
+    shared = {"messages_endpoint"} if "messages" in (known.protocol, *snapshot_index()[stem].also) else set()
     base = [
         replace(source, head={key: said for key, said in source.head.items() if key in shared})
         for source in _read_builtin(BASE)

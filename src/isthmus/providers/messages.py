@@ -27,6 +27,7 @@ DEFAULT_OUTPUT: Final = 32_000
 """Tokens of an answer where a model's own limit is unknown, or is most of its window: what Claude Code asks of a model
 that it does not know (2.1.325, 2026-11-15)."""
 _BLOCKS: Final = frozenset({"image", "file"})
+_FORMATS: Final = frozenset({"text", "json_schema"})
 _USER: Final = ParameterRule(to="metadata.user_id")
 _PARALLEL: Final = ParameterRule(to="tool_choice.disable_parallel_tool_use", map={"false": True, "true": False})
 
@@ -34,15 +35,17 @@ _PARALLEL: Final = ParameterRule(to="tool_choice.disable_parallel_tool_use", map
 def messages_capabilities(chat: ProviderCapabilities, facts: MessagesFacts) -> ProviderCapabilities:
     """The same model, spoken to in Messages."""
     change = msgspec.structs.replace
-    functions = {kind: "function" for kind, to in chat.tools.degraded.items() if to == "function"}
+    # Who says that a model calls no tools says it of the model: there are none here either.
+    native = frozenset({"function"}) if chat.tools.native else frozenset[str]()
+    functions = {kind: to for kind, to in chat.tools.degraded.items() if to in native}
     return change(
         chat,
         dialect="messages",
         parameters=_parameters(chat, facts),
-        tools=change(chat.tools, native=frozenset({"function"}), degraded=functions, declarations={}, strict=False),
+        tools=change(chat.tools, native=native, degraded=functions, declarations={}, strict=False),
         tool_choice=_tool_choice(chat, facts),
         response_formats=ResponseFormatSupport(
-            supported=facts.formats, drop_keywords=chat.response_formats.drop_keywords
+            supported=facts.formats & _FORMATS, drop_keywords=chat.response_formats.drop_keywords
         ),
         reasoning=_reasoning(chat.reasoning, facts),
         streaming_usage=False,
@@ -123,7 +126,8 @@ def _switch(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(chat: TokenLimits) -> TokenLimits:
-    """The protocol wants a limit with every request."""
+    """The protocol wants a limit with every request; it leaves half of the window to the question."""
     if chat.send_default and chat.output is not None:
         return chat
-    return msgspec.structs.replace(chat, send_default=False, default=min(chat.output or DEFAULT_OUTPUT, DEFAULT_OUTPUT))
+    most = min(chat.output or DEFAULT_OUTPUT, DEFAULT_OUTPUT, (chat.context or 2 * DEFAULT_OUTPUT) // 2)
+    return msgspec.structs.replace(chat, send_default=False, default=most)

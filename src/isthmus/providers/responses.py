@@ -53,9 +53,11 @@ def serves(facts: ResponsesFacts | MessagesFacts | None, model: str) -> bool:
 
 def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) -> ProviderCapabilities:
     """The same model, spoken to in Responses."""
-    tools = facts.tools - _RESTORED | {"function"}
+    # Who says that a model calls no tools says it of the model: there are none here either.
+    tools = facts.tools - _RESTORED | {"function"} if chat.tools.native else frozenset[str]()
     degraded = {kind: to for kind, to in chat.tools.degraded.items() if kind not in tools and to in tools}
-    degraded |= {kind: "function" for kind in ("custom", *sorted(_RESTORED - {"namespace"})) if kind not in tools}
+    if tools:
+        degraded |= {kind: "function" for kind in ("custom", *sorted(_RESTORED - {"namespace"})) if kind not in tools}
     return msgspec.structs.replace(
         chat,
         dialect="responses",
@@ -66,7 +68,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             degraded=degraded,
             declarations={},
             as_is=True,
-            strict=facts.strict,
+            strict=chat.tools.strict if facts.strict is None else facts.strict,
             cached_search=facts.cached_search,
         ),
         tool_choice=_tool_choice(chat, facts),
@@ -89,7 +91,7 @@ def responses_capabilities(chat: ProviderCapabilities, facts: ResponsesFacts) ->
             turns="free",
             after_tool="any",
             tool_media=facts.tool_media,
-            input=chat.messages.input if facts.input is None else facts.input,
+            input=chat.messages.input if facts.input is None else chat.messages.input & facts.input,
             items=facts.items,
             phases=facts.phases,
             cache_breakpoints=facts.cache_breakpoints,

@@ -122,6 +122,8 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether the vendor recommends it over Chat Completions."""
     models: list[str] = []
     """Globs of the models that it serves; empty: all."""
+    only: bool = False
+    """Whether these are served here and nowhere else: then nobody has to name the dialect."""
     stateless: bool = True
     """Whether `store` and `previous_response_id` mean nothing there."""
     tools: frozenset[str] = frozenset({"function"})
@@ -136,10 +138,10 @@ class ResponsesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=
     """Its own scale for `reasoning.effort`, where it differs from the chat one."""
     while_thinking: frozenset[str] | None = None
     """Its own tool choices while the model thinks, where they differ from the chat ones."""
-    strict: bool = True
-    """Whether `strict` on a function holds there."""
+    strict: bool | None = None
+    """Whether `strict` on a function holds there, where it differs from the chat side."""
     input: frozenset[Modality] | None = None
-    """What messages may carry there besides text, where it differs from the chat side."""
+    """What of the model's modalities it can carry, where that is not all of them."""
     with_tools: bool = True
     """Whether a format may travel together with tools there."""
     encrypted_reasoning: bool = False
@@ -180,6 +182,8 @@ class MessagesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Whether the vendor recommends it over Chat Completions, or has nothing else."""
     models: list[str] = []
     """Globs of the models that it serves; empty: all."""
+    only: bool = False
+    """Whether these are served here and nowhere else: then nobody has to name the dialect."""
     parameters: frozenset[str] = frozenset()
     """What it honours besides `model`, `messages`, `system`, `max_tokens`, `stream`, `tools`: `temperature`, `top_p`,
     `stop_sequences`, `metadata`, `thinking`, `output_config` (its effort), `disable_parallel_tool_use`."""

@@ -71,6 +71,8 @@ class Listed(msgspec.Struct, frozen=True, array_like=True):
     models: int
     start: int
     length: int
+    also: Mapping[str, str] = {}
+    """What some of its models are spoken to in besides, and where; empty: at the same address."""
 
     @property
     def is_local(self) -> bool:
@@ -112,6 +114,8 @@ class Snapshot:
     """Whether there is no file: then it is all that is known, and not only the model's own measures."""
     reads: frozenset[str] = frozenset()
     """What the endpoint takes besides text and images."""
+    mixed: bool = False
+    """Whether some models are spoken to in another protocol than the rest."""
 
     @property
     def rows(self) -> Mapping[str, Row]:
@@ -134,14 +138,20 @@ class Snapshot:
         row = self.rows.get(model.lower())
         return row.title if row is not None else ""
 
+    def speaks(self, model: str) -> str:
+        """What this model is spoken to in, where that is known."""
+        row = self.rows.get(model.lower()) if self.mixed else None
+        return (self.protocol if row.speaks is None else row.speaks) if row is not None else ""
+
     def listed(self, most: int) -> list[str]:
         """The models to show: those that call tools first, then the newest."""
-        spoken = [row for row in self.rows.values() if row.speaks is None]
+        spoken = [row for row in self.rows.values() if row.speaks is None or row.speaks in SPOKEN]
         return [row.id for row in sorted(spoken, key=lambda row: not row.tools)[:most]]
 
     def _reads(self, row: Row) -> Iterator[str]:
-        yield from (kind for kind in row.reads if kind in self.reads or kind == "image")
-        if "file" in self.reads and "image" in row.reads and "file" not in row.reads:
+        takes = self.reads if row.speaks is None or not self.whole else _READS.get(row.speaks, frozenset())
+        yield from (kind for kind in row.reads if kind in takes or kind == "image")
+        if "file" in takes and "image" in row.reads and "file" not in row.reads:
             yield "file"  # the endpoint makes text and pictures of a document, whatever is said of the model
 
     def _facts(self, row: Row) -> dict[str, Any]:
@@ -199,7 +209,7 @@ def snapshot_models(id: str, reads: Sequence[str] | None = None) -> Snapshot:
     if listed is None:
         raise ConfigError(f"the snapshot of {head.label} has no provider `{id}`", code="unknown_provider")
     takes = _READS.get(listed.protocol, frozenset()) if reads is None else frozenset(reads)
-    return Snapshot(id, head, listed.protocol, whole=reads is None, reads=takes)
+    return Snapshot(id, head, listed.protocol, whole=reads is None, reads=takes, mixed=bool(listed.also))
 
 
 def provider_head(id: str, *, whole: bool) -> dict[str, Any]:
@@ -216,16 +226,19 @@ def provider_head(id: str, *, whole: bool) -> dict[str, Any]:
     said["endpoint"] = {"base_url": listed.base_url, "key_env": listed.key_env}
     if listed.is_local:
         said["endpoint"]["key_optional"] = True
-    match listed.protocol:
-        case "responses":
-            said["responses"] = _RESPONSES
-        case "messages":
-            said["messages_endpoint"] = {"preferred": True, "auth": "x-api-key"}
+    spoken = {listed.protocol, *listed.also}
+    if "responses" in spoken:
+        said["responses"] = {**_RESPONSES, "preferred": listed.protocol == "responses"}
+    if "messages" in spoken:
+        said["messages_endpoint"] = {"preferred": listed.protocol == "messages", "auth": "x-api-key"}
+        if listed.also.get("messages"):
+            said["endpoint"]["messages_url"] = listed.also["messages"]
+        elif listed.also.get("chat"):  # the address of the rest is theirs
+            said["endpoint"] |= {"base_url": listed.also["chat"], "messages_url": listed.base_url}
     return said
 
 
 _RESPONSES: Final[Mapping[str, Any]] = {
-    "preferred": True,
     "tool_choice": ["auto", "none"],
     "formats": ["text", "json_schema"],
     "parameters": ["max_output_tokens", "temperature", "top_p", "parallel_tool_calls", "reasoning", "text"],

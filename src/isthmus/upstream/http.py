@@ -29,7 +29,7 @@ from isthmus.scrub import Scrubber, Secret
 from isthmus.upstream.cut import Setting, cut_answer
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.rate_limits import rate_limits
-from isthmus.upstream.wire import Endpoint, Incoming, Wire
+from isthmus.upstream.wire import EMBEDDINGS, Endpoint, Incoming, Wire
 
 _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
@@ -64,11 +64,9 @@ class HttpBackend:
 
     async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
         """An answer that was accepted, and what reads it."""
-        others = self.wire.endpoint.others
-        url = others.get(plan.target.capabilities.dialect, "") if others else ""
         size = plan.size
         data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, url=url)
+        incoming = await self.wire.send(data, dialect=plan.target.capabilities.dialect)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
@@ -83,7 +81,7 @@ class HttpBackend:
         """Vectors, whole: of those nothing can be told before all are there."""
         endpoint, size = self.wire.endpoint, plan.size
         data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, url=endpoint.embeddings, headers=endpoint.embeddings_headers or None)
+        incoming = await self.wire.send(data, dialect=EMBEDDINGS)
         try:
             scrubber = self.wire.scrubber
             if not incoming.ok:

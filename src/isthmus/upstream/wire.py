@@ -74,6 +74,18 @@ class Patience:
     idle: float = 300.0
 
 
+EMBEDDINGS: Final = "embeddings"
+"""What is spoken where vectors are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another address of the same house, with the headers for it."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where somebody is served, which way leads there, and how much we ask at a time."""
@@ -91,12 +103,9 @@ class Endpoint:
     patience: Waits = Patience()
     called: str = ""
     """What sentences call it where it is no provider of the configuration."""
-    others: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Dialect → the URL for it, where some models are spoken to in another one than the rest."""
-    embeddings: str = field(default="", repr=False)
-    """The URL where vectors are made; empty: nowhere."""
-    embeddings_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What it is shown there beside `headers`, where another dialect shows the key otherwise."""
+    others: Mapping[str, Elsewhere] = field(default_factory=dict, repr=False)
+    """Dialect → where it is spoken, where some models are spoken to in another one than the rest; `EMBEDDINGS` → where
+    vectors are made, if anywhere."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)
@@ -109,10 +118,12 @@ class Endpoint:
     def secrets(self) -> Iterator[Secret]:
         """Everything in it that nobody else may see."""
         yield from header_secrets(self.headers)
-        yield from header_secrets(self.embeddings_headers)
         yield from query_secrets(self.query)
         yield from url_secrets(self.url)
         yield from url_secrets(self.proxy or "")
+        for other in self.others.values():
+            yield from header_secrets(other.headers)
+            yield from url_secrets(other.url)
 
 
 class Wire:
@@ -125,8 +136,10 @@ class Wire:
         self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
         self._proxy_fault = proxy_fault(self._proxy)
         self._scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
-        self._headers = _fold({"content-type": "application/json", "user-agent": "isthmus"}, endpoint.headers)
-        self._session: aiohttp.ClientSession | None = None
+        plain = {"content-type": "application/json", "user-agent": "isthmus"}
+        self._headers = {"": _fold(plain, endpoint.headers)}
+        self._headers |= {name: _fold(plain, other.headers) for name, other in endpoint.others.items()}
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
         patience = endpoint.patience
         self._queue = Queue(endpoint.provider, endpoint.max_connections, endpoint.max_queued, patience.first_byte)
 
@@ -142,13 +155,23 @@ class Wire:
         return self._scrubber if signer is None else self._scrubber.and_also(signer.secrets)
 
     async def send(
-        self, data: bytes | None, *, method: str = "POST", url: str = "", headers: Mapping[str, str] | None = None
+        self,
+        data: bytes | None,
+        *,
+        method: str = "POST",
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
+        dialect: str = "",
     ) -> Incoming:
         """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own; `headers`: those of
-        this request alone."""
+        this request alone. `dialect`: what is spoken, for it may be spoken elsewhere."""
+        other = self.endpoint.others.get(dialect)
         places = await self._take_place()
         try:
-            response = await self._ask(method, url or self.endpoint.url, data, headers)
+            if other is None:
+                response = await self._ask(method, url or self.endpoint.url, data, headers)
+            else:
+                response = await self._ask(method, other.url, data, headers, dialect)
         except BaseException:
             places.release()
             raise
@@ -161,9 +184,9 @@ class Wire:
         return await reach(self._proxy or self.endpoint.url, self.endpoint.patience.connect)
 
     async def aclose(self) -> None:
-        session, self._session = self._session, None
+        sessions, self._sessions = self._sessions, {}
         self._queue.reset()
-        if session is not None:
+        for session in sessions.values():
             await session.close()
         if self.endpoint.signer is not None:
             await self.endpoint.signer.aclose()
@@ -195,14 +218,14 @@ class Wire:
         return self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
 
     async def _ask(
-        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None, other: str = ""
     ) -> aiohttp.ClientResponse:
         patience = self.endpoint.patience
         if self._proxy_fault is not None:
             raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
         try:
             async with asyncio.timeout(patience.connect + patience.first_byte):
-                return _readable(await self._post(method, url, data, headers))
+                return _readable(await self._post(method, url, data, headers, other))
         except aiohttp.ConnectionTimeoutError:
             words = f"cannot be reached: no connection within {patience.connect:g} s"
             failure = self.failed(words, "upstream_unreachable")
@@ -215,17 +238,19 @@ class Wire:
         raise failure  # out here it has neither cause nor context
 
     async def _post(
-        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None, other: str
     ) -> aiohttp.ClientResponse:
         """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
         address, signer = URL(url), self.endpoint.signer
         if self.endpoint.query:
             address = address.extend_query(self.endpoint.query)
         while True:
-            signed = headers if signer is None else await signer.sign(method, str(address), self._headers, data or b"")
+            signed = headers
+            if signer is not None:
+                signed = await signer.sign(method, str(address), self._headers[other], data or b"")
             try:
                 body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
-                return await self._client().request(
+                return await self._client(other).request(
                     method, address, data=body, headers=head, proxy=self._proxy, allow_redirects=False
                 )
             except aiohttp.ClientError as error:
@@ -233,20 +258,21 @@ class Wire:
                     raise
                 tell(log, "info", "upstream.connection.dead", provider=self.endpoint.provider)
 
-    def _client(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _client(self, other: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(other)
+        if session is None:
             endpoint = self.endpoint
             guard = None if endpoint.allows is None else Guarded(endpoint.allows, endpoint.lookup)
-            self._session = aiohttp.ClientSession(
+            session = self._sessions[other] = aiohttp.ClientSession(
                 # No limit of its own: it would make requests wait inside our time for the provider.
                 connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT, resolver=guard),
                 cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
-                headers=self._headers,
+                headers=self._headers[other],
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
                 auto_decompress=True,
                 read_bufsize=_PIECE,
             )
-        return self._session
+        return session
 
 
 class Incoming:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from real.models.rig import Relay, Rig, gateway_config, running_server
-from serving import running_gateway_server
+from serving import GatewayThread, running_gateway_server
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +27,18 @@ def _house(llama: str) -> Iterator[Rig]:
             yield Rig(gateway, relay, llama)
     finally:
         relay.close()
+
+
+@pytest.fixture(scope="session")
+def _unasked(_house: Rig) -> Iterator[GatewayThread]:
+    with running_gateway_server(gateway_config(_house.relay.url, ask=False)) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def unasked(_house: Rig, _unasked: GatewayThread) -> Rig:
+    """The same behind a gateway that never asked the server about itself: it knows what the file says."""
+    return Rig(_unasked, _house.relay, _house.server)
 
 
 @pytest.fixture

@@ -161,10 +161,12 @@ class Relay:
                 each.close()
 
 
-def gateway_config(base_url: str, extra: str = "") -> str:
+def gateway_config(base_url: str, extra: str = "", *, ask: bool = True) -> str:
+    """`ask`: whether the server is asked about its model."""
     dialects = (("chat", "chat"), ("native", "responses"))
     providers = "".join(
         f'[providers.{name}]\nuses = "llama-cpp"\nbase_url = "{base_url}/v1"\ndialect = "{dialect}"\n'
+        f"ask = {str(ask).lower()}\n"
         for name, dialect in dialects
     )
     return f"""

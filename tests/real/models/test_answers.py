@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from real.models.llama_server import WINDOW
 from real.models.rig import (
     ASKS_COLOUR,
     ASKS_WEATHER,
@@ -110,15 +111,52 @@ def test_log_probabilities_of_the_native_endpoint_are_said_to_be_missing(rig: Ri
     assert codes_of(response, "top_logprobs") == ["bridge.param.ignored"]
 
 
+LOOK = [{"type": "input_text", "text": "What is this?"}, {"type": "input_image", "image_url": PIXEL}]
+
+
 @pytest.mark.parametrize("model", DIALECTS)
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_an_image_to_a_model_that_reads_text_is_refused_once(rig: Rig, model: str, streamed: bool) -> None:
-    parts = [{"type": "input_text", "text": "What is this?"}, {"type": "input_image", "image_url": PIXEL}]
-    body = {"model": model, "input": [{"role": "user", "content": parts}], "stream": streamed}
-    reply = rig.post("/v1/responses", body)
-    assert 400 <= reply.status < 500
+def test_an_image_that_the_server_refuses_is_refused_once_and_named(unasked: Rig, model: str, streamed: bool) -> None:
+    body = {"model": model, "input": [{"role": "user", "content": LOOK}], "stream": streamed}
+    reply = unasked.post("/v1/responses", body)
+    assert (reply.status, reply.error["param"]) == (400, "input[0].content[1]")
     assert "image" in reply.error["message"]
-    assert len(rig.posts) <= 1
+    assert len(unasked.posts) == 1
+
+
+@pytest.mark.parametrize("model", DIALECTS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_image_that_the_server_says_it_cannot_read_is_left_out_and_told(
+    rig: Rig, model: str, streamed: bool
+) -> None:
+    body = {"model": model, "input": [{"role": "user", "content": LOOK}]}
+    rig.get("/v1/models")  # waits until the server has been heard
+    response = rig.stream(body)[1] if streamed else rig.create(body)
+    assert response["status"] in ("completed", "incomplete")
+    assert codes_of(response, "input[0].content[1]") == ["bridge.item.degraded"]
+    refused = rig.post("/v1/responses", body, {"Isthmus-Strict": "true"})
+    assert (refused.status, refused.error["param"]) == (400, "input[0].content[1]")
+    assert len(rig.posts) == 1
+
+
+@pytest.mark.parametrize("model", DIALECTS)
+def test_the_catalogues_tell_the_window_and_the_senses_that_the_server_has(rig: Rig, unasked: Rig, model: str) -> None:
+    told = rig.get("/v1/models").json
+    (entry,) = [each for each in told["models"] if each["slug"] == model]
+    assert (entry["context_window"], entry["max_context_window"]) == (WINDOW, WINDOW)
+    assert entry["input_modalities"] == ["text"]
+    shown = rig.get(f"/v1/models/{model}").json["isthmus"]
+    assert (shown["context_window"], shown["input"]) == (WINDOW, ["text"])
+    guessed = unasked.get(f"/v1/models/{model}").json["isthmus"]
+    assert ("context_window" not in guessed, guessed["input"]) == (True, ["text", "image"])
+
+
+@pytest.mark.parametrize("model", DIALECTS)
+def test_what_cannot_fit_the_servers_window_is_not_sent(rig: Rig, model: str) -> None:
+    rig.get("/v1/models")
+    reply = rig.post("/v1/responses", {"model": model, "input": "word " * 40_000})
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert rig.posts == []
 
 
 @pytest.mark.parametrize("model", DIALECTS)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from isthmus.cli.main import app
 from isthmus.cli.probe_compare import claims_more, compare
 from isthmus.providers import load_provider
 from isthmus.upstream.probe.findings import Findings
@@ -58,5 +61,18 @@ def test_it_finds_what_is_true_of_the_native_endpoint(found: Findings) -> None:
 
 
 def test_the_file_claims_nothing_that_the_server_does_not_do(found: Findings) -> None:
-    # Whether the model that was loaded reads images, the server's own word says, not the file.
-    assert {row.fact for row in claims_more(compare(load_provider("llama-cpp"), found))} <= {"reads"}
+    rows = compare(load_provider("llama-cpp"), found)
+    assert claims_more(rows) == []
+    said = {(row.dialect, row.fact): row.standing for row in rows}
+    assert said["chat", "context"] == said["chat", "reads"] == said["responses", "reads"] == "agrees"
+    assert said["responses", "formats"] == said["responses", "tells that the limit was met"] == "agrees"
+
+
+def test_the_command_says_so_too(llama: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bounds = ("--max-tokens", "90", "--max-total-tokens", "4000", "--timeout", "60", "--total-time", "240")
+    arguments = ("providers", "probe", "llama-cpp", "--compare", "--base-url", f"{llama}/v1", *bounds)
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.output
+    assert "✗ claims more" not in done.output
+    assert "✓ agrees" in done.output

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from isthmus.providers.word.told import NOTHING, Word
+
 Verdict = Literal["yes", "no", "unknown"]
 
 
@@ -65,6 +67,8 @@ class Findings(Abilities):
     model: str = ""
     models: tuple[str, ...] = ()
     context: int | None = None
+    word: Word = NOTHING
+    """What the server says of the model itself: a gateway believes that, whatever its file says."""
     strict_fields: bool = False
     """Whether fields that it does not know are refused."""
     reasoning_fields: tuple[str, ...] = ()

@@ -8,13 +8,14 @@ The limit comes first, so that no later answer is without one. What both dialect
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
+from isthmus.bridge.capabilities import Modality
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.json import JsonObject
 from isthmus.upstream.probe.answers import Answer, Ask, tokens_of, usage_of
 from isthmus.upstream.probe.findings import Abilities, Findings
-from isthmus.upstream.probe.listing import read_context, read_inputs, read_models, read_props
+from isthmus.upstream.probe.listing import read_models, read_word
 from isthmus.upstream.probe.questions import (
     ROOM,
     THOUGHTFUL,
@@ -54,8 +55,9 @@ def _ask_models(talk: Dialogue) -> Steps[None]:
     found.note("lists its models", bool(found.models) if listing.status else None, f"{len(found.models)} found")
     found.model = found.model or (found.models[0] if found.models else "")
     props = yield Ask("what does `/props` say", "/props")
-    found.context = read_context(listing, found.model) or read_props(props).context
-    found.inputs = read_inputs(listing, found.model) or read_props(props).inputs
+    found.word = read_word(found.model, listing, props)
+    found.context = found.word.context
+    found.inputs = tuple(kind for kind in get_args(Modality) if found.word.senses.get(kind))
     found.note(
         "tells its context size", found.context is not None, f"{found.context:,} tokens" if found.context else ""
     )
