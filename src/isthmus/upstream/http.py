@@ -79,7 +79,7 @@ class HttpBackend:
 
     async def embed(self, plan: EmbeddingPlan) -> Embedded:
         """Vectors, whole: of those nothing can be told before all are there."""
-        endpoint, size = self.wire.endpoint, plan.size
+        size = plan.size
         data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
         incoming = await self.wire.send(data, dialect=EMBEDDINGS)
         try:
