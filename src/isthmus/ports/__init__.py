@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from isthmus.ports.backend import Backend, Checker, Workers
 from isthmus.ports.chats import ChatPage, Chats
+from isthmus.ports.conversations import (
+    APPENDING,
+    Conversations,
+    ConversationTurns,
+    StoredConversation,
+    conversation_lease,
+    conversation_locked,
+)
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
@@ -26,6 +34,7 @@ from isthmus.ports.requests import NamedRequest, NamedRequests, request_lease
 from isthmus.ports.store import Store
 
 __all__ = [
+    "APPENDING",
     "DEFAULT_MAX_DEPTH",
     "LOCAL",
     "UNFINISHED",
@@ -34,6 +43,8 @@ __all__ = [
     "ChatPage",
     "Chats",
     "Checker",
+    "ConversationTurns",
+    "Conversations",
     "Ended",
     "EventBatch",
     "Fact",
@@ -50,10 +61,13 @@ __all__ = [
     "Signal",
     "Store",
     "StoreStats",
+    "StoredConversation",
     "StoredResponse",
     "StoredTurn",
     "StoredWord",
     "Workers",
+    "conversation_lease",
+    "conversation_locked",
     "request_lease",
     "run_lease",
 ]

@@ -32,6 +32,8 @@ from isthmus.store.sqlite import leases, reads, writes
 from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
+from isthmus.store.sqlite.conversation_writes import append_turn
+from isthmus.store.sqlite.conversations import SqliteConversations
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
@@ -49,7 +51,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteChats, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteConversations, SqliteRequests):
     def __init__(
         self,
         path: Path,
@@ -175,8 +177,21 @@ class SqliteStore(SqliteChats, SqliteRequests):
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)
 
-    async def prune(self, *, older_than: float | None = None, max_bytes: int | None = None) -> Pruned:
-        return await prune(self.readers, self.writer, older_than=older_than, max_bytes=max_bytes, now=self._now)
+    async def prune(
+        self,
+        *,
+        older_than: float | None = None,
+        max_bytes: int | None = None,
+        conversations_older_than: float | None = None,
+    ) -> Pruned:
+        return await prune(
+            self.readers,
+            self.writer,
+            older_than=older_than,
+            max_bytes=max_bytes,
+            conversations=conversations_older_than,
+            now=self._now,
+        )
 
     async def export(self) -> AsyncIterator[bytes]:
         """In pages, each a moment of its own: a long export does not hold the file back from tidying its WAL."""
@@ -227,6 +242,8 @@ def _save(
     history: writes.History | None,
 ) -> bool:
     key = writes.save_response(connection, record, history)
+    if key is not None:
+        append_turn(connection, key, record)
     if key is not None and events is not None:
         writes.append_events(connection, key, events, max_bytes)
     return key is not None
