@@ -102,7 +102,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
-        rule = Retention(config.store.keep_days, config.store.max_bytes)
+        rule = Retention(config.store.keep_days, config.store.max_bytes, config.store.keep_conversation_days)
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)

@@ -26,6 +26,7 @@ def config_reference() -> str:
 NO_BOUNDS: Final = frozenset(
     {
         *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
+        "store.keep_conversation_days",
         *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
     }
 )

@@ -1,7 +1,7 @@
 """How the end of a run is kept before it is told: in the store, by the connection, or not at all.
 
 In: a request that was taken, and what stands before it. Out: what a `Run` calls with its end; the answer is the end
-that clients are told, which is another one where somebody else has ended the response, or its conversation has moved on.
+that clients are told: another one where somebody else has ended the response, or where its conversation has moved on.
 """
 
 from __future__ import annotations

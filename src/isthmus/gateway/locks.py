@@ -1,8 +1,8 @@
 """One turn at a time in each conversation: a lease from the moment that a request is taken until its end is told.
 
 Each turn holds its own, so that two of one gateway exclude each other as those of two gateways do. It is extended for
-as long as its run is under way, and given back before anybody is told that the turn has ended: whoever asks next finds it
-free. A gateway that dies gives nothing back, and its leases run out; so does one that was never made use of.
+as long as its run is under way, and given back before anybody is told that the turn has ended: whoever asks next finds
+it free. A gateway that dies gives nothing back, and its leases run out; so does one that was never made use of.
 """
 
 from __future__ import annotations

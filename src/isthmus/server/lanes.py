@@ -234,10 +234,11 @@ class Session:
             raise failure or _broken()
         self._room.check_places()
         local, request = Lane(self._local, lane.name), asked.request
-        if asked.parent and asked.parent == lane.steering.waits_for:
-            request = with_words(request, lane.steering.words(asked.parent))
+        parent = lane.steering.parent_of(request)
+        if parent and parent == lane.steering.waits_for:
+            request = with_words(request, lane.steering.words(parent))
         run = await self._gateway.create(self._caller, request, strict=self._strict, lane=local)
-        lane.steering.give(asked.parent)
+        lane.steering.give(parent)
         lane.steering.begin(run, request)
         return run
 
@@ -310,7 +311,7 @@ class Session:
         try:
             if status in ("completed", "incomplete") and required_input(run):
                 steering.waits_for = run.id
-                if not (lane.waiting and lane.waiting[0].asked.parent == run.id):
+                if not (lane.waiting and steering.parent_of(lane.waiting[0].asked.request) == run.id):
                     await self.tell(lane, self._pending(run, words))
                 return
             steering.give(run.id)

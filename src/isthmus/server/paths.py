@@ -20,6 +20,7 @@ VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
     r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
+    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )

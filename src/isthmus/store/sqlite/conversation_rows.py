@@ -17,7 +17,7 @@ from isthmus.store.refusals import damaged, damaged_conversation, unknown_after
 from isthmus.store.said import export_conversation
 from isthmus.store.sqlite.packing import digest_conversation, digest_place, read_piece
 
-_COLUMNS: Final = "key, id, owner, created_at, used_at, next, items, metadata, digest"
+COLUMNS: Final = "key, id, owner, created_at, used_at, next, items, metadata, digest"
 _ROW_DAMAGED: Final = "its row is not as it was written"
 _BEYOND: Final = 2**62
 
@@ -71,7 +71,7 @@ class _Item(NamedTuple):
 
 def find(connection: sqlite3.Connection, id: str, owner: str) -> Row | None:
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM conversations WHERE id = ? AND owner = ?", (id, owner)
+        f"SELECT {COLUMNS} FROM conversations WHERE id = ? AND owner = ?", (id, owner)
     ).fetchone()
     if found is None:
         return None
@@ -137,7 +137,7 @@ def find_named(connection: sqlite3.Connection, item_id: str, owner: str) -> byte
 def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[int, list[bytes], dict[str, str]]:
     """The next conversations as lines of an export: the key to go on from, the lines, and what is damaged."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM conversations WHERE key > ? ORDER BY key LIMIT ?", (key, count)
+        f"SELECT {COLUMNS} FROM conversations WHERE key > ? ORDER BY key LIMIT ?", (key, count)
     ).fetchall()
     lines: list[bytes] = []
     broken: dict[str, str] = {}
