@@ -12,7 +12,6 @@ ROUTES = {
     "/v1/chat/completions": "GET, POST",
     "/v1/chat/completions/chatcmpl-1": "DELETE, GET, POST",
     "/v1/chat/completions/chatcmpl-1/messages": "GET",
-    "/v1/chat/completions": "POST",
     "/v1/conversations": "POST",
     "/v1/conversations/conv_1": "DELETE, GET, POST",
     "/v1/conversations/conv_1/items": "GET, POST",

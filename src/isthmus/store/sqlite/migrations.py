@@ -48,7 +48,10 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mig
 
 
 def _applied(connection: sqlite3.Connection, path: Path) -> set[str]:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except UnicodeDecodeError as error:  # SQLite quotes what it cannot read, and that is no text any more
+        raise sqlite3.DatabaseError("its table of contents is damaged") from error
     if not tables:
         return set()
     if "isthmus_migrations" not in tables:

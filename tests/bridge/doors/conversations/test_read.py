@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from isthmus.bridge.doors.conversations.read import (
     INCLUDES,
     MAX_ITEMS,
-    MAX_KEY,
-    MAX_KEYS,
-    MAX_VALUE,
     check_includes,
     read_change,
     read_items,
     read_new,
 )
 from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.errors import RequestRefused
 
 HI = {"role": "user", "content": "hi"}
@@ -41,7 +39,7 @@ def test_items_get_their_type() -> None:
     assert [item["type"] for item in asked.items] == ["message", "item_reference"]
 
 
-@given(st.dictionaries(st.text(max_size=MAX_KEY), st.text(max_size=MAX_VALUE), max_size=MAX_KEYS))
+@given(st.dictionaries(st.text(max_size=MAX_NAME), st.text(max_size=MAX_TEXT), max_size=MAX_PAIRS))
 def test_metadata_within_the_limits_is_kept_as_it_is(metadata: dict[str, str]) -> None:
     assert read_change(raw({"metadata": metadata}), DEFAULT_LIMITS).metadata == metadata
 
@@ -49,9 +47,9 @@ def test_metadata_within_the_limits_is_kept_as_it_is(metadata: dict[str, str]) -
 @pytest.mark.parametrize(
     ("metadata", "param"),
     [
-        ({str(number): "" for number in range(MAX_KEYS + 1)}, "metadata"),
-        ({"k" * (MAX_KEY + 1): ""}, "metadata"),
-        ({"k": "v" * (MAX_VALUE + 1)}, "metadata.k"),
+        ({str(number): "" for number in range(MAX_PAIRS + 1)}, "metadata"),
+        ({"k" * (MAX_NAME + 1): ""}, "metadata"),
+        ({"k": "v" * (MAX_TEXT + 1)}, "metadata.k"),
         ({"k": None}, "metadata.k"),
         ([], "metadata"),
     ],

@@ -12,16 +12,13 @@ import msgspec
 
 from isthmus.bridge.history.compact import TRIGGER
 from isthmus.bridge.limits import RequestLimits, check_body
+from isthmus.bridge.metadata import check_metadata
 from isthmus.bridge.parse import decode_json, parse_items
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
 MAX_ITEMS: Final = 20
 """In one request."""
-MAX_KEYS: Final = 16
-MAX_KEY: Final = 64
-MAX_VALUE: Final = 512
-"""Characters of a key of `metadata`, and of its value."""
 MAX_ID: Final = 512
 INCLUDES: Final = (
     "web_search_call.action.sources",
@@ -44,12 +41,12 @@ class Asked(msgspec.Struct, frozen=True):
 def read_new(raw: bytes | bytearray, limits: RequestLimits) -> Asked:
     """A conversation to be made; a body without anything in it will do."""
     body = _read(raw, limits, "items", "metadata")
-    return Asked(_items(body.get("items") or []), _metadata(body.get("metadata")))
+    return Asked(_items(body.get("items") or []), check_metadata(body.get("metadata")))
 
 
 def read_change(raw: bytes | bytearray, limits: RequestLimits) -> Asked:
     body = _read(raw, limits, "metadata")
-    return Asked(metadata=_metadata(_required(body, "metadata")))
+    return Asked(metadata=check_metadata(_required(body, "metadata")))
 
 
 def read_items(raw: bytes | bytearray, limits: RequestLimits) -> Asked:
@@ -96,24 +93,6 @@ def _items(given: Any) -> tuple[JsonObject, ...]:
         if id is not None and not (isinstance(id, str) and len(id) <= MAX_ID):
             raise _invalid(f"`items[{index}].id` must be a text of {MAX_ID} characters at most", f"items[{index}].id")
     return items
-
-
-def _metadata(given: Any) -> Mapping[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise RequestRefused("`metadata` must be an object of texts", code="invalid_type", param="metadata")
-    if len(given) > MAX_KEYS:
-        raise _invalid(f"`metadata` has {len(given)} keys; send {MAX_KEYS} at most", "metadata")
-    for key, value in given.items():
-        where = f"metadata.{key}"
-        if len(key) > MAX_KEY:
-            raise _invalid(f"a key of `metadata` has {len(key)} characters; {MAX_KEY} are the most", "metadata")
-        if not isinstance(value, str):
-            raise RequestRefused(f"`{where}` must be a string", code="invalid_type", param=where)
-        if len(value) > MAX_VALUE:
-            raise _invalid(f"`{where}` has {len(value)} characters; {MAX_VALUE} are the most", where)
-    return given
 
 
 def _invalid(words: str, param: str) -> RequestRefused:
