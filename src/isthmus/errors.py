@@ -216,6 +216,11 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "invalid_api_key": Meaning(401, "caller", final=True),
     "foreign_origin": Meaning(403, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
+    "conversation_not_found": Meaning(404, "caller", final=True),
+    "item_not_in_conversation": Meaning(404, "caller", final=True),
+    # OpenAI answers 400, which no SDK asks again by itself.
+    "conversation_locked": Meaning(400, "caller"),
+    "conversation_moved": Meaning(400, "caller"),
     # OpenAI answers 400: the id is a field of the request, not the address.
     "previous_response_not_found": Meaning(400, "caller", final=True),
     # A new connection is all it takes.

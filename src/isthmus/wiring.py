@@ -111,7 +111,12 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         gateway.words.start()
         if deliveries is not None:
             deliveries.start()
-        rule = Retention(config.store.keep_days, config.store.max_bytes, config.background.keep_events)
+        rule = Retention(
+            config.store.keep_days,
+            config.store.max_bytes,
+            config.background.keep_events,
+            config.store.keep_conversation_days,
+        )
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)

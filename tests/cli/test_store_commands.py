@@ -109,7 +109,7 @@ def damage(path: Path, statement: str) -> None:
 
 
 def test_check_says_that_all_is_sound(url: str) -> None:
-    assert "examined 2 responses: all of them are as they were written" in run("check", "--store", url)
+    assert "examined 2 responses, 0 conversations: all of them are as they were written" in run("check", "--store", url)
     assert json.loads(run("check", "--store", url, "--json")) == {"sound": True, "responses": 2, "damage": []}
 
 
@@ -139,7 +139,7 @@ def test_a_store_that_cannot_be_examined_is_an_error(tmp_path: Path) -> None:
 def test_backup_tells_where_the_copy_and_its_key_are(url: str, tmp_path: Path) -> None:
     (tmp_path / "x.db.key").write_bytes(b"k" * 32)
     shown = run("backup", str(tmp_path / "copy.db"), "--store", url)
-    assert f"copied 2 responses, {(tmp_path / 'copy.db').stat().st_size:,} bytes" in shown
+    assert f"copied 2 responses, 0 conversations, {(tmp_path / 'copy.db').stat().st_size:,} bytes" in shown
     assert f"{tmp_path / 'copy.db.key'}" in shown.replace("\n", "")
     again = CliRunner().invoke(app, ["store", "backup", str(tmp_path / "copy.db"), "--store", url])
     assert again.exit_code == 1

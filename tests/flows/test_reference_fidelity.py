@@ -283,13 +283,9 @@ def test_a_background_request_really_runs_in_the_background(flow: Flow) -> None:
         follower.until("response.completed")
 
 
-def test_a_conversation_that_we_do_not_keep_is_not_echoed_as_if_we_did(flow: Flow) -> None:
-    flow.script(chat("ok"))
-    response = flow.create({"model": PLAIN, "input": "hi", "conversation": "conv_1"})
-    assert "conversation" not in response
-    assert [(said["path"], said["action"]) for said in response["isthmus"]["diagnostics"]] == [
-        ("conversation", "ignored")
-    ]
+def test_a_conversation_that_we_do_not_keep_is_refused(flow: Flow) -> None:
+    unknown = flow.post("/v1/responses", {"model": PLAIN, "input": "hi", "conversation": "conv_1"})
+    assert (unknown.status, unknown.error["code"]) == (404, "conversation_not_found")
     both = {"model": PLAIN, "input": "hi", "conversation": "conv_1", "previous_response_id": "resp_1"}
     assert flow.post("/v1/responses", both).error["code"] == "mutually_exclusive_parameters"
 

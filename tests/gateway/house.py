@@ -26,8 +26,9 @@ from isthmus.testing.checker import InlineChecker
 class Asked:
     """One request that reached the upstream: the test answers it."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, body: JsonObject) -> None:
         self.provider = provider
+        self.body = body
         self.task = asyncio.current_task()
         """Who asks: whatever reads the run."""
         self.closed = False
@@ -78,7 +79,7 @@ class Upstream:
 
     @asynccontextmanager
     async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
-        asked = Asked(plan.target.provider)
+        asked = Asked(plan.target.provider, body)
         self.asked.append(asked)
         try:
             await asked.accepted()

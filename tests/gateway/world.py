@@ -32,8 +32,14 @@ LEASE: Final = 30.0
 LIMITS: Final = RunLimits(background=2, queued=2, lease=LEASE)
 TIMEOUT: Final = 120.0
 _empty_database = cache(new_database)
-WRITES: Final = ("save", "append_events", "update_status", "claim", "renew", "release", "signal", "delete")
-_READS: Final = ("load", "events", "expired", "chain", "list_input_items", "watch")
+WRITES: Final = (
+    *("save", "append_events", "update_status", "claim", "renew", "release", "signal", "delete"),
+    *("start_conversation", "describe_conversation", "end_conversation", "add_items", "remove_item"),
+)
+_READS: Final = (
+    *("load", "events", "expired", "chain", "list_input_items", "watch"),
+    *("conversation", "conversation_item", "conversation_items", "conversation_turns"),
+)
 
 
 class _Inline:

@@ -11,7 +11,7 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL
 from isthmus.gateway.gateway import Gateway
-from isthmus.ports import EventBatch, Pruned
+from isthmus.ports import EventBatch, Pruned, StoredConversation
 from isthmus.store.memory import MemoryStore
 from isthmus.store.open import open_store
 from isthmus.store.sqlite.store import SqliteStore
@@ -95,6 +95,25 @@ async def none_is_ever_too_old(scene: Scene) -> None:
 @proves("store.max_bytes", "0", beside={"store.keep_days": "0"})
 async def there_are_never_too_many(scene: Scene) -> None:
     await _nothing_prunes(scene)
+
+
+async def _conversations_left(scene: Scene, *, days: int) -> list[str]:
+    """Which of two conversations, one of now and one older by so many days, outlive the gateway's start."""
+    store = open_store(f"sqlite:{scene.folder / 'kept.db'}")
+    for id, at in (("old", time.time() - days * DAY), ("new", time.time())):
+        await store.start_conversation(StoredConversation(id, at))
+    await store.aclose()
+    await _after_pruning(scene, days=0)
+    store = open_store(f"sqlite:{scene.folder / 'kept.db'}")
+    try:
+        return [id for id in ("old", "new") if await store.conversation(id) is not None]
+    finally:
+        await store.aclose()
+
+
+@proves("store.keep_conversation_days", "5", beside=FILE)
+async def conversations_that_nobody_used_are_forgotten_at_the_start(scene: Scene) -> None:
+    assert await _conversations_left(scene, days=6) == ["new"]
 
 
 @proves("store.durability", '"power"', beside=FILE)

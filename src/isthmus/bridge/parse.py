@@ -52,8 +52,18 @@ def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimi
     _check_tools(checked.get("tools") or (), "tools")
     if isinstance(given, str):
         return Request(checked, ({"type": "message", "role": "user", "content": given},), values, size)
-    items = tuple([_parse_item(item, f"input[{index}]") for index, item in enumerate(given or ())])
-    return Request(checked, items, values, size)
+    return Request(checked, parse_items(given or (), "input"), values, size)
+
+
+def conversation_of(body: CreateResponse) -> str | None:
+    """The id of the conversation that a request is a turn of."""
+    given = body.get("conversation")
+    return given if given is None or isinstance(given, str) else given["id"]
+
+
+def parse_items(given: Sequence[JsonObject], path: str) -> tuple[JsonObject, ...]:
+    """Input items, each with its `type`; `path` is where they stand."""
+    return tuple([_parse_item(item, f"{path}[{index}]") for index, item in enumerate(given)])
 
 
 def decode_json(raw: bytes | bytearray | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:

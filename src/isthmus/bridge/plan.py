@@ -100,7 +100,7 @@ def plan_request(
         provider=target.provider,
         keeps=capabilities.messages.items,
         patient=survey.patient,
-        continues=body.get("previous_response_id") is not None,
+        continues=body.get("previous_response_id") is not None or body.get("conversation") is not None,
     )
     options = body.get("reasoning") or {}
     # A provider that can be told which earlier reasoning counts sees to it itself.

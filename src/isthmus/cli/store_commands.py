@@ -1,5 +1,5 @@
-"""`isthmus store stats | prune | export | check | backup`: look after the stored responses, also while the gateway
-runs."""
+"""`isthmus store stats | prune | export | check | backup`: look after the stored responses and conversations, also
+while the gateway runs."""
 
 from __future__ import annotations
 
@@ -50,24 +50,28 @@ def prune(
     store: StoreOption = None,
     days: Annotated[float | None, typer.Option(min=0, help="Forget what was not continued for so many days.")] = None,
     max_size: Annotated[str | None, typer.Option(help='Forget the longest unused above this size ("2GB").')] = None,
+    conversation_days: Annotated[
+        float | None, typer.Option(min=0, help="Forget conversations that nobody used for so many days.")
+    ] = None,
 ) -> None:
-    """Forget old responses: by the config's limits, or by those given here."""
+    """Forget old responses, and conversations: by the config's limits, or by those given here."""
     from isthmus.errors import ConfigError
     from isthmus.gateway.retention import Retention, prune_once
 
     settings = _settings(config, store)
-    if days is not None or max_size is not None:  # these alone, whatever the configuration says
-        rule = Retention(keep_days=days or 0, max_bytes=0 if max_size is None else _parse_size(max_size))
+    given = days is not None or max_size is not None or conversation_days is not None
+    if given:  # these alone, whatever the configuration says
+        rule = Retention(days or 0, 0 if max_size is None else _parse_size(max_size), conversation_days or 0)
     else:
-        rule = Retention(settings.keep_days, settings.max_bytes)
+        rule = Retention(settings.keep_days, settings.max_bytes, settings.keep_conversation_days)
     if not rule.limited:
-        said = "`store.keep_days` and `store.max_bytes` are 0" if days is None and max_size is None else "a limit of 0"
+        said = "a limit of 0" if given else "`store.keep_days`, `store.max_bytes` and `keep_conversation_days` are 0"
         raise ConfigError(
             f"{said}: that keeps everything, so there is nothing to forget. Fix: give a limit, such as `--days 7`, "
             "`--days 0.01` (a quarter of an hour) or `--max-size 2GB`"
         )
     pruned = with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
-    typer.echo(f"forgot {pruned.responses} responses, {pruned.bytes:,} bytes")
+    typer.echo(f"forgot {pruned.responses} responses, {pruned.conversations} conversations, {pruned.bytes:,} bytes")
 
 
 @store_app.command()
@@ -76,24 +80,25 @@ def export(
     store: StoreOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")] = None,
 ) -> None:
-    """Write every stored response as one JSON object per line, oldest first."""
+    """Write every stored response, then every conversation, as one JSON object per line, oldest first."""
 
-    async def write(opened: Store) -> int:
-        count = 0
+    async def write(opened: Store) -> tuple[int, int]:
+        counts = [0, 0]
         target = output.open("wb") if output is not None else sys.stdout.buffer
         try:
-            async for line in opened.export():
-                target.write(line if line.endswith(b"\n") else line + b"\n")
-                count += 1
+            for index, lines in enumerate((opened.export(), opened.export_conversations())):
+                async for line in lines:
+                    target.write(line if line.endswith(b"\n") else line + b"\n")
+                    counts[index] += 1
         finally:
             if output is not None:
                 target.close()
             else:
                 target.flush()
-        return count
+        return counts[0], counts[1]
 
-    count = with_store(config, store, write)
-    typer.echo(f"exported {count} responses", err=True)
+    responses, conversations = with_store(config, store, write)
+    typer.echo(f"exported {responses} responses and {conversations} conversations", err=True)
 
 
 @store_app.command()
@@ -105,7 +110,7 @@ def check(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Compare every stored response with what was written.
+    """Compare every stored response and conversation with what was written.
 
     Exit code 0: all of it is sound, or what was not has been set aside. 3: damage is left. 1: it cannot be examined.
     """
@@ -119,8 +124,9 @@ def check(
     else:
         for each in examined.damage:
             done = " (set aside)" if each.set_aside else ""
-            typer.echo(f"{each.kind:<10}{each.id or '-'}: {each.reason}{done}")
-        typer.echo(f"examined {examined.responses:,} responses: {_verdict(examined)}")
+            typer.echo(f"{each.kind:<14}{each.id or '-'}: {each.reason}{done}")
+        counted = f"{examined.responses:,} responses, {examined.conversations:,} conversations"
+        typer.echo(f"examined {counted}: {_verdict(examined)}")
     if not examined.sound:
         raise typer.Exit(DAMAGE_LEFT)
 
@@ -136,7 +142,8 @@ def backup(
     from isthmus.store.open import back_up_store
 
     made = back_up_store(_settings(config, store).url, path, force=force)
-    typer.echo(f"copied {made.responses:,} responses, {made.bytes:,} bytes, to {path}")
+    counted = f"{made.responses:,} responses, {made.conversations:,} conversations"
+    typer.echo(f"copied {counted}, {made.bytes:,} bytes, to {path}")
     if made.key is None:
         typer.echo("there was no key beside the store; what clients carry from it will not open elsewhere", err=True)
     else:
@@ -202,12 +209,13 @@ def _describe(found: StoreStats) -> str:
         "responses": f"{found.responses:,}",
         "unfinished": f"{found.unfinished:,}",
         "deleted": f"{found.deleted:,} (their ids are remembered)",
+        "conversations": f"{found.conversations:,} ({found.conversation_items:,} items)",
         "pieces": f"{found.pieces:,} (shared items are counted once)",
         "size": f"{found.bytes:,} bytes",
         "oldest": _when(found.oldest),
         "newest": _when(found.newest),
     }
-    return "\n".join(f"{name:<12}{value}" for name, value in lines.items())
+    return "\n".join(f"{name:<15}{value}" for name, value in lines.items())
 
 
 def _when(moment: float | None) -> str:

@@ -90,8 +90,10 @@ class Run:
         observer: Observer | None = None,
         total_timeout: float | None = None,
         aside: Aside | None = None,
+        release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`aside`: where others must not wait for what a large request takes; without it, that is done on the spot."""
+        """`release` gives back what was taken for it, however it ends. `aside`: where others must not wait for what a
+        large request takes; without it, that is done on the spot."""
         self.id = id
         self.owner = owner
         self.tells_refusals = False
@@ -104,6 +106,7 @@ class Run:
         self._track = track
         self._total = total_timeout
         self._aside = aside
+        self._release = release
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
@@ -235,6 +238,12 @@ class Run:
             if self._track is not None:
                 self._track.over(self)
             self._life.end(self.ended())
+            await self.let_go()
+
+    async def let_go(self) -> None:
+        """Give back what was taken for it: also for one that is never iterated."""
+        if self._release is not None:
+            await self._release()
 
     async def _goes_on_after(self, failure: IsthmusError) -> bool:
         try:

@@ -27,6 +27,7 @@ NO_BOUNDS: Final = frozenset(
     {
         *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
         *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
+        "store.keep_conversation_days",
         *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
     }
 )

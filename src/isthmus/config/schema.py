@@ -254,8 +254,10 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at the working folder). Default: `isthmus.db` in the user's data folder."""
     keep_days: Annotated[float, Meta(ge=0)] = 30.0
     """Days after which a response is forgotten; 0: never."""
+    keep_conversation_days: Annotated[float, Meta(ge=0)] = 0.0
+    """Days after which a conversation that nobody used is forgotten, with its items; 0: never."""
     max_bytes: Bytes = 10_000_000_000
-    """Size above which the longest unused responses are forgotten; 0: no limit."""
+    """Size above which the longest unused responses are forgotten; 0: no limit. Conversations stay."""
     durability: Literal["process", "power"] = "process"
     """What a saved response survives: `process`, the end of the process at any moment (a power cut may lose the last
     moments, never the rest); `power`, a power cut as well, for more time per save."""

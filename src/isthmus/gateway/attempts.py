@@ -31,7 +31,7 @@ from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.gateway")
 
-HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id"})
+HONOURED: Final = frozenset({"metadata", "store", "background", "previous_response_id", "conversation"})
 """Request parameters that the gateway takes care of itself."""
 
 

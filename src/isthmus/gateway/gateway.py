@@ -16,9 +16,8 @@ import msgspec
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
-from isthmus.bridge.parse import Request
+from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
-from isthmus.bridge.turn import Done
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
@@ -28,12 +27,14 @@ from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.chats import AsChat, StoredChats, is_chat
+from isthmus.gateway.conversations import Conversations
 from isthmus.gateway.counting import countable, without_window
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.embeddings import Embeddings
 from isthmus.gateway.history import Past, load_past
+from isthmus.gateway.keeping import Keeping, Taken
 from isthmus.gateway.lessons import Lessons
-from isthmus.gateway.local import Items, Lane
+from isthmus.gateway.local import Lane
 from isthmus.gateway.named import Named
 from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
@@ -45,8 +46,7 @@ from isthmus.gateway.words import Words
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.large import encode_sized
-from isthmus.protocol.response import Response, weigh_response
+from isthmus.protocol.response import Response
 
 if TYPE_CHECKING:  # loaded only where there are receivers
     from isthmus.gateway.deliver import Deliveries
@@ -54,14 +54,13 @@ if TYPE_CHECKING:  # loaded only where there are receivers
 log = logging.getLogger("isthmus.gateway")
 
 _T = TypeVar("_T")
-_decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 _LAST_DELIVERIES: Final = 5.0
 """Seconds that notices of what has ended have to be delivered before the end; the next gateway delivers the rest."""
-_NOT_FOR_COMPACT: Final = ("previous_response_id", "stream", "background")
-"""Of a request to compact: the chain is loaded by then, and the answer comes in one piece."""
+_NOT_FOR_COMPACT: Final = ("previous_response_id", "conversation", "stream", "background")
+"""Of a request to compact: the past is loaded by then, and the answer comes in one piece."""
 
 
 class Gateway:
@@ -93,6 +92,8 @@ class Gateway:
         self.draining = False
         self.chats = StoredChats(store, self.aside)
         self.named = Named(store, self.runs, keep=settings.keep_named, now=now)
+        self.conversations = Conversations(store, self.runs, settings, now=now, new_id=new_id)
+        self._keeping = Keeping(store, self.runs, self.chats, self.aside)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
         self.offer = Offer(directory, self.words)
@@ -135,7 +136,7 @@ class Gateway:
                 code="missing_required_parameter",
                 param="model",
             )
-        history, request = await self._past(caller, request)
+        history, request, _ = await self._past(caller, request)
         items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
         kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
         asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
@@ -145,12 +146,6 @@ class Gateway:
         self, caller: Caller, run: Run, request: Request, *, strict: bool | None = None
     ) -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
-        if request.body.get("store") is False:
-            raise RequestRefused(
-                "`background` needs `store`: a response that nobody waits for must be kept; leave `store` out",
-                code="invalid_value",
-                param="store",
-            )
         response = run.queued()
         record = StoredResponse(
             id=run.id,
@@ -162,6 +157,7 @@ class Gateway:
             model=run.plan.target.model,
             provider=run.plan.target.provider,
             owner=caller.owner,
+            conversation=conversation_of(request.body),
             memo=note(Asked(caller, request, strict)),
         )
         if not await self.runs.start(run, record):
@@ -225,7 +221,7 @@ class Gateway:
     async def plan_only(self, caller: Caller, request: Request) -> Plan:
         """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
-        history, request = await self._past(caller, request)
+        history, request, _ = await self._past(caller, request)
         attempts = Attempts(self.settings, caller, countable(request, history), history)
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
@@ -285,6 +281,7 @@ class Gateway:
         await self.runs.aclose()
         if self.deliveries is not None:
             await self.deliveries.aclose()
+        await self.conversations.aclose()
         self.aside.close()
         await self.store.aclose()
 
@@ -313,41 +310,49 @@ class Gateway:
         lane: Lane | None = None,
         chat: AsChat | None = None,
     ) -> Run:
-        stored = request.body.get("store") is not False
-        if stored:  # first of all: what cannot be kept must not be asked, and paid, for
+        if request.body.get("store") is not False:  # first of all: what cannot be kept must not be asked, and paid, for
             await self.store.check()
+        elif request.body.get("background"):
+            raise RequestRefused(
+                "`background` needs `store`: a response that nobody waits for must be kept; leave `store` out",
+                code="invalid_value",
+                param="store",
+            )
         candidates = await self._candidates(request)
-        history, request = await self._past(caller, request, lane)
-        began = self._now() if created is None else created
+        lock = await self.conversations.lock(caller, request, id)
+        try:
+            history, request, at = await self._past(caller, request, lane)
+            began = self._now() if created is None else created
+            attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
+            taken = Taken(request, id, caller.owner, began, history, at, chat)
+            streamed = request.body.get("stream") is True and not request.body.get("background")
+            outline = Outline() if taken.stored and streamed and not chat else None
 
-        attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
-        streamed = request.body.get("stream") is True
-        outline = Outline() if stored and streamed and not request.body.get("background") and not chat else None
+            def prepare() -> tuple[Attempt, Save | None]:
+                return attempts.make(candidates[0]), self._keeping.saver(taken, outline, lane, lock)
 
-        def prepare() -> tuple[Attempt, Save | None]:
-            if stored and chat is not None:
-                return attempts.make(candidates[0]), self.chats.saver(chat, caller.owner, began, heavy=request.heavy)
-            if stored:
-                return attempts.make(candidates[0]), self._saver(request, id, caller.owner, began, outline, history)
-            return attempts.make(candidates[0]), None if lane is None else self._keeper(request, id, lane, history)
-
-        first, save = await self.aside.do(prepare, heavy=request.heavy)
-        run = Run(
-            id,
-            first,
-            others=attempts.others(candidates[1:]),
-            owner=caller.owner,
-            checker=self._checker,
-            now=self._now,
-            save=save,
-            keep=self.lessons.keep,
-            track=self.runs,
-            observer=self._observer,
-            total_timeout=candidates[0].served.total_timeout,
-            aside=self.aside,
-        )
-        run.recorder = outline
-        await self._checker.admit(run.plan.contract)
+            first, save = await self.aside.do(prepare, heavy=request.heavy)
+            run = Run(
+                id,
+                first,
+                others=attempts.others(candidates[1:]),
+                owner=caller.owner,
+                checker=self._checker,
+                now=self._now,
+                save=save,
+                keep=self.lessons.keep,
+                track=self.runs,
+                observer=self._observer,
+                total_timeout=candidates[0].served.total_timeout,
+                aside=self.aside,
+                release=None if lock is None else lock.release,
+            )
+            run.recorder = outline
+            await self._checker.admit(run.plan.contract)
+        except BaseException:
+            if lock is not None:
+                await lock.release()
+            raise
         return run
 
     async def _past(self, caller: Caller, request: Request, lane: Lane | None = None) -> Past:
@@ -360,71 +365,6 @@ class Gateway:
             aside=self.aside,
             local=None if lane is None else lane.turns,
         )
-
-    def _keeper(self, request: Request, id: str, lane: Lane, history: Sequence[JsonObject]) -> Save:
-        """Keeps what is not stored where its next turn is asked for; what failed is nothing to go on from."""
-
-        async def keep(done: Done, plan: Plan) -> Done:
-            if done.response["status"] in ("completed", "incomplete"):
-
-                def write() -> Items:
-                    said = [*history, *map(showable_item, request.items)]
-                    made = [(_encode(item), True) for item in done.response["output"]]
-                    return (*((_encode(item), False) for item in said), *made)
-
-                lane.turns.keep(lane.name, id, await self.aside.do(write, heavy=request.heavy))
-            return done
-
-        return keep
-
-    def _saver(
-        self,
-        request: Request,
-        id: str,
-        owner: str,
-        created: float,
-        outline: Outline | None,
-        history: Sequence[JsonObject],
-    ) -> Save:
-        def items() -> tuple[bytes, ...]:
-            return tuple([encode_sized(showable_item(item), request.size) for item in request.items])
-
-        # A large one is not kept in two shapes for as long as the model takes.
-        inputs = items() if not request.heavy else ()
-
-        def before() -> tuple[bytes, ...]:
-            return tuple(map(_encode, history))
-
-        async def save(done: Done, plan: Plan) -> Done | None:
-            weight = weigh_response(done.response)
-            response = await self.aside.do(lambda: encode_sized(done.response, weight), heavy=weight > HEAVY_TEXT)
-            record = StoredResponse(
-                id=id,
-                response=response,
-                input=inputs or await self.aside.do(items, heavy=request.heavy),
-                previous_response_id=request.body.get("previous_response_id"),
-                created_at=created,
-                status=done.response["status"],
-                model=plan.target.model,
-                provider=plan.target.provider,
-                owner=owner,
-                memo=outline.pack() if outline is not None else b"",
-            )
-            # The parent may be one that only a connection knew.
-            kept = await self.runs.save(record, done.events, before if record.previous_response_id else None)
-            return done if kept else await self._as_it_stands(id, owner, done)
-
-        return save
-
-    async def _as_it_stands(self, id: str, owner: str, done: Done) -> Done | None:
-        """The end of a response that was not ours to write any more: what is stored is what clients are told.
-
-        `None`: whoever has taken it over has not ended it yet.
-        """
-        found = await self.store.load(id, owner=owner)
-        if found is None:
-            return done.unkept("response_not_found", "the response was deleted while it was being made")
-        return done.replaced(_decode(found.response)) if found.status not in UNFINISHED else None
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""

@@ -82,6 +82,9 @@ class Orphans:
                     tell(log, "warning", "background.again", id=record.id)
                     return
             except RequestRefused as refused:
+                if refused.code == "conversation_locked":  # perhaps by the gateway that died: it will be free
+                    await self._release(record)
+                    return
                 why = f"{_STOPPED}, and it cannot be made again: {refused.message}"
             except IsthmusError as error:  # no room just now: it stays as it is until the next look
                 tell(log, "warning", "background.not_again", id=record.id, reason=error)

@@ -1,4 +1,5 @@
-"""Old responses are forgotten, and old events: at the start, then every hour, by age and by size."""
+"""Old responses and events, and conversations if that is wanted, are forgotten: at the start, then every hour, by age
+and size."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Retention:
     """0: no limit."""
     keep_events: float = 0.0
     """Seconds; 0: as long as their response."""
-
+    keep_conversation_days: float = 0.0
+    """0: for ever."""
     every: float = 3600.0
 
     @property
@@ -32,16 +34,21 @@ class Retention:
 
     @property
     def limited(self) -> bool:
-        return self.keep_days > 0 or self.max_bytes > 0 or self.keep_events > 0
+        return self.keep_days > 0 or self.max_bytes > 0 or self.keep_events > 0 or self.keep_conversation_days > 0
 
 
 async def prune_once(store: Store, rule: Retention, now: float) -> Pruned:
     """Forget what is over the limits now."""
     return await store.prune(
-        older_than=now - rule.keep_days * 86_400 if rule.keep_days > 0 else None,
+        older_than=_ago(rule.keep_days, now),
         max_bytes=rule.max_bytes or None,
         events_older_than=now - rule.keep_events if rule.keep_events > 0 else None,
+        conversations_older_than=_ago(rule.keep_conversation_days, now),
     )
+
+
+def _ago(days: float, now: float) -> float | None:
+    return now - days * 86_400 if days > 0 else None
 
 
 async def keep_pruning(store: Store, rule: Retention, now: Callable[[], float]) -> None:
@@ -49,8 +56,15 @@ async def keep_pruning(store: Store, rule: Retention, now: Callable[[], float]) 
     while True:
         try:
             pruned = await prune_once(store, rule, now())
-            if pruned.responses:
-                tell(log, "info", "store.pruned", responses=pruned.responses, bytes=pruned.bytes)
+            if pruned.responses or pruned.conversations:
+                tell(
+                    log,
+                    "info",
+                    "store.pruned",
+                    responses=pruned.responses,
+                    conversations=pruned.conversations,
+                    bytes=pruned.bytes,
+                )
         except IsthmusError as error:
             tell(log, "error", "store.prune.failed", reason=str(error))
         await asyncio.sleep(rule.pause)

@@ -210,6 +210,7 @@ class Runs:
     async def start(self, run: Run, record: StoredResponse) -> bool:
         """Keep it as it is, then make it. False: somebody else makes it, or has ended it."""
         if len(self._background) >= self._limits.background + self._limits.queued:
+            await run.let_go()
             raise IsthmusError(
                 f"{self._limits.queued} background responses wait already; try again later, or raise "
                 "`background.max_queued`",
@@ -234,6 +235,7 @@ class Runs:
         entry.over = True
         entry.wake()
         await self._release(entry.run)
+        await entry.run.let_go()
         self._background.pop(key, None)
         self._tasks.pop(key, None)
         self._changed.ring()

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from isthmus.ports.backend import Backend, Checker, Embedder, Workers, limits_of
 from isthmus.ports.chats import ChatPage, Chats
+from isthmus.ports.conversations import (
+    APPENDING,
+    Conversations,
+    ConversationTurns,
+    StoredConversation,
+    conversation_lease,
+    conversation_locked,
+)
 from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
@@ -30,6 +38,7 @@ from isthmus.ports.store import Store
 
 __all__ = [
     "ANY_SIZE",
+    "APPENDING",
     "DEFAULT_MAX_DEPTH",
     "EXPIRED_AT_ONCE",
     "LOCAL",
@@ -40,6 +49,8 @@ __all__ = [
     "ChatPage",
     "Chats",
     "Checker",
+    "ConversationTurns",
+    "Conversations",
     "Delivery",
     "Embedder",
     "Ended",
@@ -62,10 +73,13 @@ __all__ = [
     "Signal",
     "Store",
     "StoreStats",
+    "StoredConversation",
     "StoredResponse",
     "StoredTurn",
     "StoredWord",
     "Workers",
+    "conversation_lease",
+    "conversation_locked",
     "limits_of",
     "request_lease",
     "run_lease",

@@ -34,6 +34,9 @@ class StoredResponse:
     owner: str = LOCAL
     """Who may see it. Every question below is asked on behalf of one owner and sees nobody else's rows."""
     conversation: str | None = None
+    """The one that it is a turn of: its items stand before the input, and what is said is added to it."""
+    conversation_at: int = 0
+    """Where that stood when the turn was begun."""
     memo: bytes = b""
     """What the gateway notes for itself: of an unfinished response what it needs to make it again, of a finished one
     how it was told. `update_status` drops the first with the end."""
@@ -49,6 +52,9 @@ class StoredTurn:
     provider: str
     input: tuple[bytes, ...]
     output: tuple[bytes, ...]
+    conversation: str | None = None
+    """What stands before it, where it is the first turn: this conversation, as it was then."""
+    conversation_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +87,16 @@ class StoreStats:
     """Space in use (SQLite: pages in use; freed pages are not counted)."""
     oldest: float | None
     newest: float | None
+    conversations: int = 0
+    conversation_items: int = 0
+    """In all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
     responses: int
     bytes: int
+    conversations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from typing import Any, Literal, Protocol
 
 from isthmus.ports.chats import Chats
+from isthmus.ports.conversations import Conversations
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.outbox import Notice, Outbox
@@ -23,7 +24,7 @@ from isthmus.ports.records import (
 from isthmus.ports.requests import NamedRequests
 
 
-class Store(Chats, Leases, Learned, NamedRequests, Outbox, Protocol):
+class Store(Chats, Conversations, Leases, Learned, NamedRequests, Outbox, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
@@ -127,14 +128,21 @@ class Store(Chats, Leases, Learned, NamedRequests, Outbox, Protocol):
     async def stats(self) -> StoreStats: ...
 
     async def prune(
-        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+        self,
+        *,
+        older_than: float | None = None,
+        max_bytes: int | None = None,
+        events_older_than: float | None = None,
+        conversations_older_than: float | None = None,
     ) -> Pruned:
-        """Forget conversations not continued since `older_than`, then the longest unused until `max_bytes` hold.
+        """Forget chains not continued since `older_than`, then the longest unused until `max_bytes` hold.
 
         Of finished responses made before `events_older_than` the stream events go, first of all: reading them again is
         refused (`events_expired`).
 
         A turn that a kept turn builds on is kept, and so is one that is unfinished. Leases that have ended go.
+        Conversations, and what is said in them, have a time of their own: those that were not used since
+        `conversations_older_than` go, unless a turn is under way in them.
         """
 
     def export(self) -> AsyncIterator[bytes]:

@@ -7,7 +7,8 @@ is what a reader may count on.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from isthmus.protocol.json import JsonObject
 
@@ -220,3 +221,24 @@ CallItem = FunctionCall | CustomToolCall | ShellCall | LocalShellCall | ApplyPat
 """A call that the client answers."""
 
 OutputItem = MessageItem | ReasoningItem | CallItem | ToolSearchOutput | CompactionItem | HostedItem
+
+CALL_PREFIXES: Final[Mapping[str, str]] = {
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "shell_call": "sh",
+    "local_shell_call": "lsh",
+    "apply_patch_call": "apc",
+    "tool_search_call": "tsc",
+}
+ID_PREFIXES: Final[Mapping[str, str]] = {
+    **CALL_PREFIXES,
+    **{f"{kind}_output": f"{prefix}o" for kind, prefix in CALL_PREFIXES.items()},
+    "tool_search_output": "tso",
+    "message": "msg",
+    "reasoning": "rs",
+    "compaction": "cmp",
+    "configuration_update": "cu",
+    "additional_tools": "at",
+    "mcp_approval_response": "mcpr",
+}
+"""How the ids of items begin; OpenAI refuses messages whose ids do not begin so, also where they are sent back."""

@@ -67,6 +67,7 @@ class Echo(TypedDict):
     safety_identifier: str | None
     prompt_cache_key: str | None
     user: NotRequired[str | None]
+    conversation: NotRequired[JsonObject]
     moderation: NotRequired[JsonObject]
     access_programs: NotRequired[JsonObject]
     image: NotRequired[JsonObject]

@@ -76,6 +76,10 @@ class MultiAgentOptions(TypedDict, total=False):
     max_concurrent_subagents: int | None
 
 
+class ConversationParam(TypedDict, total=False):
+    id: Required[str]
+
+
 class CreateResponse(TypedDict, total=False):
     model: str | None
     input: str | list[JsonObject] | None
@@ -105,7 +109,7 @@ class CreateResponse(TypedDict, total=False):
     store: bool | None
     background: bool | None
     previous_response_id: str | None
-    conversation: str | JsonObject | None
+    conversation: str | ConversationParam | None
     metadata: dict[str, str] | None
     user: str | None
     safety_identifier: str | None

@@ -17,6 +17,7 @@ from isthmus.server.bodies import BODY, Bodies
 from isthmus.server.chat import ChatApi
 from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED, SOCKET
+from isthmus.server.conversations import ConversationsApi
 from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.embeddings import EmbeddingsApi
 from isthmus.server.errors import draining, internal_error
@@ -49,6 +50,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     stored_chats = StoredChatsApi(gateway)
+    conversations = ConversationsApi(gateway)
     models = ModelsApi(gateway)
     status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
@@ -66,6 +68,17 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
         f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
         "/v1/embeddings": {"POST": EmbeddingsApi(gateway).create},
+        "/v1/conversations": {"POST": conversations.create},
+        f"/v1/conversations/{_ID}": {
+            "GET": conversations.retrieve,
+            "POST": conversations.update,
+            "DELETE": conversations.delete,
+        },
+        f"/v1/conversations/{_ID}/items": {"GET": conversations.list_items, "POST": conversations.add_items},
+        f"/v1/conversations/{_ID}/items/(?P<item>[^/]+)": {
+            "GET": conversations.retrieve_item,
+            "DELETE": conversations.delete_item,
+        },
         "/v1/models": {"GET": models.list},
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},

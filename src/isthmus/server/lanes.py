@@ -194,8 +194,9 @@ class Session:
     async def _create(self, lane: OpenLane, waiting: Waiting) -> Run:
         asked = waiting.asked
         failure = asked.failure or self._farewell or (draining() if self._gateway.draining else None)
-        if asked.parent and asked.parent == lane.steering.waits_for:
-            waiting.words = lane.steering.words(asked.parent)
+        parent = asked.parent or lane.steering.parent_of(asked.request)
+        if parent and parent == lane.steering.waits_for:
+            waiting.words = lane.steering.words(parent)
         if failure is not None or asked.request is None:
             raise failure or _broken()
         self._room.check_places()
@@ -203,8 +204,8 @@ class Session:
         if not waiting.ours:
             request = with_words(request, waiting.words)
         run = await self._gateway.create(self._caller, request, strict=self._strict, lane=local)
-        await self._steered.leave(lane, asked.parent)
-        lane.steering.give(asked.parent)
+        await self._steered.leave(lane, parent)
+        lane.steering.give(parent)
         lane.steering.begin(run, request)
         return run
 

@@ -1,4 +1,4 @@
-"""Input items as `/input_items` lists them: clients' types want what requests may leave out.
+"""Input items as `/input_items` and conversations list them: clients' types want what requests may leave out.
 
 In: an item as it was sent and stored. Out: the same item with its content as a list of parts, and with the fields that
 the listed form always has.
@@ -32,6 +32,14 @@ def listed_item(item: JsonObject) -> JsonObject:
         content = [{"type": "output_text" if spoken else "input_text", "text": content}]
     listed = {**item, "type": "message", "content": _parts(content)}
     return {"status": "completed", **listed} if spoken else listed
+
+
+def listed_in_conversation(item: JsonObject) -> JsonObject:
+    """The same for an item of a conversation: whoever said it, a message has a status there, and a list as content."""
+    listed = listed_item(item)
+    if listed.get("type") != "message":
+        return listed
+    return {"status": "completed", **listed, "content": [] if listed["content"] is None else listed["content"]}
 
 
 def _parts(content: Any) -> Any:

@@ -9,6 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
+from isthmus.bridge.doors.conversations.read import INCLUDES, MAX_ITEMS
 from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.embeddings import CreateEmbedding
@@ -64,6 +65,7 @@ def build_document() -> JsonObject:
                     query=_page("desc"),
                 ),
             },
+            **_conversation_paths(id_parameter),
             "/v1/chat/completions": {
                 "post": _operation("Create a chat completion", "createChatCompletion", body=chat_body, stream=True),
                 "get": _operation(
@@ -97,6 +99,35 @@ def build_document() -> JsonObject:
             "/": {"get": _operation("What answers here, and its default model", "welcome")},
         },
         "components": {"schemas": {**components, "Error": _ERROR}},
+    }
+
+
+def _conversation_paths(id_parameter: JsonObject) -> JsonObject:
+    item_parameter = {**id_parameter, "name": "item_id"}
+    items = {"type": "array", "maxItems": MAX_ITEMS, "items": {"type": "object"}}
+    new = {"type": "object", "properties": {"items": {**items, "type": ["array", "null"]}, **_METADATA["properties"]}}
+    added = {"type": "object", "properties": {"items": items}, "required": ["items"]}
+    extras = {"include[]": {"type": "array", "items": {"enum": [*INCLUDES]}}}
+    return {
+        "/v1/conversations": {"post": _operation("Begin a conversation", "createConversation", body=new)},
+        "/v1/conversations/{id}": {
+            "parameters": [id_parameter],
+            "get": _operation("Fetch a conversation", "getConversation"),
+            "post": _operation("Give a conversation other metadata", "updateConversation", body=_METADATA),
+            "delete": _operation("Delete a conversation", "deleteConversation"),
+        },
+        "/v1/conversations/{id}/items": {
+            "parameters": [id_parameter],
+            "get": _operation(
+                "List the items of a conversation", "listConversationItems", query={**_page("desc"), **extras}
+            ),
+            "post": _operation("Add items to a conversation", "addConversationItems", body=added, query=extras),
+        },
+        "/v1/conversations/{id}/items/{item_id}": {
+            "parameters": [id_parameter, item_parameter],
+            "get": _operation("Fetch an item of a conversation", "getConversationItem", query=extras),
+            "delete": _operation("Delete an item of a conversation", "deleteConversationItem"),
+        },
     }
 
 

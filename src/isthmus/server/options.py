@@ -39,6 +39,13 @@ def query(scope: Scope) -> dict[str, str]:
         raise RequestRefused(f"the query string cannot be read: {error}") from error
 
 
+def query_list(scope: Scope, name: str) -> list[str]:
+    """All values of a field that may be there several times, spelled as SDKs spell lists or plainly."""
+    query(scope)  # refused where it cannot be read
+    given = parse_qsl(str(scope["query_string"], "latin-1"), keep_blank_values=True)
+    return [value for key, value in given if key == name or (key.startswith(f"{name}[") and key.endswith("]"))]
+
+
 def whole_number(asked: Mapping[str, str], name: str, *, default: int, low: int, high: int | None = None) -> int:
     given = asked.get(name)
     if given is None:

@@ -22,6 +22,7 @@ _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
     r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
     r"|embeddings"
+    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )

@@ -88,7 +88,7 @@ class Steered:
         status = None if run.response is None else run.response["status"]
         if status in ("completed", "incomplete") and required_input(run):
             steering.waits_for = run.id
-            if not (lane.waiting and lane.waiting[0].asked.parent == run.id):
+            if not (lane.waiting and steering.parent_of(lane.waiting[0].asked.request) == run.id):
                 await lane.tell(_pending(run, words))
                 await self.take_late(lane, run)
             return
@@ -103,7 +103,7 @@ class Steered:
     async def fail(self, lane: OpenLane, waiting: Waiting, error: IsthmusError) -> None:
         """What was to be said in this was not: nothing of it was made. Raises `ClientLeft`."""
         lane.steering.end()
-        lane.steering.give(waiting.asked.parent)
+        lane.steering.give(waiting.words[0].target)
         await self._give_back(lane, waiting.words, _unmade(error.message))
 
     async def leave(self, lane: OpenLane, parent: str) -> None:

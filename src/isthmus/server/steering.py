@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.limits import RequestLimits
-from isthmus.bridge.parse import Request, parse_request
+from isthmus.bridge.parse import Request, conversation_of, parse_request
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.protocol.json import JsonObject
@@ -113,6 +113,15 @@ class Steering:
         self.end()
         self.run, self.request = run, request
 
+    def parent_of(self, request: Request | None) -> str:
+        """The response that a request goes on from, as far as this lane can tell."""
+        if request is None:
+            return ""
+        within = conversation_of(request.body)
+        if within is not None and self.run is not None and self.request is not None:
+            return self.run.id if conversation_of(self.request.body) == within else ""
+        return request.body.get("previous_response_id") or ""
+
     def end(self) -> None:
         """Nothing waits for what ran."""
         if self.run is not None and self.run.told:
@@ -158,6 +167,8 @@ def with_words(request: Request, words: Sequence[Steer]) -> Request:
 
 
 def successor(request: Request, parent: str, words: Sequence[Steer]) -> Request:
-    """The same settings, going on from the response that they made."""
-    body: Any = {**request.body, "previous_response_id": parent, "input": []}
+    """The same settings, going on from the response that they made: by its id, or in the conversation that it is in."""
+    body: Any = {**request.body, "input": []}
+    if conversation_of(request.body) is None:
+        body["previous_response_id"] = parent
     return with_words(msgspec.structs.replace(request, body=body, items=()), words)

@@ -66,11 +66,12 @@ def cut_page(
 
 
 def make_page(named: Sequence[tuple[str, bytes]], has_more: bool) -> ItemPage:
-    items = tuple(_with_id(data, name) for name, data in named)
+    items = tuple(with_id(data, name) for name, data in named)
     return ItemPage(items, named[0][0] if named else None, named[-1][0] if named else None, has_more)
 
 
-def _with_id(data: bytes, name: str) -> bytes:
+def with_id(data: bytes, name: str) -> bytes:
+    """The item under this id."""
     fields = _fields_of.decode(data)
     encoded = msgspec.json.encode(name)
     if "id" in fields and bytes(fields["id"]) == encoded:

@@ -2,7 +2,8 @@
 
 Same contract as the others, and bounded: beyond `max_responses` or `max_bytes` the least recently used response is
 evicted. Loading, saving or continuing a response uses it and every turn it builds on, so a live conversation
-stays together; continuing one that lost its beginning is refused with `previous_response_not_found`.
+stays together; continuing one that lost its beginning is refused with `previous_response_not_found`. Conversations go
+when no other response is left to go.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from isthmus.ports import (
 )
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.memory_chats import MemoryChats
+from isthmus.store.memory_conversations import MemoryConversations
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_outbox import MemoryOutbox
 from isthmus.store.memory_parts import Pool, Shared, Stream
@@ -64,13 +66,14 @@ class _Entry:
         return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
 
 
-class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
+class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests):
     def __init__(
         self,
         *,
         max_responses: int = 10_000,
         max_bytes: int = 256 * 1024 * 1024,
         max_event_bytes: int = 16 * 1024 * 1024,
+        max_conversations: int = 10_000,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._clock = now
@@ -79,7 +82,6 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
         self._max_event_bytes = max_event_bytes
         self._entries: dict[str, _Entry] = {}
         """In order of use, the least recently used first."""
-        self._pool = Pool()
         self._own_bytes = 0
         self._serial: dict[str, int] = {}
         """When each id was first saved: the order that retention and exports go by."""
@@ -87,8 +89,10 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
         self._lessons: dict[tuple[str, ...], Lesson] = {}
         self._words: dict[tuple[str, str], StoredWord] = {}
         super().__init__()
+        self._pool = Pool()
         self._leases = Leases(now)
         self._changes = Changes()
+        self._max_conversations = max_conversations
 
     async def check(self) -> None:
         """Memory that is there can be written."""
@@ -104,17 +108,22 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
     ) -> bool:
         if history is not None and not self._has_parent(record):
             record = replace(record, previous_response_id=None, input=(*history(), *record.input))
-        if not self._may_write(record.id, record.owner, holder) or not self._write(record, events):
+        if not self._may_write(record.id, record.owner, holder):
             return False
+        conversation = self._conversation_of(record)  # refused before anything is written
+        if not self._write(record, events):
+            return False
+        if conversation is not None:
+            self._append_turn(conversation, record, self._entries[record.id].parts)
         self._queue(notices)
-        self._use(record.id)
+        self._touch(record.id)
         self._evict()
         return True
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         if (entry := self._find(id, owner)) is None:
             return None
-        self._use(id)
+        self._touch(id)
         return _whole(entry)
 
     async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
@@ -124,7 +133,9 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
         self._release(entry)
         entry.parts, entry.stream, entry.deleted = [], Stream(), True
         self._chats.pop(id, None)
-        entry.record = replace(entry.record, response=b"", memo=b"", conversation=None, model="", provider="")
+        entry.record = replace(
+            entry.record, response=b"", memo=b"", conversation=None, conversation_at=0, model="", provider=""
+        )
         self._changes.tell()
         return True
 
@@ -138,9 +149,10 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
                 raise too_long(id, max_depth)
             record = entry.record
             sent, made = tuple(entry.items(INPUT)), tuple(entry.items(OUTPUT))
-            turns.append(StoredTurn(at, record.status, record.model, record.provider, sent, made))
+            within = (record.conversation, record.conversation_at)
+            turns.append(StoredTurn(at, record.status, record.model, record.provider, sent, made, *within))
             at = record.previous_response_id
-        self._use(id)
+        self._touch(id)
         turns.reverse()
         return turns
 
@@ -149,9 +161,10 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
         size = 0
         for id in ids:
             shared = self._pool.find(owner, id) or self._find_unnamed(id, owner)
-            if shared is not None:
-                found[id] = shared.data
-                size += len(shared.data)
+            said = shared.data if shared is not None else self._find_said(id, owner)
+            if said is not None:
+                found[id] = said
+                size += len(said)
                 if size > max_bytes:
                     break
         return found
@@ -262,16 +275,24 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
             bytes=self._bytes,
             oldest=min(times, default=None),
             newest=max(times, default=None),
+            conversations=len(self._kept),
+            conversation_items=sum(len(kept.items) for kept in self._kept.values()),
         )
 
     async def prune(
-        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+        self,
+        *,
+        older_than: float | None = None,
+        max_bytes: int | None = None,
+        events_older_than: float | None = None,
+        conversations_older_than: float | None = None,
     ) -> Pruned:
         before, removed = self._bytes, 0
         for entry in self._entries.values():
             if events_older_than is not None and not entry.unfinished and entry.record.created_at < events_older_than:
                 self._own_bytes -= entry.stream.size
                 entry.stream.drop()
+        ended = 0 if conversations_older_than is None else self._prune_conversations(conversations_older_than)
         rows = [
             Row(entry.record.id, entry.record.previous_response_id, entry.record.created_at, entry.unfinished)
             for entry in self._in_order()
@@ -285,7 +306,7 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
                 self._forget(key)
             removed += len(branch.keys)
         self._leases.sweep()
-        return Pruned(removed, before - self._bytes)
+        return Pruned(removed, before - self._bytes, ended)
 
     async def export(self) -> AsyncIterator[bytes]:
         for entry in list(self._in_order()):
@@ -294,6 +315,7 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
 
     async def aclose(self) -> None:
         self._entries.clear()
+        self._kept.clear()
         self._lessons.clear()
         self._words.clear()
         self._chats.clear()
@@ -361,7 +383,7 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
     def _in_order(self) -> list[_Entry]:
         return sorted(self._entries.values(), key=lambda entry: self._serial[entry.record.id])
 
-    def _use(self, id: str) -> None:
+    def _touch(self, id: str) -> None:
         for entry in reversed(list(self._ancestry(id, self._entries[id].record.owner))):
             self._entries[entry.record.id] = self._entries.pop(entry.record.id)
 
@@ -371,6 +393,10 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
                 (id for id, entry in self._entries.items() if not entry.unfinished), next(iter(self._entries))
             )
             self._forget(oldest)
+        self._evict_conversations(lambda: self._bytes > self._max_bytes)
+
+    def _make_room(self) -> None:
+        self._evict()
 
     def _forget(self, id: str) -> None:
         entry = self._entries.pop(id)
@@ -385,7 +411,7 @@ class MemoryStore(MemoryChats, MemoryOutbox, MemoryRequests):
 
     @property
     def _bytes(self) -> int:
-        return self._own_bytes + self._pool.size
+        return self._own_bytes + self._pool.size + self._kept_bytes
 
 
 def _whole(entry: _Entry) -> StoredResponse:

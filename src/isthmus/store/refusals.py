@@ -53,3 +53,43 @@ def events_expired(id: str, after: int) -> RequestRefused:
         code="events_expired",
         param="starting_after",
     )
+
+
+def conversation_moved(id: str) -> RequestRefused:
+    return RequestRefused(
+        f"conversation `{id}` was changed while this turn was made, for it took longer than it was waited for; "
+        "ask again",
+        code="conversation_moved",
+        param="conversation",
+    )
+
+
+def taken_id(item_id: str, position: int) -> RequestRefused:
+    return RequestRefused(
+        f"`items[{position}].id` is `{item_id}`, and the conversation has such an item already; leave the `id` out",
+        code="duplicate_item",
+        param=f"items[{position}].id",
+    )
+
+
+def too_many_items(id: str, most: int) -> RequestRefused:
+    return RequestRefused(
+        f"conversation `{id}` would have more than {most:,} items (`limits.max_items`), and no turn could go on from "
+        "it; begin another one, or delete items",
+        code="conversation_too_long",
+        param="items",
+    )
+
+
+def unknown_after(after: str) -> RequestRefused:
+    return RequestRefused(
+        f"`after` names no item of this conversation: `{after}`; use an id from the list", param="after"
+    )
+
+
+def damaged_conversation(id: str, what: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"the stored conversation `{id}` is damaged: {what}; `isthmus store check --repair` sets aside what is, a "
+        "backup brings it back",
+        metadata={"id": id},
+    )

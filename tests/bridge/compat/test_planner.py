@@ -59,7 +59,7 @@ def test_what_the_host_honours_is_kept_by_the_gateway(name: str) -> None:
 @pytest.mark.parametrize("name", VALUES)
 def test_what_the_host_does_not_honour_is_ignored_unless_the_question_would_change(name: str) -> None:
     decision = decide({name: VALUES[name]}, name)
-    expected = "rejected" if name in ("previous_response_id", "prompt") else "ignored"
+    expected = "rejected" if name in ("previous_response_id", "conversation", "prompt") else "ignored"
     assert (decision.action, decision.sends) == (expected, {})
     assert decision.reason
 

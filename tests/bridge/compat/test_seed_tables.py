@@ -179,7 +179,7 @@ def test_reasoning_mode_none_forwards_nothing(effort: str) -> None:
     ("fields", "path", "code"),
     [
         pytest.param({"metadata": {"a": "b"}}, "metadata", "bridge.param.ignored", id="ignored: metadata"),
-        pytest.param({"conversation": "conv_1"}, "conversation", "bridge.param.ignored", id="ignored: conversation"),
+        pytest.param({"conversation": "c"}, "conversation", "bridge.param.unsupported", id="unsupported: conversation"),
         pytest.param({"background": True}, "background", "bridge.param.ignored", id="ignored: background"),
         pytest.param(
             {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}, "text.format", "bridge.param.degraded",

@@ -27,16 +27,8 @@ from isthmus.bridge.tools.search import runs_here, search_tools
 from isthmus.bridge.types.tools import ProviderCall, ToolDeclarationPlan, ToolIdentity
 from isthmus.bridge.wholeness import Pieces
 from isthmus.protocol.events import CommandPlace, ItemPlace
-from isthmus.protocol.items import CallItem, HostedItem, Status, ToolSearchOutput
+from isthmus.protocol.items import CALL_PREFIXES, CallItem, HostedItem, Status, ToolSearchOutput
 
-_PREFIXES: Final = {
-    "function_call": "fc",
-    "custom_tool_call": "ctc",
-    "shell_call": "sh",
-    "local_shell_call": "lsh",
-    "apply_patch_call": "apc",
-    "tool_search_call": "tsc",
-}
 _TextCall = Literal["function_call", "custom_tool_call"]
 _DeltaType = Literal["response.function_call_arguments.delta", "response.custom_tool_call_input.delta"]
 _TEXTS: Final = {
@@ -187,7 +179,7 @@ class Call:
         return read_custom_input(self.text) if self._reader is not None else None
 
     def _open(self, item: CallItem) -> None:
-        self.item_id, self.output_index = self._output.place(_PREFIXES[item["type"]])
+        self.item_id, self.output_index = self._output.place(CALL_PREFIXES[item["type"]])
         item["id"] = self.item_id
         _announce(self._output, self.output_index, item)
 

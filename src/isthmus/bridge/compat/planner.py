@@ -199,6 +199,12 @@ class _Planner(NamedTuple):
             return without_rule(path, value)
         return rejected(path, "a response holds one answer; send the request several times to get several")
 
+    def _conversation(self, path: str, value: Any) -> CompatibilityDecision:
+        if path not in self.host.honours or self.body.get("store") is not False:
+            return self._other(path, value)
+        reason = "its items stand before `input`; nothing is added to it, because `store` is `false`"
+        return CompatibilityDecision(path, "degraded", reason)
+
     def _user(self, path: str, value: Any) -> CompatibilityDecision:
         """Where both identifiers go to one upstream field, the newer one wins."""
         mine, newer = self._rule(path), self._rule("safety_identifier")
@@ -278,6 +284,7 @@ _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision
     "generate": lambda planner, path, value: supported(path, "" if value else KEPT_AHEAD),
     "max_output_tokens": _Planner._limit,
     "n": _Planner._count,
+    "conversation": _Planner._conversation,
     "user": _Planner._user,
     "top_logprobs": _Planner._top_logprobs,
     "include": _Planner._include,

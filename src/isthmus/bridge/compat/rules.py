@@ -217,6 +217,8 @@ _NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
 _INDISPENSABLE: Final[Mapping[str, str]] = {
     "previous_response_id": "there is no store here to find the earlier turns in, and without them the model would "
     "answer another question; send the whole conversation as `input`",
+    "conversation": "there is no store here that holds conversations, and without its items the model would answer "
+    "another question; send the earlier turns as `input`",
     "prompt": "there is no store here to find the prompt in, and without it the model would answer another question; "
     "send its text as `instructions`",
 }
@@ -224,7 +226,6 @@ _INDISPENSABLE: Final[Mapping[str, str]] = {
 
 _REASONS: Final[Mapping[str, str]] = {
     "metadata": "nothing is stored here, so there is nothing to attach it to",
-    "conversation": "there is no store here that holds conversations; send the earlier turns as `input`",
     "background": "there is no background here; the request is answered while the caller waits",
     "store": "there is no store here; the response can not be fetched later",
     "stream_options": "the stream is sent plainly, without obfuscation",

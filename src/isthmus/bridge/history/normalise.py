@@ -66,8 +66,8 @@ def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
         if answers and (id := call_id_of(item)) and id not in called:
             where = f"{item_path(index, stored)}.call_id"
             raise RequestRefused(
-                f"`{where}` is `{id}`, and the response that is continued has no such call; send the id of one of its "
-                "calls, or the whole conversation without `previous_response_id`",
+                f"`{where}` is `{id}`, and what is continued has no such call; send the id of one of its calls, or the "
+                "whole conversation as `input`",
                 code="invalid_value",
                 param=where,
             )

@@ -26,6 +26,7 @@ _BUSY_SECONDS: Final = 10.0
 @dataclass(frozen=True, slots=True)
 class BackedUp:
     responses: int
+    conversations: int
     bytes: int
     key: Path | None
     """Where the key is; `None`: there was none to copy."""
@@ -37,7 +38,7 @@ def back_up(store: Path, target: Path, *, force: bool = False) -> BackedUp:
     part = target.with_name(f"{target.name}.part")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        responses = _copy(store, part)
+        counts = _copy(store, part)
         _check_copy(store, part)
         _flush(part)
         for left in ("-wal", "-shm"):  # of an older copy that somebody opened: they do not belong to this one
@@ -49,7 +50,7 @@ def back_up(store: Path, target: Path, *, force: bool = False) -> BackedUp:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    return BackedUp(responses, target.stat().st_size, key if copied else None)
+    return BackedUp(*counts, target.stat().st_size, key if copied else None)
 
 
 def _check_places(store: Path, target: Path, key: Path, force: bool) -> None:
@@ -64,7 +65,8 @@ def _check_places(store: Path, target: Path, key: Path, force: bool) -> None:
             raise ConfigError(f"`{path}` is there already: choose another name, or replace it with `--force`")
 
 
-def _copy(store: Path, part: Path) -> int:
+def _copy(store: Path, part: Path) -> tuple[int, int]:
+    """How many responses and conversations there are in it."""
     try:
         with (
             closing(connect_reader(store, _BUSY_SECONDS)) as reading,
@@ -72,11 +74,19 @@ def _copy(store: Path, part: Path) -> int:
         ):
             # One moment for the whole copy: SQLite would begin anew whenever somebody writes.
             reading.execute("BEGIN")
-            count: int = reading.execute("SELECT count(*) FROM responses WHERE deleted = 0").fetchone()[0]
+            (responses,) = reading.execute("SELECT count(*) FROM responses WHERE deleted = 0").fetchone()
             reading.backup(writing, pages=_PAGES)
-            return count
+            return responses, _conversations(reading)
     except FAULTS as error:
         raise unavailable(error, store) from error
+
+
+def _conversations(reading: sqlite3.Connection) -> int:
+    known = reading.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'conversations'").fetchone()
+    if known is None:  # written by a version that had none, and not opened since
+        return 0
+    count: int = reading.execute("SELECT count(*) FROM conversations").fetchone()[0]
+    return count
 
 
 def _check_copy(store: Path, part: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every stored response compared with what was written, and what is not so set aside.
+"""Every stored response and conversation compared with what was written, and what is not so set aside.
 
 In: a connection that writes. Out: what is damaged, and whether it was set aside: moved into the table `quarantine` with
 everything that could still be read of it, never just deleted. Works beside a running gateway, a few rows at a time.
@@ -7,15 +7,14 @@ everything that could still be read of it, never just deleted. Works beside a ru
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
-
-import msgspec
+from typing import Any, Final
 
 from isthmus.store.sqlite.connect import FAULTS
+from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
+from isthmus.store.sqlite.examine_conversations import examine_conversations
 from isthmus.store.sqlite.reads import damage_of_events, find_damage
 from isthmus.store.sqlite.writes import remove_row
 
@@ -24,18 +23,9 @@ _MOST_TOLD: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    kind: Literal["file", "response", "events"]
-    """`file`: its structure; what lies on the damaged pages can be neither read nor moved."""
-    id: str
-    """Of the response; empty where it is the file."""
-    reason: str
-    set_aside: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Examined:
     responses: int
+    conversations: int
     damage: tuple[Damage, ...]
 
     @property
@@ -60,7 +50,8 @@ def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined
                 damage += _examine_row(connection, key, repair)
     except FAULTS as error:
         damage.append(Damage("file", "", f"the list of responses breaks off after {count}: {error}"))
-    return Examined(count, tuple(damage))
+    conversations, more = examine_conversations(connection, repair=repair)
+    return Examined(count, conversations, (*damage, *more))
 
 
 def _structure(connection: sqlite3.Connection) -> list[str]:
@@ -85,7 +76,7 @@ def _examine_row(connection: sqlite3.Connection, key: int, repair: bool) -> list
     if not found or not repair:
         return found
     try:
-        with _transaction(connection):
+        with transaction(connection):
             found = _find(connection, key)  # again: it may have been written anew meanwhile
             for each in found:
                 _set_aside(connection, key, each)
@@ -97,7 +88,7 @@ def _examine_row(connection: sqlite3.Connection, key: int, repair: bool) -> list
 def _find(connection: sqlite3.Connection, key: int) -> list[Damage]:
     id = f"row {key}"
     try:
-        with _transaction(connection, "DEFERRED"):
+        with transaction(connection, "DEFERRED"):
             row = connection.execute("SELECT id FROM responses WHERE key = ?", (key,)).fetchone()
             if row is None:  # forgotten meanwhile
                 return []
@@ -113,43 +104,18 @@ def _find(connection: sqlite3.Connection, key: int) -> list[Damage]:
 
 
 def _set_aside(connection: sqlite3.Connection, key: int, damage: Damage) -> None:
-    content: dict[str, Any] = {"events": _rows(connection, "SELECT * FROM events WHERE response = ?", key)}
+    content: dict[str, Any] = {"events": read_rows(connection, "SELECT * FROM events WHERE response = ?", key)}
     if damage.kind == "response":
-        content["response"] = _rows(connection, "SELECT * FROM responses WHERE key = ?", key)
-        content["pieces"] = _rows(
+        content["response"] = read_rows(connection, "SELECT * FROM responses WHERE key = ?", key)
+        content["pieces"] = read_rows(
             connection,
             "SELECT p.place, p.position, c.* FROM parts AS p LEFT JOIN pieces AS c ON c.key = p.piece"
             " WHERE p.response = ? ORDER BY p.place, p.position",
             key,
         )
-    connection.execute(
-        "INSERT INTO quarantine (kind, id, reason, moved_at, content) VALUES (?, ?, ?, datetime('now'), ?)",
-        (damage.kind, damage.id, damage.reason, msgspec.json.encode(content)),
-    )
+    set_aside(connection, damage, content)
     if damage.kind == "response":
         remove_row(connection, key)
     else:
         connection.execute("DELETE FROM events WHERE response = ?", (key,))
         connection.execute("DELETE FROM streams WHERE response = ?", (key,))
-
-
-def _rows(connection: sqlite3.Connection, query: str, key: int) -> list[dict[str, Any]] | str:
-    """As far as they can be read; bytes travel as base64."""
-    try:
-        cursor = connection.execute(query, (key,))
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
-    except FAULTS as error:
-        return f"cannot be read: {error}"
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    outermost = not connection.in_transaction
-    if outermost:
-        connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-    finally:
-        if outermost and connection.in_transaction:
-            connection.execute("ROLLBACK" if sys.exc_info()[0] else "COMMIT")

@@ -4,8 +4,9 @@ Never change a step that was released; add one. A file with steps unknown to thi
 Isthmus and is refused unchanged.
 
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
-every distinct item and large field once; `parts` says which response holds which piece where. `leases` says which
-process is at work on what, and what it was told; `outbox` has what receivers are still to be told. `chats` lists chat
+every distinct item and large field once; `parts` says which response holds which piece where, `conversation_items`
+which conversation. `leases` says which process is at work on what, and what it was told; `outbox` has what receivers
+are still to be told. `chats` lists chat
 completions, `requests` what clients named. `quarantine` keeps what was found damaged, `scratch` nothing for long.
 """
 
@@ -297,6 +298,42 @@ def _outbox(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX outbox_by_due ON outbox (endpoint, given_up, due_at)")
 
 
+def _conversations(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE responses ADD COLUMN conversation_at INTEGER NOT NULL DEFAULT 0")
+    connection.execute(
+        """
+        CREATE TABLE conversations (
+            key INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            owner TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            used_at REAL NOT NULL,
+            next INTEGER NOT NULL,
+            items INTEGER NOT NULL,
+            metadata BLOB NOT NULL,
+            digest BLOB NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE INDEX conversations_by_use ON conversations (used_at, key)")
+    connection.execute(
+        """
+        CREATE TABLE conversation_items (
+            conversation INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            item_id TEXT NOT NULL,
+            ours INTEGER NOT NULL,
+            piece INTEGER NOT NULL,
+            digest BLOB NOT NULL,
+            PRIMARY KEY (conversation, position)
+        ) WITHOUT ROWID
+        """
+    )
+    # By id first: a conversation asks for its own, an `item_reference` for that of any.
+    connection.execute("CREATE UNIQUE INDEX conversation_items_by_id ON conversation_items (item_id, conversation)")
+    connection.execute("CREATE INDEX conversation_items_by_piece ON conversation_items (piece)")
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -309,4 +346,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0009_chats", _chats),
     ("0010_requests", _requests),
     ("0011_outbox", _outbox),
+    ("0012_conversations", _conversations),
 )

@@ -62,8 +62,9 @@ def read_piece(owner: str, is_field: bool, hash: bytes, data: bytes) -> bytes | 
         return None
 
 
-def digest_turn(columns: Sequence[str | None], pieces: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """Of id, owner, previous id, status, model and provider, and the items as (place, position, digest)."""
+def digest_turn(columns: Sequence[str | int | None], pieces: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Of id, owner, previous id, status, model and provider (and the conversation, and where it stood, of a turn in
+    one), and the items as (place, position, digest)."""
     return _digest(list(columns), sorted(pieces))
 
 
@@ -80,6 +81,15 @@ def digest_row(
 
 def digest_events(first: int, last: int, data: bytes) -> bytes:
     return _digest(first, last, data)
+
+
+def digest_conversation(*columns: object) -> bytes:
+    return _digest(*columns)
+
+
+def digest_place(conversation: str, position: int, item_id: str, ours: int, piece: bytes) -> bytes:
+    """Of an item's place in a conversation: `piece` is the digest of what it says."""
+    return _digest(conversation, position, item_id, ours, piece)
 
 
 def _digest(*values: object) -> bytes:

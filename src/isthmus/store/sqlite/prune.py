@@ -17,6 +17,8 @@ from typing import Final
 
 from isthmus.ports import Pruned
 from isthmus.store.sqlite import leases, reads, writes
+from isthmus.store.sqlite.conversation_rows import find_unused
+from isthmus.store.sqlite.conversation_writes import remove
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 
@@ -36,9 +38,16 @@ class _Step:
 
 
 async def prune(
-    readers: Readers, writer: Writer, *, older_than: float | None, max_bytes: int | None, now: Callable[[], float]
+    readers: Readers,
+    writer: Writer,
+    *,
+    older_than: float | None,
+    max_bytes: int | None,
+    conversations: float | None = None,
+    now: Callable[[], float],
 ) -> Pruned:
     before, removed = await readers.run(reads.measure_bytes), 0
+    ended = 0 if conversations is None else await _end_unused(writer, conversations, now)
     at, step = (-math.inf, 0), _Step()
     bound = older_than if max_bytes is None else None
     while not step.enough:
@@ -52,7 +61,22 @@ async def prune(
     await writer.run(partial(leases.sweep, now=now))
     while await writer.run(_give_back_pages):
         pass
-    return Pruned(removed, max(0, before - await readers.run(reads.measure_bytes)))
+    return Pruned(removed, max(0, before - await readers.run(reads.measure_bytes)), ended)
+
+
+async def _end_unused(writer: Writer, older_than: float, now: Callable[[], float]) -> int:
+    """Conversations, one at a time: each may have thousands of items."""
+
+    def end_one(connection: sqlite3.Connection) -> bool:
+        for key in find_unused(connection, older_than, now(), 1):
+            remove(connection, key)
+            return True
+        return False
+
+    ended = 0
+    while await writer.run(end_one):
+        ended += 1
+    return ended
 
 
 async def drop_events(readers: Readers, writer: Writer, older_than: float) -> None:

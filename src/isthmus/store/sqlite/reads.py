@@ -28,11 +28,12 @@ from isthmus.ports import (
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
 from isthmus.store.refusals import damaged, events_expired, not_found, too_long
+from isthmus.store.sqlite.conversation_rows import find_named
 from isthmus.store.sqlite.packing import digest_events, digest_row, digest_turn, read_piece, unpack, unpack_list
 
 _COLUMNS: Final = (
     "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo,"
-    " turn_digest, row_digest"
+    " turn_digest, row_digest, conversation_at"
 )
 
 _ROW_DAMAGED: Final = "its row is not as it was written"
@@ -40,15 +41,19 @@ _PLACES: Final = {INPUT: "input item", OUTPUT: "output item", FIELD: "field"}
 _UNFINISHED: Final = "deleted = 0 AND status IN ('queued', 'in_progress')"
 
 _ANCESTRY: Final = """
-    WITH RECURSIVE ancestry (depth, key, id, previous_id, status, model, provider, deleted, digest) AS (
-        SELECT 1, key, id, previous_id, status, model, provider, deleted, turn_digest
+    WITH RECURSIVE ancestry (
+        depth, key, id, previous_id, status, model, provider, deleted, digest, conversation, conversation_at
+    ) AS (
+        SELECT 1, key, id, previous_id, status, model, provider, deleted, turn_digest, conversation, conversation_at
         FROM responses WHERE id = :id AND owner = :owner
         UNION ALL
-        SELECT depth + 1, r.key, r.id, r.previous_id, r.status, r.model, r.provider, r.deleted, r.turn_digest
+        SELECT depth + 1, r.key, r.id, r.previous_id, r.status, r.model, r.provider, r.deleted, r.turn_digest,
+            r.conversation, r.conversation_at
         FROM ancestry AS a JOIN responses AS r ON r.id = a.previous_id AND r.owner = :owner
         WHERE a.deleted = 0 AND a.depth <= :max_depth
     )
-    SELECT key, id, previous_id, status, model, provider, deleted, digest FROM ancestry ORDER BY depth
+    SELECT key, id, previous_id, status, model, provider, deleted, digest, conversation, conversation_at
+    FROM ancestry ORDER BY depth
 """
 """The response, then its parent, and so on: one row more than `max_depth` tells that the chain is too long."""
 
@@ -101,8 +106,8 @@ def load_chain(connection: sqlite3.Connection, id: str, owner: str, max_depth: i
         if (what := _damage_of_turn(row, owner, items[row[0]])) is not None:
             raise damaged(row[1], what, asked=id)
     return [
-        StoredTurn(turn_id, status, model, provider, items[key].data(INPUT), items[key].data(OUTPUT))
-        for key, turn_id, _, status, model, provider, *_ in reversed(rows)
+        StoredTurn(turn_id, status, model, provider, items[key].data(INPUT), items[key].data(OUTPUT), inside, at)
+        for key, turn_id, _, status, model, provider, _, _, inside, at in reversed(rows)
     ]
 
 
@@ -123,9 +128,12 @@ def find_items(
             stored = connection.execute("SELECT hash, data FROM pieces WHERE key = ?", (named[id],)).fetchone()
         else:
             stored = _find_unnamed(connection, id, owner)
-        if stored is None:
+        if stored is not None:
+            found[id] = _item(owner, id, id if id in named else None, *stored)
+        elif (said := find_named(connection, id, owner)) is not None:
+            found[id] = said
+        else:
             continue
-        found[id] = _item(owner, id, id if id in named else None, *stored)
         size += len(found[id])
         if size > max_bytes:
             break
@@ -219,7 +227,8 @@ def measure(connection: sqlite3.Connection) -> StoreStats:
         " min(created_at) FILTER (WHERE deleted = 0), max(created_at) FILTER (WHERE deleted = 0) FROM responses"
     ).fetchone()
     (pieces,) = connection.execute("SELECT count(*) FROM pieces").fetchone()
-    return StoreStats(live, deleted, unfinished, pieces, measure_bytes(connection), oldest, newest)
+    held = connection.execute("SELECT count(*), coalesce(sum(items), 0) FROM conversations").fetchone()
+    return StoreStats(live, deleted, unfinished, pieces, measure_bytes(connection), oldest, newest, *held)
 
 
 def measure_bytes(connection: sqlite3.Connection) -> int:
@@ -247,7 +256,7 @@ def find_ends(
     ).fetchall()
 
 
-_AncestorRow = tuple[int, str, str | None, str, str, str, int, bytes | None]
+_AncestorRow = tuple[int, str, str | None, str, str, str, int, bytes | None, str | None, int]
 Selected = tuple[list[StoredResponse], dict[str, str]]
 """Responses, and ids of damaged ones with what is wrong with them."""
 
@@ -292,8 +301,10 @@ def _page(
 
 def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:
     """The response, or what is wrong with it."""
-    key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo, turn, digest = row
-    what = _damage_of_turn((key, id, previous_id, status, model, provider, 0, turn), owner, contents)
+    key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo, *rest = row
+    turn, digest, at = rest
+    told = (key, id, previous_id, status, model, provider, 0, turn, conversation, at)
+    what = _damage_of_turn(told, owner, contents)
     if what is not None:
         return what
     hashes = [(position, hash) for place, position, hash, _ in contents.pieces if place == FIELD]
@@ -317,6 +328,7 @@ def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:
         provider=provider,
         owner=owner,
         conversation=conversation,
+        conversation_at=at,
         memo=memo,
     )
 
@@ -344,12 +356,13 @@ def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -
 
 
 def _damage_of_turn(row: _AncestorRow, owner: str, contents: _Contents) -> str | None:
-    _, id, previous_id, status, model, provider, _, digest = row
+    _, id, previous_id, status, model, provider, _, digest, conversation, at = row
     if contents.damage is not None or digest is None:
         return contents.damage
     items = ((place, position, hash) for place, position, hash, _ in contents.pieces if place != FIELD)
     try:
-        whole = digest_turn((id, owner, previous_id, status, model, provider), items) == digest
+        within = () if conversation is None else (conversation, at)
+        whole = digest_turn((id, owner, previous_id, status, model, provider, *within), items) == digest
     except TypeError:  # values that cannot even be put in order
         whole = False
     return None if whole else "it is not the turn that was written"

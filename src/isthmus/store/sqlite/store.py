@@ -35,6 +35,8 @@ from isthmus.store.sqlite import leases, reads, writes
 from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
+from isthmus.store.sqlite.conversation_writes import append_turn
+from isthmus.store.sqlite.conversations import SqliteConversations
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.outbox import SqliteOutbox, queue
 from isthmus.store.sqlite.packing import text
@@ -54,7 +56,7 @@ log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteChats, SqliteOutbox, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests):
     def __init__(
         self,
         path: Path,
@@ -193,11 +195,23 @@ class SqliteStore(SqliteChats, SqliteOutbox, SqliteRequests):
         return await self.readers.run(reads.measure)
 
     async def prune(
-        self, *, older_than: float | None = None, max_bytes: int | None = None, events_older_than: float | None = None
+        self,
+        *,
+        older_than: float | None = None,
+        max_bytes: int | None = None,
+        events_older_than: float | None = None,
+        conversations_older_than: float | None = None,
     ) -> Pruned:
         if events_older_than is not None:
             await drop_events(self.readers, self.writer, events_older_than)
-        return await prune(self.readers, self.writer, older_than=older_than, max_bytes=max_bytes, now=self._now)
+        return await prune(
+            self.readers,
+            self.writer,
+            older_than=older_than,
+            max_bytes=max_bytes,
+            conversations=conversations_older_than,
+            now=self._now,
+        )
 
     async def export(self) -> AsyncIterator[bytes]:
         """In pages, each a moment of its own: a long export does not hold the file back from tidying its WAL."""
@@ -260,6 +274,8 @@ def _save(
     history: writes.History | None,
 ) -> bool:
     key = writes.save_response(connection, record, history)
+    if key is not None:
+        append_turn(connection, key, record)
     if key is not None and events is not None:
         writes.append_events(connection, key, events, max_bytes)
     return key is not None

@@ -44,11 +44,12 @@ def save_response(connection: sqlite3.Connection, record: StoredResponse, histor
         _overwrite(connection, key, columns)
         held = _detach(connection, key)
     parts = [
-        (key, piece.place, piece.position, _keep(connection, record.owner, digest, piece)) for digest, piece in hashed
+        (key, piece.place, piece.position, keep_piece(connection, record.owner, digest, piece))
+        for digest, piece in hashed
     ]
     connection.executemany("INSERT INTO parts (response, place, position, piece) VALUES (?, ?, ?, ?)", parts)
     if held:
-        _drop_unused(connection, held)
+        drop_unused(connection, held)
     return key
 
 
@@ -59,7 +60,7 @@ def delete_response(connection: sqlite3.Connection, id: str, owner: str) -> bool
     _drop_content(connection, key)
     connection.execute(
         "UPDATE responses SET deleted = 1, skeleton = x'', memo = x'', model = '', provider = '',"
-        " conversation = NULL, turn_digest = NULL, row_digest = NULL WHERE key = ?",
+        " conversation = NULL, conversation_at = 0, turn_digest = NULL, row_digest = NULL WHERE key = ?",
         (key,),
     )
     return True
@@ -176,8 +177,8 @@ def _has_parent(connection: sqlite3.Connection, record: StoredResponse) -> bool:
 def _insert(connection: sqlite3.Connection, record: StoredResponse, columns: tuple[object, ...]) -> int:
     cursor = connection.execute(
         "INSERT INTO responses"
-        " (status, model, provider, conversation, created_at, skeleton, memo, turn_digest, row_digest,"
-        " id, owner, previous_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " (status, model, provider, conversation, conversation_at, created_at, skeleton, memo, turn_digest, row_digest,"
+        " id, owner, previous_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*columns, record.id, record.owner, record.previous_response_id),
     )
     assert cursor.lastrowid is not None
@@ -186,8 +187,8 @@ def _insert(connection: sqlite3.Connection, record: StoredResponse, columns: tup
 
 def _overwrite(connection: sqlite3.Connection, key: int, columns: tuple[object, ...]) -> None:
     connection.execute(
-        "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, created_at = ?, skeleton = ?,"
-        " memo = ?, turn_digest = ?, row_digest = ? WHERE key = ?",
+        "UPDATE responses SET status = ?, model = ?, provider = ?, conversation = ?, conversation_at = ?,"
+        " created_at = ?, skeleton = ?, memo = ?, turn_digest = ?, row_digest = ? WHERE key = ?",
         (*columns, key),
     )
 
@@ -198,12 +199,13 @@ def _columns(record: StoredResponse, skeleton: bytes, hashed: list[tuple[bytes, 
     content = (pack(skeleton), record.memo)
     items = [(piece.place, piece.position, digest) for digest, piece in hashed if piece.place != FIELD]
     fields = [(piece.position, digest) for digest, piece in hashed if piece.place == FIELD]
-    turn = digest_turn((*named, *told), items)
+    within = (record.conversation, record.conversation_at)
+    turn = digest_turn((*named, *told, *(within if record.conversation else ())), items)
     row = digest_row(turn, record.created_at, record.conversation, content, fields)
-    return *told, record.conversation, record.created_at, *content, turn, row
+    return *told, *within, record.created_at, *content, turn, row
 
 
-def _keep(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
+def keep_piece(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
     """The key of this content, written now if it is new, or if what was written is not there as it was."""
     found: tuple[int, bytes] | None = connection.execute(
         "SELECT key, data FROM pieces WHERE hash = ?", (digest,)
@@ -225,22 +227,24 @@ def _keep(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piec
 
 
 def _drop_content(connection: sqlite3.Connection, key: int) -> None:
-    _drop_unused(connection, _detach(connection, key))
+    drop_unused(connection, _detach(connection, key))
     connection.execute("DELETE FROM events WHERE response = ?", (key,))
     connection.execute("DELETE FROM streams WHERE response = ?", (key,))
     connection.execute("DELETE FROM chats WHERE response = ?", (key,))
 
 
 def _detach(connection: sqlite3.Connection, key: int) -> list[int]:
-    """Let go of the row's pieces; they still exist until `_drop_unused`."""
+    """Let go of the row's pieces; they still exist until `drop_unused`."""
     held = [piece for (piece,) in connection.execute("SELECT DISTINCT piece FROM parts WHERE response = ?", (key,))]
     connection.execute("DELETE FROM parts WHERE response = ?", (key,))
     return held
 
 
-def _drop_unused(connection: sqlite3.Connection, pieces: Iterable[int]) -> None:
+def drop_unused(connection: sqlite3.Connection, pieces: Iterable[int]) -> None:
+    """Pieces that no response holds any more, and no conversation."""
     connection.executemany(
-        "DELETE FROM pieces WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM parts WHERE piece = ?1)",
+        "DELETE FROM pieces WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM parts WHERE piece = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE piece = ?1)",
         [(piece,) for piece in pieces],
     )
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from isthmus.bridge.capabilities import EFFORTS
 from isthmus.bridge.diagnostics import CompatibilityPlan
-from isthmus.bridge.parse import Request
+from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_tool
 from isthmus.protocol.json import JsonObject, without_nulls
 from isthmus.protocol.response import Echo
@@ -39,7 +39,8 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
         echo["user"] = body.get("user")
     if not body.keys().isdisjoint(_SERVICES):
         echo.update(_echo_services(body, made))
-    # `conversation` is not repeated: nothing here holds one, and an echo would say otherwise.
+    if (conversation := conversation_of(request.body)) is not None and _holds(made, "conversation"):
+        echo["conversation"] = {"id": conversation}
     return cast(Echo, echo)
 
 
@@ -121,6 +122,11 @@ def _echo_text(text: JsonObject, made: CompatibilityPlan) -> JsonObject:
     if verbosity is not None:
         echoed["verbosity"] = verbosity
     return echoed
+
+
+def _holds(made: CompatibilityPlan, path: str) -> bool:
+    decision = made.decision(path)
+    return decision is not None and decision.action in ("supported", "degraded")
 
 
 def _in_effect(made: CompatibilityPlan, path: str, asked: Any) -> Any:
