@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from every_store import Clock
-from isthmus.conduct.aside import Aside
 from isthmus.errors import RequestRefused, StoreUnavailable
 from isthmus.gateway.caller import LOCAL, Caller
+from isthmus.gateway.locks import Locks
 from isthmus.gateway.named import Named
-from isthmus.gateway.runs import RunLimits, Runs
 from isthmus.store.memory import MemoryStore
 from own_time import run_in_own_time
 from stored import turn
@@ -24,9 +23,9 @@ from stored import turn
 async def house(keep: float = 100.0, lease: float = 30.0) -> AsyncIterator[tuple[MemoryStore, Clock, Named, Named]]:
     clock = Clock()
     store = MemoryStore(now=clock)
-    runs = [Runs(store, holder, RunLimits(lease=lease), Aside()) for holder in ("one", "two")]
-    yield store, clock, *(Named(store, each, keep=keep, now=clock) for each in runs)
-    for each in runs:
+    locks = [Locks(store, holder, lease=lease, under_way=lambda *_: False) for holder in ("one", "two")]
+    yield store, clock, *(Named(store, each, keep=keep, now=clock) for each in locks)
+    for each in locks:
         await each.aclose()
 
 

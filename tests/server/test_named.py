@@ -125,7 +125,7 @@ def test_what_its_client_left_is_made_anew(flow: Flow, path: str, body: Json) ->
         next(iter(events))
     until(lambda: not len(flow.server.gateway.runs), "it runs on")
     gate.open()
-    until(lambda: not flow.server.gateway.runs._held, "it is still at it")
+    until(lambda: not flow.server.gateway._locks._held, "it is still at it")
     with flow.streaming(path, {**body, "stream": True}, KEY) as events:
         assert events.headers.get("idempotent-replayed") is None
         list(events)

@@ -17,9 +17,8 @@ from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.history import load_named, no_conversation
 from isthmus.gateway.locks import Lock, Locks
-from isthmus.gateway.runs import Runs
 from isthmus.gateway.settings import Settings
-from isthmus.ports import ItemPage, Store, StoredConversation
+from isthmus.ports import ItemPage, Store, StoredConversation, conversation_lease, conversation_locked
 from isthmus.protocol.items import ID_PREFIXES
 from isthmus.protocol.json import JsonObject
 
@@ -31,7 +30,7 @@ class Conversations:
     def __init__(
         self,
         store: Store,
-        runs: Runs,
+        locks: Locks,
         settings: Settings,
         *,
         now: Callable[[], float],
@@ -41,11 +40,7 @@ class Conversations:
         self._settings = settings
         self._now = now
         self._new_id = new_id
-
-        def under_way(owner: str, id: str) -> bool:
-            return runs.get(owner, id) is not None
-
-        self._locks = Locks(store, runs.holder, lease=settings.runs.lease, under_way=under_way)
+        self._locks = locks
 
     async def create(
         self, caller: Caller, items: Sequence[JsonObject], metadata: Mapping[str, str]
@@ -101,10 +96,10 @@ class Conversations:
         if conversation is None:
             return None
         await self.retrieve(caller, conversation)  # nothing is written for one that is not there
-        return await self._locks.take(caller.owner, conversation, run)
-
-    async def aclose(self) -> None:
-        await self._locks.aclose()
+        lock = await self._locks.take(caller.owner, conversation_lease(conversation), run)
+        if lock is None:
+            raise conversation_locked(conversation)
+        return lock
 
     async def _named(self, caller: Caller, items: Sequence[JsonObject]) -> list[bytes]:
         """Each with an id. What a reference names is said again, so it gets another one."""

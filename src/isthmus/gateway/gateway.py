@@ -35,6 +35,7 @@ from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.keeping import Keeping, Taken
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Lane
+from isthmus.gateway.locks import Locks
 from isthmus.gateway.named import Named
 from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
@@ -91,8 +92,9 @@ class Gateway:
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
         self.chats = StoredChats(store, self.aside)
-        self.named = Named(store, self.runs, keep=settings.keep_named, now=now)
-        self.conversations = Conversations(store, self.runs, settings, now=now, new_id=new_id)
+        self._locks = Locks(store, self.runs.holder, lease=settings.runs.lease, under_way=self.runs.under_way)
+        self.named = Named(store, self._locks, keep=settings.keep_named, now=now)
+        self.conversations = Conversations(store, self._locks, settings, now=now, new_id=new_id)
         self._keeping = Keeping(store, self.runs, self.chats, self.aside)
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
@@ -281,7 +283,7 @@ class Gateway:
         await self.runs.aclose()
         if self.deliveries is not None:
             await self.deliveries.aclose()
-        await self.conversations.aclose()
+        await self._locks.aclose()
         self.aside.close()
         await self.store.aclose()
 

@@ -1,8 +1,9 @@
-"""One turn at a time in each conversation: a lease from the moment that a request is taken until its end is told.
+"""One at a time: a lease from the moment that a request is taken until its end is told, for its conversation or for the
+name that its client gave it.
 
-Each turn holds its own, so that two of one gateway exclude each other as those of two gateways do. It is extended for
-as long as its run is under way, and given back before anybody is told that the turn has ended: whoever asks next finds
-it free. A gateway that dies gives nothing back, and its leases run out; so does one that was never made use of.
+Each request holds its own, so that two of one gateway exclude each other as those of two gateways do. It is extended
+for as long as its run is under way, and given back before anybody is told that it has ended: whoever asks next finds it
+free. A gateway that dies gives nothing back, and its leases run out; so does one that was never made use of.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
-from isthmus.ports import Store, conversation_lease, conversation_locked
+from isthmus.ports import Store
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -22,9 +23,10 @@ log = logging.getLogger("isthmus.gateway")
 @dataclass(eq=False, slots=True)
 class Lock:
     owner: str
-    conversation: str
+    name: str
+    """Of the lease."""
     run: str
-    """The id of the response that is made."""
+    """The id of the response that is made; empty: it lasts until it is given back."""
     holder: str
     taken: float
     locks: Locks
@@ -41,14 +43,16 @@ class Locks:
         self._holder = holder
         self._lease = lease
         self._under_way = under_way
+        self._taken = 0
         self._held: dict[Lock, None] = {}
         self._extending: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Future[None]] = set()
 
-    async def take(self, owner: str, conversation: str, run: str) -> Lock:
-        """Refused while another turn is under way."""
+    async def take(self, owner: str, name: str, run: str = "") -> Lock | None:
+        """`None`: somebody else has it."""
+        self._taken += 1
         now = asyncio.get_running_loop().time()
-        lock = Lock(owner, conversation, run, f"{self._holder}/{run}", now, self)
+        lock = Lock(owner, name, run, f"{self._holder}/{self._taken}", now, self)
         self._held[lock] = None
         try:
             taken = await self._claim(lock)
@@ -57,7 +61,7 @@ class Locks:
             raise
         if not taken:
             del self._held[lock]
-            raise conversation_locked(conversation)
+            return None
         if self._extending is None or self._extending.done():
             self._extending = asyncio.create_task(self._extend(), name="extend locks")
         return lock
@@ -92,22 +96,20 @@ class Locks:
                 try:
                     if not await self._claim(lock):
                         # This process slept. Whoever took it may have changed the conversation: then the save says so.
-                        tell(log, "warning", "conversation.lock_lost", id=lock.run, conversation=lock.conversation)
+                        tell(log, "warning", "lock.lost", id=lock.run or None, name=lock.name)
                         self._held.pop(lock, None)
                 except IsthmusError as error:
-                    tell(log, "error", "conversation.not_extended", id=lock.run, reason=error)
+                    tell(log, "error", "lock.not_extended", id=lock.run or None, name=lock.name, reason=error)
 
     def _needed(self, lock: Lock) -> bool:
         age = asyncio.get_running_loop().time() - lock.taken
-        return age < self._lease / 2 or self._under_way(lock.owner, lock.run)
+        return not lock.run or age < self._lease / 2 or self._under_way(lock.owner, lock.run)
 
     async def _claim(self, lock: Lock) -> bool:
-        name = conversation_lease(lock.conversation)
-        return await self._store.claim(name, owner=lock.owner, holder=lock.holder, seconds=self._lease)
+        return await self._store.claim(lock.name, owner=lock.owner, holder=lock.holder, seconds=self._lease)
 
     async def _give_back(self, lock: Lock) -> None:
-        name = conversation_lease(lock.conversation)
         try:
-            await self._store.release(name, owner=lock.owner, holder=lock.holder)
+            await self._store.release(lock.name, owner=lock.owner, holder=lock.holder)
         except IsthmusError as error:
-            tell(log, "error", "conversation.not_released", id=lock.run, reason=error)
+            tell(log, "error", "lock.not_released", id=lock.run or None, name=lock.name, reason=error)

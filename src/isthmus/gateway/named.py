@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
+from isthmus.gateway.locks import Locks
 from isthmus.gateway.resume import is_background
-from isthmus.gateway.runs import Runs
-from isthmus.ports import NamedRequest, Store, StoredResponse, request_lease
+from isthmus.ports import APPENDING, NamedRequest, Store, StoredResponse, request_lease
 
 HEADER = "Idempotency-Key"
 
@@ -40,9 +40,9 @@ class Naming:
 
 
 class Named:
-    def __init__(self, store: Store, runs: Runs, *, keep: float, now: Callable[[], float]) -> None:
+    def __init__(self, store: Store, locks: Locks, *, keep: float, now: Callable[[], float]) -> None:
         self._store = store
-        self._runs = runs
+        self._locks = locks
         self.keep = keep
         """Seconds that a name is remembered; 0: none is."""
         self._now = now
@@ -51,21 +51,21 @@ class Named:
     async def at(self, caller: Caller, name: str, digest: bytes) -> AsyncIterator[Naming]:
         """Be at a request; nobody else is meanwhile, in any process. Refused where another request had that name, or
         where somebody is at it already."""
-        lease, owner = request_lease(name), caller.owner
-        held = await self._runs.hold(lease, owner)
+        owner = caller.owner
+        lock = await self._locks.take(owner, request_lease(name))
         try:
             known = await self._store.named_request(name, owner=owner, since=self._now() - self.keep)
             if known is not None and known.digest != digest:
                 raise _reused(name)
             found = await self._store.load(known.id, owner=owner) if known is not None else None
-            if found is not None and not (is_background(found) or found.status in ("completed", "incomplete")):
+            if found is not None and not (is_background(found) or found.status in APPENDING):
                 found = None
-            if found is None and not held:
+            if found is None and lock is None:
                 raise _under_way(name)
             yield Naming(found, self._store, self._now, name, digest, owner, self.keep)
         finally:
-            if held:
-                await self._runs.let_go(lease, owner)
+            if lock is not None:
+                await lock.release()
 
 
 def _reused(name: str) -> RequestRefused:

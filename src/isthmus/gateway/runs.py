@@ -130,8 +130,6 @@ class Runs:
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._places = limits.background
         self._queue: deque[_Background] = deque()
-        self._held: set[Key] = set()
-        """Owner and name of further leases that are kept."""
         self._renewing: asyncio.Task[None] | None = None
         self._owing = False
         """Whether a lease could not be given back."""
@@ -157,6 +155,9 @@ class Runs:
     def get(self, owner: str, id: str) -> Run | None:
         entry = self._background.get((owner, id))
         return entry.run if entry is not None else self._runs.get((owner, id))
+
+    def under_way(self, owner: str, id: str) -> bool:
+        return self.get(owner, id) is not None
 
     def begun(self, run: Run) -> None:
         self._runs[run.owner, run.id] = run
@@ -228,7 +229,8 @@ class Runs:
             await self._forget(key, entry)
             return False
         self._tasks[key] = asyncio.create_task(self._carry_out(key, entry), name=f"background {run.id}")
-        self._keep_renewing()
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew(), name="renew leases")
         return True
 
     async def _forget(self, key: Key, entry: _Background) -> None:
@@ -357,35 +359,10 @@ class Runs:
 
     # ── leases ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def hold(self, name: str, owner: str) -> bool:
-        """Take a lease and keep it until it is let go. False: somebody has it, in this process or in another one."""
-        if (owner, name) in self._held:
-            return False
-        self._held.add((owner, name))
-        try:
-            taken = await self._store.claim(name, owner=owner, holder=self.holder, seconds=self._limits.lease)
-        except BaseException:
-            self._held.discard((owner, name))
-            raise
-        if taken:
-            self._keep_renewing()
-        else:
-            self._held.discard((owner, name))
-        return taken
-
-    async def let_go(self, name: str, owner: str) -> None:
-        self._held.discard((owner, name))
-        releasing = self._store.release(name, owner=owner, holder=self.holder)
-        self._owing = not await self._quietly(releasing, name) or self._owing
-
-    def _keep_renewing(self) -> None:
-        if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew(), name="renew leases")
-
     async def _renew(self) -> None:
         """Renew all leases of this process and hear what others have to say, as long as there is anything."""
         mark: int | None = None
-        while self._background or self._held:
+        while self._background:
             try:
                 if mark is None:
                     mark = await self._store.watch(0)  # before the first look, or what comes in the pause is missed
@@ -421,8 +398,7 @@ class Runs:
     async def _give_back(self, held: Held) -> None:
         """A lease whose release failed would be renewed for ever, and nobody could end what it is for."""
         for owner, name in sorted(held.names):
-            id = name.removeprefix(run_lease(""))
-            if (owner, name) not in self._held and (id == name or (owner, id) not in self._background):
+            if name.startswith(run_lease("")) and (owner, name.removeprefix(run_lease(""))) not in self._background:
                 await self._store.release(name, owner=owner, holder=self.holder)
 
     async def _claim(self, entry: _Background) -> bool:

@@ -75,7 +75,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
             "DELETE": conversations.delete,
         },
         f"/v1/conversations/{_ID}/items": {"GET": conversations.list_items, "POST": conversations.add_items},
-        f"/v1/conversations/{_ID}/items/(?P<item>[^/]+)": {
+        f"/v1/conversations/{_ID}/items/(?P<item_id>[^/]+)": {
             "GET": conversations.retrieve_item,
             "DELETE": conversations.delete_item,
         },

@@ -67,11 +67,11 @@ class ConversationsApi:
 
     async def retrieve_item(self, scope: Scope, receive: Receive, send: Send) -> None:
         check_includes(query_list(scope, "include"))
-        found = await self._gateway.conversations.item(caller_of(scope), _id(scope), scope["path_params"]["item"])
+        found = await self._gateway.conversations.item(caller_of(scope), _id(scope), scope["path_params"]["item_id"])
         await send_json(send, 200, listed_in_conversation(_decode(found)))
 
     async def delete_item(self, scope: Scope, receive: Receive, send: Send) -> None:
-        left = await self._gateway.conversations.remove(caller_of(scope), _id(scope), scope["path_params"]["item"])
+        left = await self._gateway.conversations.remove(caller_of(scope), _id(scope), scope["path_params"]["item_id"])
         await send_json(send, 200, _shown(left))
 
 

@@ -49,10 +49,7 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mig
 
 
 def _applied(connection: sqlite3.Connection, path: Path) -> set[str]:
-    try:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except UnicodeDecodeError as error:  # SQLite repeats what it cannot read, and Python cannot read that either
-        raise sqlite3.DatabaseError("Could not decode to UTF-8: the names of its tables are damaged") from error
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         return set()
     if "isthmus_migrations" not in tables:
