@@ -119,13 +119,14 @@ def test_a_message_is_completed_and_the_call_behind_it_is_not_made(flow: Flow, t
     chunks = chat_chunks("Let me see.", calls=[("call_1", "look", "{}")])
     flow.script(stream([*chunks[:2], gate, *chunks[2:], end], done=False), chat("Hello."))
     id = begun(flow, talk, "response.output_text.delta")
+    asked = flow.wait_sent()
     steer(talk, id)
     accepted(talk, id)
     gate.open()
     over = talk.rest(begun=1)[-1]["response"]
     assert (over["status"], over["incomplete_details"]) == ("incomplete", {"reason": "steered"})
     assert [(item["type"], item["status"]) for item in over["output"]] == [("message", "completed")]
-    flow.upstream.requests[0].closed.wait()
+    asked.closed.wait()
     assert talk.rest()[-1]["response"]["output_text"] == "Hello."
     assert said(flow.sent[1])[-2:] == [("assistant", "Let me see."), ("user", "In English!")]
     end.open()
