@@ -2,8 +2,8 @@
 
 Whatever happens (streams, cancels, deletes, clients that leave or do not read, upstreams and stores that fail, crashes,
 restarts, jumps of the clock): exactly one terminal event; what a client saw as the end is stored so; nothing stays
-unfinished longer than its lease; nothing crosses owners; nothing is left open. A failure prints the steps that lead to
-it, and the same steps lead to it again.
+unfinished longer than its lease; nothing crosses owners; every end in the background is queued for receivers, once;
+nothing is left open. A failure prints the steps that lead to it, and the same steps lead to it again.
 """
 
 from __future__ import annotations
@@ -400,6 +400,7 @@ class House(RuleBasedStateMachine):
         self.every_call_is_answered()
         self.every_stream_ends_once()
         self.nothing_goes_back()
+        self.every_end_is_told_to_receivers_once()
         self.nothing_is_left_open()
 
     def every_stream_ends_once(self) -> None:
@@ -475,6 +476,17 @@ class House(RuleBasedStateMachine):
         for id in self.ids():
             other = next(each for each in OWNERS if each != self.owner_of(id))
             assert self.status(id, other) is None, "it crossed owners"
+
+    def every_end_is_told_to_receivers_once(self) -> None:
+        """In the very step in which it is stored, by whomever; and of what a client waited for, nothing."""
+        notices = [each.notice for each in self.world.look(self.world.store.deliveries(most=10_000))]
+        told = {notice.about: (notice.owner, notice.type) for notice in notices}
+        assert len(told) == len(notices), "one was told twice"
+        for id, row in self.rows.items():
+            status = self.status(id, row.owner)
+            if status is not None:
+                assert told.get(id) == (None if status in UNFINISHED else (row.owner, f"response.{status}"))
+        assert not told.keys() - self.rows.keys(), "somebody waited for that"
 
     def nothing_is_left_open(self) -> None:
         open_now = self.world.upstream.open
