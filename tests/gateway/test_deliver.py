@@ -206,6 +206,23 @@ def test_a_receiver_that_says_nothing_has_its_time_and_no_more(house: House) -> 
     house.end(gateway)
 
 
+def test_a_bug_in_sending_is_put_off_like_any_failure(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    hook = Receiver()
+
+    def broken(notice: Notice) -> None:
+        raise RuntimeError("a bug")
+
+    hook.answers = broken
+    house.queue("n1")
+    with caplog.at_level(logging.ERROR, "isthmus.webhooks"):
+        gateway = house.begin(hook=hook)
+        house.flow(RULE.give_up * 2)
+    assert any("webhook.broken" in record.getMessage() for record in caplog.records)
+    (left,) = house.run(house.store.deliveries())
+    assert (left.given_up, left.reason) == (True, "it could not be sent: RuntimeError")
+    house.end(gateway)
+
+
 def test_so_many_at_once_and_one_while_it_fails(house: House) -> None:
     hook = Receiver()
     hook.answers = None

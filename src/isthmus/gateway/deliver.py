@@ -163,6 +163,9 @@ class Courier:
                 refused = await self._messenger.send(notice)
         except TimeoutError:
             refused = Refused(f"it did not answer within {self._rule.timeout:g} s")
+        except Exception as error:  # a bug of ours: it waits like any other failure, or it would come back for ever
+            tell(log, "error", "webhook.broken", endpoint=self.name, id=notice.id, trace=error)
+            refused = Refused(f"it could not be sent: {type(error).__name__}")
         facts: dict[str, Any] = {
             "endpoint": self.name,
             "id": notice.id,
