@@ -148,6 +148,8 @@ FIXED: Mapping[str, str] = {
     "bridge.dialects.messages.cache.MAX_MARKS": "Marks of the prompt cache in one request to a Messages endpoint.",
     "bridge.dialects.codex.dynamic_tools.MAX_NAME": "Characters of a tool's name that Codex takes.",
     "bridge.metadata.MAX_NAME": "Characters of a name in `metadata` of stored chat completions.",
+    "bridge.doors.conversations.read.MAX_ITEMS": "Items that are added to a conversation at once.",
+    "bridge.doors.conversations.read.MAX_ID": "Characters of the id that such an item brings.",
     "bridge.metadata.MAX_PAIRS": "Pairs in such `metadata`.",
     "bridge.metadata.MAX_TEXT": "Characters of a text in such `metadata`.",
     "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
