@@ -147,7 +147,7 @@ FIXED: Mapping[str, str] = {
     "bridge.dialects.chat.markup._MAX_BLOCK": "Characters of a tool call in the text; a longer one is text.",
     "bridge.dialects.messages.cache.MAX_MARKS": "Marks of the prompt cache in one request to a Messages endpoint.",
     "bridge.dialects.codex.dynamic_tools.MAX_NAME": "Characters of a tool's name that Codex takes.",
-    "bridge.metadata.MAX_NAME": "Characters of a name in `metadata` of stored chat completions.",
+    "bridge.metadata.MAX_NAME": "Characters of a name in `metadata` of chat completions and conversations.",
     "bridge.doors.conversations.read.MAX_ITEMS": "Items that are added to a conversation at once.",
     "bridge.doors.conversations.read.MAX_ID": "Characters of the id that such an item brings.",
     "bridge.metadata.MAX_PAIRS": "Pairs in such `metadata`.",
