@@ -18,6 +18,7 @@ os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false
 NEEDS = {
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
+    "test_conversations.py": "agents",
     "test_pydantic_ai.py": "pydantic_ai",
     "test_openai_agents.py": "agents",
     "test_langchain.py": "langchain_openai",
