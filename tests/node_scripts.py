@@ -16,7 +16,8 @@ NODE = Path(__file__).parent / "real" / "clients" / "node"
 def run_node(script: str, *arguments: str) -> dict[str, Any]:
     if shutil.which("npm") is None:
         pytest.skip("needs Node.js and npm")
-    if not (NODE / "node_modules" / "@openai" / "agents").is_dir():
+    installed, locked = NODE / "node_modules" / ".package-lock.json", NODE / "package-lock.json"
+    if not installed.is_file() or installed.stat().st_mtime < locked.stat().st_mtime:  # others are pinned by now
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=NODE, check=True, timeout=300)
     line = ["node", script, *arguments]
     ran = subprocess.run(line, cwd=NODE, capture_output=True, text=True, timeout=120, check=False)

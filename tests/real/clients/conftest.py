@@ -19,6 +19,7 @@ NEEDS = {
     "test_agent_framework.py": "agent_framework_openai",
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
+    "test_conversations.py": "agents",
     "test_pydantic_ai.py": "pydantic_ai",
     "test_openai_agents.py": "agents",
     "test_langchain.py": "langchain_openai",
