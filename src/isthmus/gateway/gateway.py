@@ -207,11 +207,11 @@ class Gateway:
             return follow_run(self.store, found, followed, after)
         return await read_events(self.store, found, after, specified=caller.client.specified)
 
-    async def plan_only(self, caller: Caller, request: Request) -> Plan:
+    async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
         """What would be sent, without sending it."""
         candidate, *_ = await self._candidates(request)
         history, request = await self._past(caller, request)
-        attempts = Attempts(self.settings, caller, request, history)
+        attempts = Attempts(self.settings, caller, request, history, noted=noted)
         plan = await self.aside.do(lambda: attempts.plan(candidate), heavy=request.heavy)
         await self._checker.admit(plan.contract)
         return plan

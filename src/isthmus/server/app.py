@@ -20,7 +20,8 @@ from isthmus.server.connection import REFUSED, SOCKET
 from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of
-from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send_json
+from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
+from isthmus.server.messages import MessagesApi, speaks_messages
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
@@ -48,6 +49,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     responses = ResponsesApi(gateway, options)
     chat = ChatApi(gateway, options)
     stored_chats = StoredChatsApi(gateway)
+    messages = MessagesApi(gateway, options)
     models = ModelsApi(gateway)
     status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
@@ -59,6 +61,9 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
             "DELETE": stored_chats.delete,
         },
         f"/v1/chat/completions/{_ID}/messages": {"GET": stored_chats.messages},
+        "/v1/messages": {"POST": messages.create},
+        "/v1/messages/count_tokens": {"POST": messages.count_tokens},
+        "/api/hello": {"GET": messages.hello},
         "/v1/responses/input_tokens": {"POST": responses.input_tokens},
         "/v1/responses/compact": {"POST": responses.compact},
         f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
@@ -111,25 +116,34 @@ class App:
     ) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
         exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
+        exchange.anthropic = speaks_messages(scope)
         answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
             await handle(scope, receive, answer)
         except IsthmusError as error:
             exchange.failure = error
             if exchange.status is None:
-                await send_error(answer, error, specified=exchange.caller.client.specified)
+                await self._send_error(answer, error, exchange)
         except ClientLeft:
             exchange.left = True
         except Exception as error:
             tell(log, "error", "request.broken", id=exchange.id, trace=error)
             if exchange.status is not None:
                 raise
-            await send_json(answer, 500, internal_error())
+            await send_json(answer, 500, internal_error(exchange.id if exchange.anthropic else None))
         finally:
             exchange.tell()
             # A connection that stays open keeps its last scope, and with it all that was made for it; a failure keeps
             # the frames that it rose through, with what they held.
             exchange.run = exchange.failure = None
+
+    async def _send_error(
+        self, answer: _Answer, error: IsthmusError, exchange: Exchange, headers: dict[str, str] | None = None
+    ) -> None:
+        if exchange.anthropic:
+            await send_anthropic_error(answer, error, exchange.id, headers)
+        else:
+            await send_error(answer, error, headers, specified=exchange.caller.client.specified)
 
     async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if REFUSED in scope:
@@ -149,7 +163,7 @@ class App:
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
             error = RequestRefused(message, code="method_not_allowed")
-            await send_error(answer, error, {"allow": ", ".join(handler)})
+            await self._send_error(answer, error, exchange_of(scope), {"allow": ", ".join(handler)})
             return
         room: AbstractContextManager[None] = nullcontext()
         if scope["method"] == "POST":
@@ -241,6 +255,8 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._exchange.status = message["status"]
             message["headers"] += ((b"x-request-id", self._request_id), *self.more)
+            if self._exchange.anthropic:
+                message["headers"].append((b"request-id", self._request_id))
         if self._before and message["type"].startswith("http."):
             message["type"] = self._before + message["type"]
         return self._send(message)

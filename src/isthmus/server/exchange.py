@@ -21,7 +21,20 @@ _PROBES: Final = ("/health", "/ready")
 
 
 class Exchange:
-    __slots__ = ("_started", "caller", "failure", "id", "left", "method", "path", "peer", "run", "status", "upgraded")
+    __slots__ = (
+        "_started",
+        "anthropic",
+        "caller",
+        "failure",
+        "id",
+        "left",
+        "method",
+        "path",
+        "peer",
+        "run",
+        "status",
+        "upgraded",
+    )
 
     def __init__(self, method: str, path: str, peer: str = "") -> None:
         self._started = time.perf_counter()
@@ -38,6 +51,8 @@ class Exchange:
         self.failure: IsthmusError | None = None
         self.left = False
         """Whether the client went away before the end."""
+        self.anthropic = False
+        """Whether it is told of errors as Anthropic's clients read them."""
         self.upgraded = False
         """Whether it became a WebSocket: what is asked there has its own lines."""
 

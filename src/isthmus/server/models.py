@@ -1,7 +1,9 @@
-"""`/v1/models`: OpenAI's list and, beside it, the catalogue that Codex reads (`models`)."""
+"""`/v1/models`: OpenAI's list and, beside it, the catalogue that Codex reads (`models`); to clients of Anthropic's API
+(they send `anthropic-version`) the pages that they read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -11,10 +13,13 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
 from isthmus.providers.catalog import KnownModel, describe_model
 from isthmus.providers.codex_catalog import codex_catalogue
+from isthmus.server.exchange import exchange_of
 from isthmus.server.http import send_json
+from isthmus.server.options import query, whole_number
 
 _CREATED: Final = 1_767_225_600
-"""A model list has no honest creation time; clients only want a number."""
+_CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
+"""A model list has no honest creation time; clients only want a number, or a date."""
 _PATIENCE: Final = 1.0
 """Seconds that a list of models waits for servers that are being asked: Codex reads it once, when it starts."""
 
@@ -25,6 +30,9 @@ class ModelsApi:
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
         listed = await self._models()
+        if exchange_of(scope).anthropic:
+            await send_json(send, 200, _page(listed, query(scope)))
+            return
         body: JsonObject = {
             "object": "list",
             "data": [_openai_shape(id, model) for id, model in listed.items()],
@@ -40,7 +48,8 @@ class ModelsApi:
             if "/" not in id:
                 raise RequestRefused(f"no model `{id}`; `/v1/models` lists what there is", code="model_not_found")
             model = describe_model(candidate.served.provider, candidate.target.model)
-        await send_json(send, 200, _openai_shape(id, model))
+        shape = _anthropic_shape if exchange_of(scope).anthropic else _openai_shape
+        await send_json(send, 200, shape(id, model))
 
     async def _models(self) -> dict[str, KnownModel]:
         """The default first, then aliases, then every model that the providers or their files name."""
@@ -55,6 +64,45 @@ class ModelsApi:
             for model in await served.models():
                 listed.setdefault(f"{name}/{model.model}", model)
         return listed
+
+
+def _page(listed: dict[str, KnownModel], asked: Mapping[str, str]) -> JsonObject:
+    limit, ids = whole_number(asked, "limit", default=20, low=1, high=1_000), list(listed)
+    after, before = _place(ids, asked, "after_id"), _place(ids, asked, "before_id")
+    if before is not None:
+        begin = max(before - limit, 0)
+        chosen, more = ids[begin:before], begin > 0
+    else:
+        begin = 0 if after is None else after + 1
+        chosen, more = ids[begin : begin + limit], begin + limit < len(ids)
+    return {
+        "data": [_anthropic_shape(id, listed[id]) for id in chosen],
+        "has_more": more,
+        "first_id": chosen[0] if chosen else None,
+        "last_id": chosen[-1] if chosen else None,
+    }
+
+
+def _place(ids: list[str], asked: Mapping[str, str], name: str) -> int | None:
+    given = asked.get(name)
+    if not given:
+        return None
+    if given not in ids:
+        raise RequestRefused(f"`{name}` is `{given}`, which is no model of this list", code="invalid_value", param=name)
+    return ids.index(given)
+
+
+def _anthropic_shape(id: str, model: KnownModel) -> JsonObject:
+    return {
+        "type": "model",
+        "id": id,
+        "display_name": model.title,
+        "created_at": _CREATED_TEXT,
+        "lifecycle": "active",
+        "max_input_tokens": model.context,
+        "max_tokens": model.output,
+        "isthmus": {"provider": model.provider, "model": model.model, "input": ["text", *model.input]},
+    }
 
 
 def _openai_shape(id: str, model: KnownModel) -> JsonObject:

@@ -19,13 +19,13 @@ from isthmus.server.http import header
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
-    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
+    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?"
+    r"|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )
 _PLAIN: Final = ("health", "ready", "openapi.json")
 _OTHER_APIS: Final = {
-    "/v1/messages": "the Messages API",
     "/v1/completions": "the old Completions API",
     "/v1/embeddings": "the Embeddings API",
     "/api/chat": "Ollama's own API",
