@@ -318,7 +318,7 @@ class Turn:
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None
         response = self._frame.response(status, output.items, self._used, completed_at, outcome)
-        finished = self._frame.finished(response, self._notices)
+        finished = self._frame.finished(response, self._notices, self._reply.stop)
         output.end(status, finished)
         return Done(finished, output.take(), failure)
 

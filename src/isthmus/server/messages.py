@@ -9,10 +9,12 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
+from isthmus.bridge.assemble.output import extension_of
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.doors.chat.read import reword
 from isthmus.bridge.doors.messages.failures import say_too_long
-from isthmus.bridge.doors.messages.read import SESSION, VERSION, MessagesRequest, receive_messages_request
+from isthmus.bridge.doors.messages.read import VERSION, MessagesRequest, receive_messages_request
+from isthmus.bridge.doors.messages.read_options import SESSION
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.sse import encode_event
 from isthmus.bridge.tokens import likely_tokens, most_tokens
@@ -60,8 +62,8 @@ class MessagesApi:
             renderer = MessagesRenderer(shows_thinking=asked.shows_thinking, input_tokens=_estimate(run.plan))
 
             def encode(events: list[Event], size: int = 0) -> bytes:
-                frames = [_renamed(frame, asked) for event in events for frame in renderer.render(event)]
-                return b"".join([encode_event(frame, size) for frame in frames])
+                frames = [frame for event in events for frame in renderer.render(event)]
+                return b"".join([encode_event(self._tell(frame, asked, run), size) for frame in frames])
 
             sink = MessagesSink(receive, send, encode, aside)
         else:
@@ -78,6 +80,14 @@ class MessagesApi:
         except UpstreamFailed as failure:
             failure.param = failure.param and asked.path(failure.param)
             raise _worded(failure, run.plan) from failure
+
+    @staticmethod
+    def _tell(frame: JsonObject, asked: MessagesRequest, run: Run) -> JsonObject:
+        """The plan is told with the first frame, where the SDKs keep it; all that was changed with the last."""
+        if frame["type"] == "message_start":
+            told = {**frame["message"], "isthmus": extension_of(run.plan)}
+            return {**frame, "message": _renamed(told, asked)}
+        return _renamed(frame, asked) if "isthmus" in frame else frame
 
     async def count_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An estimate from the exact body that would be sent, which errs high: clients compact by it."""

@@ -12,6 +12,7 @@ from isthmus import __version__
 from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.messages import CountTokens, CreateMessage
 from isthmus.protocol.responses import CreateResponse
 from isthmus.server.http import send_json
 
@@ -24,9 +25,9 @@ class OpenApi:
 @cache
 def build_document() -> JsonObject:
     bodies, components = msgspec.json.schema_components(
-        [CreateResponse, CreateChatCompletion], ref_template="#/components/schemas/{name}"
+        [CreateResponse, CreateChatCompletion, CreateMessage, CountTokens], ref_template="#/components/schemas/{name}"
     )
-    response_body, chat_body = bodies
+    response_body, chat_body, message_body, count_body = bodies
     id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
@@ -86,6 +87,10 @@ def build_document() -> JsonObject:
                     "listChatCompletionMessages",
                     query=_page("asc"),
                 ),
+            },
+            "/v1/messages": {"post": _operation("Create a message", "createMessage", body=message_body, stream=True)},
+            "/v1/messages/count_tokens": {
+                "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)
             },
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},

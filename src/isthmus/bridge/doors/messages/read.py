@@ -16,7 +16,7 @@ import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.doors.chat.read import reword
-from isthmus.bridge.doors.messages.read_options import TRANSLATED, OptionReader
+from isthmus.bridge.doors.messages.read_options import SESSION, TRANSLATED, OptionReader
 from isthmus.bridge.doors.messages.read_tools import ToolReader
 from isthmus.bridge.doors.messages.read_turns import Origin, TurnReader
 from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body
@@ -26,7 +26,6 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.messages import CountTokens, CreateMessage
 
 VERSION: Final = "anthropic-version"
-SESSION: Final = "x-claude-code-session-id"
 _LONG_WINDOW: Final = "[1m]"
 """What Claude Code puts behind a name to ask for a longer window; it mostly cuts it off itself."""
 _OURS: Final = frozenset(
@@ -55,8 +54,8 @@ _PATHS: Final = {
     "reasoning.summary": "thinking.display",
     "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
     "safety_identifier": "metadata.user_id",
-    "prompt_cache_key": "metadata.user_id",
     "prompt_cache_retention": "cache_control.ttl",
+    "input.prompt_cache_breakpoint": "messages.cache_control",
 }
 
 

@@ -19,6 +19,7 @@ from isthmus.protocol.messages import CountTokens, CreateMessage, Thinking
 
 NEWEST: Final = "2026-10-21"
 """The version of the API that takes no sampling any more."""
+SESSION: Final = "x-claude-code-session-id"
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 _BUDGETS: Final = ((4_096, "low"), (16_384, "medium"), (32_768, "high"))
 _ADAPTIVE: Final = "medium"
@@ -152,6 +153,7 @@ class OptionReader:
             for name in metadata:
                 if name != "user_id":
                     self._decide(f"metadata.{name}", "ignored", "nothing is stored that it could be attached to")
+        self.paths["prompt_cache_key"] = SESSION if session else "metadata.user_id.session_id"
         session = session or str(facts.get("session_id") or "")
         if session:
             options["prompt_cache_key"] = session[:64]

@@ -19,7 +19,6 @@ from isthmus.bridge.history.parts import BREAKPOINT
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 
-FAILED: Final = "[the tool failed]"
 BILLING: Final = "x-anthropic-billing-header:"
 _ROLES: Final = ("user", "assistant", "system")
 
@@ -124,20 +123,12 @@ class TurnReader(BlockReader):
     def _result(self, block: JsonObject, path: str) -> None:
         call_id = text_in(block, "tool_use_id", path)
         placed = self.read(block.get("content"), f"{path}.content")
-        if block.get("is_error"):
-            self.decide(f"{path}.is_error", "degraded", f"told in words: `{FAILED}`")
-            placed = [Placed({"type": "input_text", "text": FAILED}, path), *placed]
-        if not placed and isinstance(block.get("cache_control"), dict):
-            placed = [Placed({"type": "input_text", "text": ""}, path)]
         placed = self.mark(block, placed, path)
-        output = [one.part for one in placed]
-        plain = len(output) == 1 and output[0].keys() == {"type", "text"}
-        item = {
-            "type": "function_call_output",
-            "call_id": call_id,
-            "output": output[0]["text"] if plain else output or "",
-        }
-        self._add(item, path, placed)
+        output: Any = [one.part for one in placed]
+        if not output or (len(output) == 1 and output[0].keys() == {"type", "text"}):
+            output = output[0]["text"] if output else ""
+        failed = {"is_error": True} if block.get("is_error") is True else {}
+        self._add({"type": "function_call_output", "call_id": call_id, "output": output, **failed}, path, placed)
 
     def _assistant(self, blocks: Sequence[JsonObject], path: str) -> None:
         said: list[Placed] = []
