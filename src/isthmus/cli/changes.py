@@ -10,7 +10,7 @@ import difflib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,8 +26,10 @@ class Change:
     path: Path
     before: str | None
     after: str | None
-    quiet: bool = False
-    """Whether its content is ours alone and not worth showing."""
+    note: str = ""
+    """What is said of it, where its content is ours alone and not worth showing."""
+    secret: str = field(default="", repr=False)
+    """What stands in it and is shown to nobody."""
     backup: Literal["write", "remove"] | None = None
     """What becomes of the user's own old text beside it."""
 
@@ -71,7 +73,8 @@ def backup_of(path: Path) -> Path:
 def diff_lines(change: Change) -> Iterator[str]:
     before, after = (change.before or "").splitlines(), (change.after or "").splitlines()
     names = (str(change.path) if change.before is not None else "/dev/null", str(change.path))
-    return difflib.unified_diff(before, after, *names, lineterm="")
+    for line in difflib.unified_diff(before, after, *names, lineterm=""):
+        yield line.replace(change.secret, "…") if change.secret else line
 
 
 def _put(path: Path, text: str | None) -> None:
