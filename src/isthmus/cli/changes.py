@@ -28,8 +28,8 @@ class Change:
     after: str | None
     note: str = ""
     """What is said of it, where its content is ours alone and not worth showing."""
-    secret: str = field(default="", repr=False)
-    """What stands in it and is shown to nobody."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What stands in it and is not shown."""
     backup: Literal["write", "remove"] | None = None
     """What becomes of the user's own old text beside it."""
 
@@ -66,6 +66,11 @@ def read_text(path: Path) -> str | None:
         raise ConfigError(f"`{path}` cannot be read: {error.strerror}") from error
 
 
+def split_byte_order_mark(text: str) -> tuple[str, str]:
+    """The mark that some editors put first, and the rest."""
+    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+
+
 def backup_of(path: Path) -> Path:
     return path.with_name(path.name + _BACKUP)
 
@@ -74,7 +79,9 @@ def diff_lines(change: Change) -> Iterator[str]:
     before, after = (change.before or "").splitlines(), (change.after or "").splitlines()
     names = (str(change.path) if change.before is not None else "/dev/null", str(change.path))
     for line in difflib.unified_diff(before, after, *names, lineterm=""):
-        yield line.replace(change.secret, "…") if change.secret else line
+        for secret in change.secrets:
+            line = line.replace(secret, "…")
+        yield line
 
 
 def _put(path: Path, text: str | None) -> None:

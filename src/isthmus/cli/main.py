@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "config": "isthmus.cli.config_commands:config_app",
     "store": "isthmus.cli.store_commands:store_app",
     "codex": "isthmus.cli.codex_commands:codex_app",
+    "claude": "isthmus.cli.claude_commands:claude_app",
 }
 """In the order of the help. A gateway starts without what the others are made of."""
 
