@@ -134,12 +134,14 @@ class Rig:
 
 
 @contextmanager
-def rig(folder: Path, *steps: Step, target: str = DEEPSEEK, lenient: bool = False, config: str = "") -> Iterator[Rig]:
+def rig(
+    folder: Path, *steps: Step, target: str = DEEPSEEK, lenient: bool = False, server: str = "", more: str = ""
+) -> Iterator[Rig]:
     """Gateway and scripted model, which refuses what its vendor refuses unless it is `lenient`."""
     script: Sequence[Step] = steps if lenient else playing(target, *steps)
     with (
         ScriptedUpstream.running(script) as upstream,
-        running_gateway_server(gateway_config(upstream.base_url, target, config)) as gateway,
+        running_gateway_server(gateway_config(upstream.base_url, target, server, more)) as gateway,
     ):
         yield Rig(folder, upstream, gateway, target)
 
@@ -157,12 +159,13 @@ def isolated(home: Path, proxy: str = NOWHERE) -> dict[str, str]:
     }
 
 
-def gateway_config(base_url: str, target: str, more: str = "") -> str:
+def gateway_config(base_url: str, target: str, server: str = "", more: str = "") -> str:
     name = target.partition("/")[0]
     return f"""
 [server]
 port = 0
 heartbeat = "200ms"
+{server}
 [store]
 url = "memory:"
 [models]
