@@ -87,8 +87,7 @@ class Outcome:
         return [event for event in self.events if event.get("subtype") == "compact_boundary"]
 
     def worked(self) -> Outcome:
-        assert self.code == 0, (self.events[-3:], self.stderr[-2000:])
-        assert not self.result.get("is_error"), self.result
+        assert (self.code, self.result.get("is_error")) == (0, False), (self.said, self.stderr[-1000:])
         return self
 
 

@@ -28,7 +28,7 @@ def test_it_says_hi_and_counts_tokens(tmp_path: Path, target: str) -> None:
     used = outcome.result["usage"]
     assert (used["input_tokens"], used["output_tokens"]) == (1200, 7)
     assert outcome.result["modelUsage"][target]["contextWindow"] == 200_000
-    assert it.bodies[0]["max_tokens"] == 8_192
+    assert it.bodies[0]["max_completion_tokens" if target == LLAMA else "max_tokens"] == 8_192
 
 
 @pytest.mark.parametrize("target", MODELS)

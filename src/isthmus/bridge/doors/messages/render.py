@@ -43,6 +43,11 @@ class MessagesRenderer:
         """Characters of the arguments of the call that is being told."""
         self._paused = False
         """Whether a part of the thinking is over, and another may follow."""
+        self._over = False
+        """Whether the text of the open block is over: it is closed when its item is, or another part begins."""
+        self._half: JsonObject | None = None
+        """The item that was broken off. Its block stays open until it is known why: one that is closed counts as whole
+        for a client, which would keep half a text, and take half a call for a call, of a response that failed."""
         self._searches = 0
 
     def render(self, event: Event) -> list[JsonObject]:
@@ -84,7 +89,7 @@ class MessagesRenderer:
             case "response.failed":
                 error = response.get("error") or {"code": "server_error", "message": "the response was cancelled"}
                 told = {"type": kind_of_code(error["code"]), "message": error["message"]}
-                return [*self._end_all(), {"type": "error", "error": told}]
+                return [{"type": "error", "error": told}]  # what is open stays so
         return []
 
     def _begun(self, response: Response) -> JsonObject:
@@ -120,23 +125,29 @@ class MessagesRenderer:
     def _end(self) -> list[JsonObject]:
         if not self._open:
             return []
-        self._open = False
+        self._open = self._over = False
         return [{"type": "content_block_stop", "index": self._index}]
 
     def _end_all(self) -> list[JsonObject]:
-        """A response that failed may leave items open."""
-        frames = self._end()
+        """An incomplete response may leave items open, or broken off."""
+        frames = self._end_half()
         while self._waiting:
             self._telling = None
-            frames += [*self._catch_up(), *self._end()]
+            frames += [*self._catch_up(), *self._end_half()]
         return frames
+
+    def _end_half(self) -> list[JsonObject]:
+        half, self._half = self._half, None
+        return self._end() if half is None else [*self._close(half), *self._end()]
 
     def _say(self, event: JsonObject) -> list[JsonObject]:
         text = event["delta"]
         if not text:
             return []
-        begun = [] if self._open else [self._begin(_TEXT)]
-        return [*begun, self._delta({"type": "text_delta", "text": text})]
+        frames = self._end() if self._over else []
+        if not self._open:
+            frames.append(self._begin(_TEXT))
+        return [*frames, self._delta({"type": "text_delta", "text": text})]
 
     def _cite(self, event: JsonObject) -> list[JsonObject]:
         citation = _citation(event["annotation"])
@@ -147,8 +158,9 @@ class MessagesRenderer:
     def _end_part(self, event: JsonObject) -> list[JsonObject]:
         """Each text is a block of its own; thinking goes on in its block."""
         if event["part"]["type"] in ("output_text", "refusal"):
-            return self._end()
-        self._paused = self._open
+            self._over = self._open
+        else:
+            self._paused = self._open
         return []
 
     def _think(self, event: JsonObject) -> list[JsonObject]:
@@ -176,7 +188,12 @@ class MessagesRenderer:
         return [self._begin({"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": {}})]
 
     def _close_item(self, event: JsonObject) -> list[JsonObject]:
-        item = event["item"]
+        if event["item"].get("status") == "incomplete":
+            self._half = event["item"]
+            return []
+        return self._close(event["item"])
+
+    def _close(self, item: JsonObject) -> list[JsonObject]:
         self._telling = None
         match item["type"]:
             case "reasoning":
