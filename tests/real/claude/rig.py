@@ -92,11 +92,15 @@ class Outcome:
 
 
 class Rig:
-    def __init__(self, folder: Path, upstream: ScriptedUpstream, gateway: GatewayThread, target: str) -> None:
+    def __init__(
+        self, folder: Path, upstream: ScriptedUpstream, gateway: GatewayThread, target: str, refusals: list[str]
+    ) -> None:
         self.folder = folder
         self.upstream = upstream
         self.gateway = gateway
         self.target = target
+        self.refusals = refusals
+        """What the model's vendor has called wrong."""
         self.home, self.work = folder / "claude", folder / "work"
         self.home.mkdir()
         self.work.mkdir()
@@ -128,6 +132,7 @@ class Rig:
             timeout=PATIENCE,
             check=False,
         )
+        assert self.refusals == [], self.refusals
         rows = [row for row in ended.stdout.decode().splitlines() if row.startswith("{")]
         return Outcome(ended.returncode, [json.loads(row) for row in rows], ended.stderr.decode())
 
@@ -137,12 +142,13 @@ def rig(
     folder: Path, *steps: Step, target: str = DEEPSEEK, lenient: bool = False, server: str = "", more: str = ""
 ) -> Iterator[Rig]:
     """Gateway and scripted model, which refuses what its vendor refuses unless it is `lenient`."""
-    script: Sequence[Step] = steps if lenient else playing(target, *steps)
+    refusals: list[str] = []
+    script: Sequence[Step] = steps if lenient else playing(target, refusals, *steps)
     with (
         ScriptedUpstream.running(script) as upstream,
         running_gateway_server(gateway_config(upstream.base_url, target, server, more)) as gateway,
     ):
-        yield Rig(folder, upstream, gateway, target)
+        yield Rig(folder, upstream, gateway, target, refusals)
 
 
 def isolated(home: Path, proxy: str = NOWHERE) -> dict[str, str]:

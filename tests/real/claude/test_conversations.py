@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from isthmus.testing import chat, error
-from real.claude.rig import MODELS, real, results, rig
-from real.claude.vendors import DEEPSEEK, GLM, LLAMA, MISTRAL
+from isthmus.testing import ScriptedUpstream, chat, error
+from real.claude.rig import MODELS, Rig, gateway_config, real, results, rig
+from real.claude.vendors import DEEPSEEK, GLM, LLAMA, MISTRAL, playing, thinking_in_content
+from serving import running_gateway_server
 
 pytestmark = real
 
@@ -20,11 +21,12 @@ TURNS = 30
 @pytest.mark.parametrize("target", MODELS)
 def test_thirty_tool_turns_bring_every_thought_back_and_never_change_what_was_sent(tmp_path: Path, target: str) -> None:
     # `call_0` in every turn, as some vendors count: each must still find its own result.
+    think = thinking_in_content if target == MISTRAL else chat
     steps = [
-        chat(f"Step {n}.", reasoning=f"thought {n}", calls=[("call_0", "Bash", {"command": f"echo n{n}"})])
+        think(f"Step {n}.", reasoning=f"thought {n}", calls=[("call_0", "Bash", {"command": f"echo n{n}"})])
         for n in range(TURNS)
     ]
-    with rig(tmp_path, *steps, chat("All done.", reasoning="the end"), target=target) as it:
+    with rig(tmp_path, *steps, chat("All done."), target=target) as it:
         outcome = it.run("go on", window=1_000_000).worked()
     assert outcome.said == "All done."
     assert [str(result).strip() for result in results(it.bodies[-1])] == [f"n{n}" for n in range(TURNS)]
@@ -32,7 +34,7 @@ def test_thirty_tool_turns_bring_every_thought_back_and_never_change_what_was_se
         acted = [message for message in body["messages"] if message.get("tool_calls")]
         assert len(acted) == number
         for n, message in enumerate(acted):
-            assert _thought(message) == (f"thought {n}" if target in (DEEPSEEK, GLM, MISTRAL) else None)
+            assert _thought(message) == (f"thought {n}" if target != LLAMA else None)
     for earlier, later in zip(it.upstream.requests, it.upstream.requests[1:], strict=False):
         assert _prefix(earlier.body) == _prefix(later.body)[: len(_prefix(earlier.body))]
         assert earlier.json["tools"] == later.json["tools"]
@@ -66,28 +68,16 @@ def test_a_resumed_conversation_brings_back_what_the_models_rule_asks_for(
     assert [(message["content"], message.get("reasoning_content")) for message in spoken] == [("Hello.", kept)]
 
 
-OTHER = """
-[providers.zhipu]
-base_url = "BASE"
-api_key = "sk-scripted"
-retries = 0
-"""
-
-
 def test_a_conversation_goes_on_with_another_model_of_another_vendor(tmp_path: Path) -> None:
     """Claude Code drops all thinking when the model changes; nothing of it is missed."""
-    from isthmus.testing import ScriptedUpstream
-    from real.claude.rig import Rig, gateway_config
-    from real.claude.vendors import playing, strictly
-    from serving import running_gateway_server
-
     call = ("call_bash1", "Bash", {"command": "echo one"})
-    first = playing(DEEPSEEK, chat(None, reasoning="one", calls=[call]), chat("One.", reasoning="said"))
-    second = [strictly(GLM, chat(None, reasoning="two", calls=[call])), strictly(GLM, chat("Two."))]
+    refusals: list[str] = []
+    first = playing(DEEPSEEK, refusals, chat(None, reasoning="one", calls=[call]), chat("One.", reasoning="said"))
+    second = playing(GLM, refusals, chat(None, reasoning="two", calls=[call]), chat("Two."))
     with ScriptedUpstream.running([*first, *second]) as upstream:
-        config = gateway_config(upstream.base_url, DEEPSEEK, OTHER.replace("BASE", upstream.base_url))
-        with running_gateway_server(config) as gateway:
-            it = Rig(tmp_path, upstream, gateway, DEEPSEEK)
+        other = f'[providers.zhipu]\nbase_url = "{upstream.base_url}"\napi_key = "x"\nretries = 0\n'
+        with running_gateway_server(gateway_config(upstream.base_url, DEEPSEEK, more=other)) as gateway:
+            it = Rig(tmp_path, upstream, gateway, DEEPSEEK, refusals)
             begun = it.run("first").worked()
             ended = it.run("second", "--resume", begun.session, model=GLM).worked()
     assert (begun.said, ended.said) == ("One.", "Two.")

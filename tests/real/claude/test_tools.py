@@ -110,7 +110,7 @@ def test_a_sub_agent_works_with_tools_of_its_own_and_reports(tmp_path: Path, tar
 def test_two_sub_agents_at_once_do_not_get_into_each_others_way(tmp_path: Path) -> None:
     def answer(request: Any) -> Any:
         text = json.dumps(request.json["messages"])
-        if request.json["messages"][-1]["role"] == "tool":
+        if any(message["role"] == "tool" for message in request.json["messages"]):
             return chat("Both said it." if "first job" in text and "second job" in text else "The job is done.")
         for number, job in enumerate(("first job", "second job")):
             if job in text:

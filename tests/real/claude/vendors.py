@@ -1,7 +1,7 @@
 """Four vendors as servers that forgive nothing: whole bodies, with what each of them answers a breach with.
 
 The rules are those that their own pages and their users' reports tell; which of them the gateway knows does not matter
-here. `playing(target, *steps)` makes steps of a `ScriptedUpstream` that answer 400 where the vendor would.
+here. `playing(target, refusals, *steps)` makes steps of a `ScriptedUpstream` that answer 400 where the vendor would.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
-from isthmus.testing import RecordedRequest, Step, error
-from strict_vendors import refused_by_a_strict_template, refused_by_mistral
+from isthmus.testing import RecordedRequest, Step, chat_chunks, error, stream
+from strict_vendors import refused_by_mistral
 
 Json = dict[str, Any]
 
@@ -38,20 +39,28 @@ _FIELDS = {
 _SIDES = ("system", "user", "assistant", "tool")
 
 
-def playing(target: str, *steps: Step) -> list[Step]:
-    return [strictly(target, step) for step in steps]
+def playing(target: str, refusals: list[str], *steps: Step) -> list[Step]:
+    """Steps that answer like the vendor: 400 where it refuses the body, which is noted, and the step otherwise."""
 
-
-def strictly(target: str, answer: Step) -> Step:
-    """A step that answers like the vendor: 400 where it refuses the body, `answer` otherwise."""
-
-    def handle(request: RecordedRequest) -> Any:
-        why = refused(target, request.json)
-        if why is not None:
+    def strictly(answer: Step) -> Step:
+        def handle(request: RecordedRequest) -> Any:
+            why = refused(target, request.json)
+            if why is None:
+                return answer(request) if callable(answer) else answer
+            refusals.append(f"{why} ({' '.join(message['role'] for message in request.json['messages'])})")
             return error(400, why)
-        return answer(request) if callable(answer) else answer
 
-    return handle
+        return handle
+
+    return [strictly(step) for step in steps]
+
+
+def thinking_in_content(text: str, *, reasoning: str, calls: list[Any]) -> Step:
+    """An answer as Mistral's reasoning models stream it: the thinking is a chunk of the content."""
+    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}]
+    chunks = chat_chunks(text, calls=calls)
+    first = {**chunks[0], "choices": [{"index": 0, "delta": {"role": "assistant", "content": thought}}]}
+    return stream([first, *chunks[1:]])
 
 
 def refused(target: str, body: Json) -> str | None:
@@ -63,16 +72,17 @@ def _refused_by_all(target: str, body: Json) -> str | None:
     extra = set(body) - _FIELDS.get(target, set(body))
     if extra:
         return f"{sorted(extra)[0]}: Extra inputs are not permitted"
-    names = [tool["function"]["name"] for tool in body.get("tools", ())]
+    tools = [tool for tool in body.get("tools", ()) if tool["type"] == "function"]
+    names = [tool["function"]["name"] for tool in tools]
     if len(set(names)) != len(names):
         return "Tool names must be unique."
     if odd := [name for name in names if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", name)]:
         return f"Invalid 'tools[].function.name': '{odd[0]}' does not match '^[a-zA-Z0-9_-]{{1,64}}$'"
-    if odd := [t for t in body.get("tools", ()) if t["function"].get("parameters", {}).get("type") != "object"]:
+    if odd := [tool for tool in tools if tool["function"].get("parameters", {}).get("type") != "object"]:
         return f"Invalid schema for function '{odd[0]['function']['name']}': schema must be of type 'object'"
-    if "tools" in body and not names:
+    if not body.get("tools", True):
         return "[] is too short - 'tools'"
-    if "tool_choice" in body and not names:
+    if "tool_choice" in body and "tools" not in body:
         return "'tool_choice' is only allowed when 'tools' are specified."
     return _refused_calls(body["messages"])
 
@@ -128,10 +138,6 @@ def _refused_by_glm(body: Json) -> str | None:
         return '{"code":"1213","message":"the prompt was not received"}'
     if body.get("tool_choice", "auto") != "auto":
         return '{"code":"1210","message":"tool_choice only supports auto"}'
-    if body.get("thinking", {}).get("clear_thinking") is False:
-        acted = [message for message in messages if message.get("tool_calls")]
-        if any("reasoning_content" not in message for message in acted):
-            return '{"code":"1214","message":"reasoning_content is missing"}'
     return None
 
 
@@ -140,7 +146,13 @@ def _refused_by_mistral(body: Json) -> str | None:
 
 
 def _refused_by_llama(body: Json) -> str | None:
-    return refused_by_a_strict_template(body["messages"])
+    """A chat template: one system message, first, and never two messages of one speaker in a row."""
+    roles = [message["role"] for message in body["messages"]]
+    if "system" in roles[1:]:
+        return "only the first message may be a system message"
+    if any(one == other != "tool" for one, other in pairwise(roles)):
+        return "Conversation roles must alternate"
+    return None
 
 
 _OWN: dict[str, Callable[[Json], str | None]] = {
