@@ -46,9 +46,7 @@ def anthropic_error(error: IsthmusError, request_id: str) -> tuple[int, JsonObje
     """The status and the body that Anthropic's clients read; a server that has too much to do is a 529 there."""
     status = error.meaning.status
     body = _anthropic_body(error_kind(status), error.message, request_id)
-    diagnostics = error.metadata.get("diagnostics")
-    if diagnostics:
-        body["error"]["diagnostics"] = diagnostics
+    body["error"] |= {name: error.metadata[name] for name in ("diagnostics", "said") if error.metadata.get(name)}
     return _OVERLOADED if status == 503 else status, body
 
 

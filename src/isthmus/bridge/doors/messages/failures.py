@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from isthmus.bridge.tokens import likely_tokens, most_tokens
+from isthmus.bridge.tokens import most_tokens
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import FAILURES, IsthmusError, RequestRefused
 
@@ -29,6 +29,8 @@ _KINDS: Final[Mapping[int, str]] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+_LEAST_ANSWER: Final = 1_000
+"""Tokens that the client leaves free when it asks for a shorter answer."""
 _FIGURE: Final = re.compile(r"\d[\d,_]{2,}")
 
 
@@ -46,29 +48,33 @@ def say_too_long(error: IsthmusError, plan: Plan | None = None) -> IsthmusError:
     """An error about the length of a conversation, in the words that make a client shorten it; any other as it is."""
     if error.code != TOO_LONG:
         return error
-    window = plan.target.capabilities.limits.context if plan is not None else None
     figures = [int(re.sub("[,_]", "", found)) for found in _FIGURE.findall(error.message)]
+    window = plan.target.capabilities.limits.context if plan is not None else None
     tokens, most = error.metadata.get("tokens"), error.metadata.get("window") or window
     if tokens is None and len(figures) > 1:
-        most = most if most in figures else min(figures[:2])
         tokens = max(figures[:2])
+        most = most if most in figures else min(figures[:2])
     most = most or (figures[0] if figures else None)
-    if plan is not None and most and (words := _answer_too_long(plan, most, tokens)):
-        return _refusal(words, error)
-    if tokens is None and plan is not None:
-        tokens = likely_tokens(plan.body)
     if not most:
         return _refusal("prompt is too long", error)
+    if plan is not None and (words := _answer_too_long(plan, most, tokens, figures)):
+        return _refusal(words, error)
     return _refusal(f"prompt is too long: {max(tokens or 0, most + 1)} tokens > {most} maximum", error)
 
 
-def _answer_too_long(plan: Plan, most: int, tokens: int | None) -> str:
+def _answer_too_long(plan: Plan, most: int, tokens: int | None, figures: list[int]) -> str:
     """Where the prompt alone would fit, and the answer that was asked for is what takes too much."""
-    limit, prompt = plan.output_limit, most_tokens(plan.body)
-    if limit is None or prompt + 1_000 >= most or prompt + limit <= most:
+    limit = plan.output_limit
+    if limit is None:
+        return ""
+    # A server that names the limit beside the sum of both tells how long the prompt is.
+    prompt = tokens - limit if tokens is not None and limit in figures else most_tokens(plan.body)
+    if not 0 < prompt < most - _LEAST_ANSWER or prompt + limit <= most:
         return ""
     return f"input length and `max_tokens` exceed context limit: {prompt} + {limit} > {most}"
 
 
 def _refusal(words: str, error: IsthmusError) -> RequestRefused:
-    return RequestRefused(f"{words}; {error.message}", code=TOO_LONG, param="messages", metadata=error.metadata)
+    """Nothing stands behind the words: the client reads them up to their end."""
+    facts = {**error.metadata, "said": error.message}
+    return RequestRefused(words, code=TOO_LONG, param="messages", metadata=facts)
