@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.assemble.output import extension_of
@@ -26,6 +27,7 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
+from isthmus.protocol.responses import CreateResponse
 from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
@@ -37,6 +39,8 @@ from isthmus.server.responses import asks_strict
 from isthmus.server.sinks import JsonSink, MessagesSink
 from isthmus.server.tell import plan_header, tell_run
 
+PREFIX: Final = "claude-"
+"""Claude Code offers only models whose names begin so: each of ours has such a name beside its own."""
 _NO_MODEL: Final = ("unknown_provider", "invalid_model", "missing_model")
 _PATHS: Final = ("/messages", "/messages/count_tokens", "/api/hello")
 
@@ -52,14 +56,16 @@ class MessagesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = await self._gateway.read(body_of(scope), partial(receive_messages_request, headers=_headers(scope)))
+        asked = await self._read(scope)
         run = await self._create(scope, asked)
         exchange_of(scope).run = run
         tell_run(run)
         aside = self._gateway.aside
         sink: MessagesSink | JsonSink
         if asked.request.body.get("stream"):
-            renderer = MessagesRenderer(shows_thinking=asked.shows_thinking, input_tokens=_estimate(run.plan))
+            renderer = MessagesRenderer(
+                model=asked.model, shows_thinking=asked.shows_thinking, input_tokens=_estimate(run.plan)
+            )
 
             def encode(events: list[Event], size: int = 0) -> bytes:
                 frames = [frame for event in events for frame in renderer.render(event)]
@@ -71,8 +77,8 @@ class MessagesApi:
             def whole(response: FinishedResponse) -> JsonObject:
                 if response["status"] in ("failed", "cancelled"):
                     raise run.failure or _failure(response)
-                message = render_message(replay_events(response), shows_thinking=asked.shows_thinking)
-                return _renamed(message, asked)
+                told = replay_events(response)
+                return _renamed(render_message(told, model=asked.model, shows_thinking=asked.shows_thinking), asked)
 
             sink = JsonSink(receive, send, whole, aside, leaving_of(scope))
         try:
@@ -91,8 +97,7 @@ class MessagesApi:
 
     async def count_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An estimate from the exact body that would be sent, which errs high: clients compact by it."""
-        reader = partial(receive_messages_request, headers=_headers(scope), counting=True)
-        asked = await self._gateway.read(body_of(scope), reader)
+        asked = await self._read(scope, counting=True)
         try:
             plan = await self._gateway.plan_only(_caller(scope), asked.request, noted=asked.decisions)
         except RequestRefused as error:
@@ -103,6 +108,13 @@ class MessagesApi:
     async def hello(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Claude Code looks whether anybody is there before it asks."""
         await send_json(send, 200, {"status": "ok"})
+
+    async def _read(self, scope: Scope, *, counting: bool = False) -> MessagesRequest:
+        reader = partial(receive_messages_request, headers=_headers(scope), counting=counting)
+        asked = await self._gateway.read(body_of(scope), reader)
+        name = self._gateway.directory.unprefixed(asked.request.body.get("model") or "", PREFIX)
+        body: CreateResponse = {**asked.request.body, "model": name}
+        return replace(asked, request=msgspec.structs.replace(asked.request, body=body))
 
     async def _create(self, scope: Scope, asked: MessagesRequest) -> Run:
         try:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -15,11 +16,13 @@ from isthmus.providers.catalog import KnownModel, describe_model
 from isthmus.providers.codex_catalog import codex_catalogue
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import send_json
+from isthmus.server.messages import PREFIX
 from isthmus.server.options import query, whole_number
 
 _CREATED: Final = 1_767_225_600
 _CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
 """A model list has no honest creation time; clients only want a number, or a date."""
+_OFFERED: Final = ("claude", "anthropic")
 _PATIENCE: Final = 1.0
 """Seconds that a list of models waits for servers that are being asked: Codex reads it once, when it starts."""
 
@@ -31,7 +34,7 @@ class ModelsApi:
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
         listed = await self._models()
         if exchange_of(scope).anthropic:
-            await send_json(send, 200, _page(listed, query(scope)))
+            await send_json(send, 200, _page(_with_prefixed(listed), query(scope)))
             return
         body: JsonObject = {
             "object": "list",
@@ -42,6 +45,8 @@ class ModelsApi:
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
+        if exchange_of(scope).anthropic:
+            id = self._gateway.directory.unprefixed(id, PREFIX)
         model = (await self._models()).get(id)
         if model is None:
             candidate = self._gateway.directory.find(id)
@@ -64,6 +69,12 @@ class ModelsApi:
             for model in await served.models():
                 listed.setdefault(f"{name}/{model.model}", model)
         return listed
+
+
+def _with_prefixed(listed: dict[str, KnownModel]) -> dict[str, KnownModel]:
+    """Behind the models themselves once more those that Claude Code would not offer, under names that it does."""
+    hidden = {id: model for id, model in listed.items() if not id.startswith(_OFFERED)}
+    return {**listed, **{f"{PREFIX}{id}": replace(model, title=id) for id, model in hidden.items()}}
 
 
 def _page(listed: dict[str, KnownModel], asked: Mapping[str, str]) -> JsonObject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import msgspec
@@ -42,8 +42,9 @@ SPECIFIED: Final = ClientProfile(specified=True)
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
 
 
-MESSAGES: Final = ClientProfile(plain_call_ids=True, needs_hosted_tools=True)
-CLAUDE_CODE: Final = ClientProfile("claude-code", plain_call_ids=True, needs_hosted_tools=True)
+# A block that ends is whole for a client of Messages: Claude Code would go on from half a text, and run half a call.
+MESSAGES: Final = ClientProfile(leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True)
+CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
 
 
 def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:

@@ -17,7 +17,7 @@ from isthmus.bridge.doors.messages.fold import fold_message
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.turn import Done, Turn, end_here, feed_here
-from isthmus.bridge.types.plan import Plan
+from isthmus.bridge.types.plan import MESSAGES, Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
 from messages_stream import check_frames
@@ -32,7 +32,7 @@ def sealer() -> Seal:
 
 
 def plan() -> Plan:
-    return replace(plan_for(ASKS), seals_reasoning=True)
+    return replace(plan_for(ASKS), seals_reasoning=True, client=MESSAGES)
 
 
 def tell(*deltas: Delta, failure: UpstreamFailed | None = None) -> tuple[list[Any], Any]:
@@ -55,8 +55,10 @@ def both(*deltas: Delta, **how: Any) -> tuple[Json, list[Json]]:
     events, response = tell(*deltas)
     frames = frames_of(events, **how)
     check_frames(frames)
-    message = render_message(replay_events(response), **how)
-    assert fold_message(frames) == message
+    message = render_message(
+        replay_events(response), **{name: value for name, value in how.items() if name != "input_tokens"}
+    )
+    assert {**fold_message(frames), "usage": message["usage"]} == message
     return message, frames
 
 
@@ -148,6 +150,11 @@ def test_two_messages_and_two_parts_stay_apart() -> None:
     assert [block["text"] for block in message["content"]] == ["One.", "Two.", "Three."]
 
 
+def test_the_model_is_called_as_it_was_asked_for() -> None:
+    message, frames = both(Text("a"), Finished("stop"), model="zhipu/glm-5")
+    assert message["model"] == frames[0]["message"]["model"] == "zhipu/glm-5"
+
+
 def test_an_answer_without_a_word_has_no_block() -> None:
     message, _ = both(Finished("stop"))
     assert (message["content"], message["stop_reason"]) == ([], "end_turn")
@@ -185,7 +192,7 @@ def test_a_search_of_the_provider_is_told_with_what_it_found() -> None:
         ("server_error", "api_error"),
     ],
 )
-def test_a_failure_closes_what_is_open_and_ends_with_one_error(code: str, kind: str) -> None:
+def test_a_failure_leaves_open_what_it_broke_off_and_ends_with_one_error(code: str, kind: str) -> None:
     events, _ = tell(
         Text("Hel"), CallOpened(0, "c0", "a"), CallOpened(1, "c1", "b"), failure=UpstreamFailed("it broke", code=code)
     )

@@ -63,6 +63,8 @@ _PATHS: Final = {
 class MessagesRequest:
     request: Request
     decisions: tuple[CompatibilityDecision, ...]
+    model: str
+    """As it was asked for."""
     shows_thinking: bool
     """Whether the words of thinking are told; its signature always is."""
     path: Callable[[str], str]
@@ -115,7 +117,8 @@ def receive_messages_request(
         request = msgspec.structs.replace(request, size=len(raw))
     decisions = (*_about_system(asked, instructions), *turns.decisions, *tools.decisions, *options.decisions)
     thinking = asked.get("thinking")
-    return MessagesRequest(request, decisions, thinking is None or thinking.get("display") != "omitted", path)
+    shown = thinking is None or thinking.get("display") != "omitted"
+    return MessagesRequest(request, decisions, asked["model"], shown, path)
 
 
 def _checked(body: JsonObject, counting: bool) -> CreateMessage:

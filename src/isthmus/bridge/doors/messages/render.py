@@ -28,8 +28,11 @@ _THOUGHT: Final[JsonObject] = {"type": "thinking", "thinking": "", "signature": 
 
 
 class MessagesRenderer:
-    def __init__(self, *, shows_thinking: bool = True, input_tokens: int = 0) -> None:
-        """`input_tokens`: an estimate, for clients that look at the beginning; the end has the figures."""
+    def __init__(self, *, model: str = "", shows_thinking: bool = True, input_tokens: int = 0) -> None:
+        """`model`: the name that the client asked by: under another one it takes its own thinking for somebody else's,
+        and drops it (Claude Code 2.1.325). `input_tokens`: an estimate, for those who look at the beginning; the end
+        has the figures."""
+        self._model = model
         self._shows_thinking = shows_thinking
         self._input_tokens = input_tokens
         self._index = -1
@@ -43,11 +46,6 @@ class MessagesRenderer:
         """Characters of the arguments of the call that is being told."""
         self._paused = False
         """Whether a part of the thinking is over, and another may follow."""
-        self._over = False
-        """Whether the text of the open block is over: it is closed when its item is, or another part begins."""
-        self._half: JsonObject | None = None
-        """The item that was broken off. Its block stays open until it is known why: one that is closed counts as whole
-        for a client, which would keep half a text, and take half a call for a call, of a response that failed."""
         self._searches = 0
 
     def render(self, event: Event) -> list[JsonObject]:
@@ -85,11 +83,12 @@ class MessagesRenderer:
             case "response.in_progress":
                 return [_PING]
             case "response.completed" | "response.incomplete":
-                return [*self._end_all(), *self._finish(response)]
+                return self._finish(response)
             case "response.failed":
                 error = response.get("error") or {"code": "server_error", "message": "the response was cancelled"}
                 told = {"type": kind_of_code(error["code"]), "message": error["message"]}
-                return [{"type": "error", "error": told}]  # what is open stays so
+                # What is open stays so: a block that ends is whole for a client, which would take half a call for one.
+                return [{"type": "error", "error": told}]
         return []
 
     def _begun(self, response: Response) -> JsonObject:
@@ -97,7 +96,7 @@ class MessagesRenderer:
             "id": "msg_" + response["id"].removeprefix("resp_"),
             "type": "message",
             "role": "assistant",
-            "model": response["model"],
+            "model": self._model or response["model"],
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
@@ -125,29 +124,15 @@ class MessagesRenderer:
     def _end(self) -> list[JsonObject]:
         if not self._open:
             return []
-        self._open = self._over = False
+        self._open = False
         return [{"type": "content_block_stop", "index": self._index}]
-
-    def _end_all(self) -> list[JsonObject]:
-        """An incomplete response may leave items open, or broken off."""
-        frames = self._end_half()
-        while self._waiting:
-            self._telling = None
-            frames += [*self._catch_up(), *self._end_half()]
-        return frames
-
-    def _end_half(self) -> list[JsonObject]:
-        half, self._half = self._half, None
-        return self._end() if half is None else [*self._close(half), *self._end()]
 
     def _say(self, event: JsonObject) -> list[JsonObject]:
         text = event["delta"]
         if not text:
             return []
-        frames = self._end() if self._over else []
-        if not self._open:
-            frames.append(self._begin(_TEXT))
-        return [*frames, self._delta({"type": "text_delta", "text": text})]
+        begun = [] if self._open else [self._begin(_TEXT)]
+        return [*begun, self._delta({"type": "text_delta", "text": text})]
 
     def _cite(self, event: JsonObject) -> list[JsonObject]:
         citation = _citation(event["annotation"])
@@ -158,9 +143,8 @@ class MessagesRenderer:
     def _end_part(self, event: JsonObject) -> list[JsonObject]:
         """Each text is a block of its own; thinking goes on in its block."""
         if event["part"]["type"] in ("output_text", "refusal"):
-            self._over = self._open
-        else:
-            self._paused = self._open
+            return self._end()
+        self._paused = self._open
         return []
 
     def _think(self, event: JsonObject) -> list[JsonObject]:
@@ -188,12 +172,7 @@ class MessagesRenderer:
         return [self._begin({"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": {}})]
 
     def _close_item(self, event: JsonObject) -> list[JsonObject]:
-        if event["item"].get("status") == "incomplete":
-            self._half = event["item"]
-            return []
-        return self._close(event["item"])
-
-    def _close(self, item: JsonObject) -> list[JsonObject]:
+        item = event["item"]
         self._telling = None
         match item["type"]:
             case "reasoning":
@@ -223,9 +202,9 @@ class MessagesRenderer:
         return [*frames, self._begin({"type": _SEARCHED, "tool_use_id": id, "content": found}), *self._end()]
 
 
-def render_message(events: Iterable[Event], *, shows_thinking: bool = True, input_tokens: int = 0) -> JsonObject:
+def render_message(events: Iterable[Event], *, model: str = "", shows_thinking: bool = True) -> JsonObject:
     """The events of a response that has ended, and did not fail, in one piece."""
-    renderer = MessagesRenderer(shows_thinking=shows_thinking, input_tokens=input_tokens)
+    renderer = MessagesRenderer(model=model, shows_thinking=shows_thinking)
     return fold_message(frame for event in events for frame in renderer.render(event))
 
 
