@@ -16,7 +16,7 @@ NODE = Path(__file__).parent / "real" / "clients" / "node"
 def run_node(script: str, *arguments: str) -> dict[str, Any]:
     if shutil.which("npm") is None:
         pytest.skip("needs Node.js and npm")
-    if not (NODE / "node_modules" / "@openai" / "agents").is_dir():
+    if not all((NODE / "node_modules" / name).is_dir() for name in ("@openai/agents", "@anthropic-ai/sdk")):
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=NODE, check=True, timeout=300)
     line = ["node", script, *arguments]
     ran = subprocess.run(line, cwd=NODE, capture_output=True, text=True, timeout=120, check=False)

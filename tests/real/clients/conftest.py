@@ -16,6 +16,7 @@ from flowing import Flow, lent, running_flow
 os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
 
 NEEDS = {
+    "test_anthropic.py": "anthropic",
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
     "test_pydantic_ai.py": "pydantic_ai",
