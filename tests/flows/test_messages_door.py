@@ -6,7 +6,7 @@ shown that it does not hurt here:
 | pain | shown by |
 |---|---|
 | 1 an instruction between the turns is a 400 | `test_an_instruction_between_the_turns_stays_where_it_is` |
-| 2 the line for the vendor's accounts spoils prefix caches | `test_the_changing_line_for_the_vendors_accounts_never_leaves` |
+| 2 the line for the vendor's accounts spoils caches | `test_the_changing_line_for_the_vendors_accounts_never_leaves` |
 | 3 thinking inside a text block, two starts | every stream here is checked by `check_frames` |
 | 4 the first piece of arguments is lost | `test_inputs_are_complete_however_they_are_cut` |
 | 5 an index is used twice | `check_frames`; `test_interleaved_calls_come_one_after_the_other` |
@@ -29,6 +29,7 @@ shown that it does not hurt here:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_twenty_turns_with_tools_and_thinking(flow: Flow, model: str, speak: Any
         turns += answered(message, result(call["id"], f"result {number}", is_error=number % 7 == 3))
         turns.append({"role": "system", "content": f"<system-reminder>{number}</system-reminder>"})
     said_in = [body.get("messages") or body["input"] for body in flow.sent]
-    for before, after in zip(said_in, said_in[1:], strict=False):
+    for before, after in pairwise(said_in):
         assert _plain(after)[: len(_plain(before)) - 1] == _plain(before)[:-1]
 
 

@@ -1,4 +1,4 @@
-"""`/v1/messages` over HTTP: exact frames, whole answers, counts, models, and errors as Anthropic's clients read them."""
+"""`/v1/messages` over HTTP: exact frames, whole answers, counts, models, and errors in Anthropic's shape."""
 
 from __future__ import annotations
 

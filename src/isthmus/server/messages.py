@@ -17,6 +17,7 @@ from isthmus.bridge.doors.messages.failures import say_too_long
 from isthmus.bridge.doors.messages.read import VERSION, MessagesRequest, receive_messages_request
 from isthmus.bridge.doors.messages.read_options import SESSION
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
+from isthmus.bridge.doors.messages.report import in_order
 from isthmus.bridge.sse import encode_event
 from isthmus.bridge.tokens import likely_tokens, most_tokens
 from isthmus.bridge.types.plan import ANY_CLIENT, MESSAGES, Plan
@@ -77,7 +78,7 @@ class MessagesApi:
             def whole(response: FinishedResponse) -> JsonObject:
                 if response["status"] in ("failed", "cancelled"):
                     raise run.failure or _failure(response)
-                told = replay_events(response)
+                told = replay_events(in_order(response))
                 return _renamed(render_message(told, model=asked.model, shows_thinking=asked.shows_thinking), asked)
 
             sink = JsonSink(receive, send, whole, aside, leaving_of(scope))

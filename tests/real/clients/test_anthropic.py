@@ -1,4 +1,4 @@
-"""The official SDK of Anthropic against upstreams of three dialects: create, stream, tools, thinking, counts, errors."""
+"""The official SDKs of Anthropic on three dialects: create, stream, tools, thinking, counts, errors."""
 
 from __future__ import annotations
 
@@ -107,9 +107,11 @@ def test_a_loop_of_tools_with_thinking(flow: Flow, client: Anthropic, model: str
 
 def test_the_asynchronous_client(flow: Flow) -> None:
     async def ask() -> str:
-        async with AsyncAnthropic(base_url=flow.server.url, api_key="any", max_retries=0) as client:
-            async with client.messages.stream(model=CHAT, max_tokens=9, messages=HI) as helper:
-                return "".join([text async for text in helper.text_stream])
+        async with (
+            AsyncAnthropic(base_url=flow.server.url, api_key="any", max_retries=0) as client,
+            client.messages.stream(model=CHAT, max_tokens=9, messages=HI) as helper,
+        ):
+            return "".join([text async for text in helper.text_stream])
 
     flow.script(chat("Hello there"))
     assert asyncio.run(ask()) == "Hello there"
@@ -154,7 +156,7 @@ def test_a_refusal_of_anthropic_itself_comes_through(flow: Flow, client: Anthrop
 def test_a_stream_that_breaks_off_raises(flow: Flow, client: Anthropic) -> None:
     flow.script(stream([*chat_chunks("Hello there")[:2], CUT], done=False))
     with (
-        pytest.raises(anthropic.APIStatusError, match="upstream|broke|cut|closed"),
+        pytest.raises(anthropic.APIStatusError, match=r"upstream|broke|cut|closed"),
         client.messages.stream(model=CHAT, max_tokens=9, messages=HI) as helper,
     ):
         list(helper)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Text, Usage, Used
-from isthmus.bridge.doors.messages.report import render_usage, stop_of
+from isthmus.bridge.doors.messages.report import in_order, render_usage, stop_of
 from isthmus.testing.fold import fold
 
 CALL = (CallOpened(0, "c", "look"), CallArguments(0, "{}"))
@@ -58,3 +58,22 @@ def test_without_figures_there_is_an_estimate_and_every_integer() -> None:
     assert (usage["input_tokens"], usage["output_tokens"]) == (5, 0)
     assert isinstance(usage["cache_read_input_tokens"], int)
     assert render_usage(response, 5, searches=2)["server_tool_use"]["web_search_requests"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("r c c m", "r m c c"),
+        ("c m r", "m c r"),
+        ("r m c", "r m c"),
+        ("c m c", "c m c"),
+        ("m", "m"),
+        ("c", "c"),
+        ("c r", "c r"),
+        ("", ""),
+    ],
+)
+def test_words_stand_before_the_calls_of_their_turn(given: str, told: str) -> None:
+    kinds = {"r": "reasoning", "c": "function_call", "m": "message"}
+    response: Any = {"output": [{"type": kinds[letter]} for letter in given.split()]}
+    assert [item["type"] for item in in_order(response)["output"]] == [kinds[letter] for letter in told.split()]

@@ -17,6 +17,7 @@ from isthmus.bridge.dialects.chat.markup import LeakedTools, Schemas
 from isthmus.bridge.dialects.chat.thinking import ThinkTags
 from isthmus.bridge.dialects.decoder import JsonDecoder
 from isthmus.bridge.dialects.reports import logprobs_of, read_citation, read_logprobs, read_usage
+from isthmus.bridge.finish import map_provider_finish_reason
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 
@@ -186,7 +187,10 @@ class ChatDecoder(JsonDecoder):
         self._rest(message, rest, whole=True)
         spoken += [delta for delta in rest if isinstance(delta, deltas.Refusal | deltas.Annotation)]
         acted = [delta for delta in rest if not isinstance(delta, deltas.Refusal | deltas.Annotation)]
-        out += [*thoughts, *spoken, *acted]  # as a stream tells them; and what was cut off comes last
+        # A reply that was cut off was cut in its last call: that call comes last, for an item that is
+        # incomplete must be.
+        cut = map_provider_finish_reason(self._finish_reason(choice.get("finish_reason"))).status != "completed"
+        out += [*thoughts, *spoken, *acted] if cut else [*thoughts, *acted, *spoken]
 
     def _problem(self, chunk: JsonObject, choice: Any, out: list[Delta]) -> None:
         """An error beside a choice, inside one (OpenRouter) or in its place; there it may also be a vendor's status."""

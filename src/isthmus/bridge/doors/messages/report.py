@@ -14,7 +14,24 @@
 from __future__ import annotations
 
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.response import Response
+from isthmus.protocol.response import FinishedResponse, Response
+
+
+def in_order(response: FinishedResponse) -> FinishedResponse:
+    """A reply in one piece has its words behind its calls; a stream has them before, and so has every message: clients
+    send it back like that, and a vendor would refuse words between a call and its result."""
+    output = response["output"]
+    end = len(output)
+    while end and output[end - 1]["type"] in ("message", "reasoning"):
+        end -= 1
+    begin = end
+    while begin and output[begin - 1]["type"] == "function_call":
+        begin -= 1
+    spoken = [item for item in output[end:] if item["type"] == "message"]
+    rest = [item for item in output[end:] if item["type"] != "message"]
+    if begin == end or not spoken:
+        return response
+    return {**response, "output": [*output[:begin], *spoken, *output[begin:end], *rest]}
 
 
 def stop_of(response: Response) -> JsonObject:
