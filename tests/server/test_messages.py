@@ -50,7 +50,7 @@ def test_a_whole_answer_is_exact(flow: Flow) -> None:
 
 def test_a_stream_is_the_same_message_in_frames(flow: Flow) -> None:
     flow.script(*[chat("Let me look.", reasoning="Hm", calls=[CALL, ("call_2", "look", "{}")])] * 2)
-    message = flow.messages({"model": FULL, "messages": HI, "tools": [LOOK]})
+    message = flow.messages({"model": DEEPSEEK, "messages": HI, "tools": [LOOK]})
     assert [block["type"] for block in message["content"]] == ["thinking", "text", "tool_use", "tool_use"]
     assert message["stop_reason"] == "tool_use"
     assert [(block["id"], block["input"]) for block in message["content"][2:]] == [
