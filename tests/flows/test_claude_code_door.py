@@ -1,4 +1,4 @@
-"""What a client of the Messages door is told of an answer that was broken off: never that a half is whole."""
+"""What Claude Code needs of the Messages door: a half is never told as whole, a model keeps its name."""
 
 from __future__ import annotations
 
@@ -74,3 +74,13 @@ def test_a_call_that_its_length_cut_is_closed_too(flow: Flow) -> None:
     events = ask(flow)
     assert kinds(events).count("start") == kinds(events).count("stop") == 1
     assert events[-2]["delta"]["stop_reason"] == "max_tokens"
+
+
+@pytest.mark.parametrize("asked", ["deepseek/deepseek-v4-pro", "claude-deepseek/deepseek-v4-pro"])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_model_is_called_as_it_was_asked_for(flow: Flow, asked: str, streamed: bool) -> None:
+    """Claude Code throws all thinking away where the model that answered has another name."""
+    flow.script(chat("Hi."))
+    body = {"model": asked, "max_tokens": 9, "stream": streamed, "messages": [{"role": "user", "content": "hi"}]}
+    answer = flow.post("/v1/messages", body, {"anthropic-version": "2023-06-01"})
+    assert f'"model":"{asked}"' in answer.body.decode().replace(": ", ":")
