@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_twenty_turns_of_parallel_calls_meet_no_refusal_and_keep_their_prefix(tm
         assert it.run("go on", model=it.target, window=1_000_000).worked().said == "All."
     assert [block["thinking"] for block in blocks(it.bodies[-1], "thinking")] == [f"t{n}" for n in range(20)]
     plain = [[_unmarked(message) for message in body["messages"]] for body in it.bodies]
-    for earlier, later in zip(plain, plain[1:], strict=False):
+    for earlier, later in pairwise(plain):
         assert later[: len(earlier)] == earlier
     assert all(_marks(body) <= 4 for body in it.bodies)
 
@@ -108,7 +109,7 @@ def test_a_resumed_conversation_and_a_compacted_one_go_on(tmp_path: Path) -> Non
         session = it.run("work", model=it.target).worked().session
         it.run("/compact", "--resume", session, model=it.target).worked()
         assert it.run("go on", "--resume", session, model=it.target).worked().said == "After it."
-    assert len(blocks(it.bodies[2], "thinking")) == 2
+    assert bare(blocks(it.bodies[2], "thinking")[0]) == thought("Run.")
     assert "SUMMARY: hi was said." in json.dumps(it.bodies[3]["messages"])
 
 
