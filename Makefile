@@ -54,7 +54,7 @@ test-codex-backend: $(REAL) ## the real codex app-server as a backend
 	@$(BIN)/pytest -m real tests/real/codex_backend
 
 test-claude: $(REAL) $(CLAUDE) ## the real Claude Code as a client
-	@$(BIN)/pytest -m real tests/real/claude
+	@$(BIN)/pytest -m real -n 2 tests/real/claude
 
 test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, in both of its dialects
 	@$(BIN)/pytest -m real tests/real/models

@@ -242,18 +242,29 @@ def test_a_pdf_that_was_read_is_told_of_where_it_cannot_be_read(tmp_path: Path, 
     assert "page.pdf" in json.dumps(it.bodies[1]["messages"])
 
 
-@pytest.mark.parametrize("target", MODELS)
+FIND = {"query": "select:WebSearch", "max_results": 1}
+SEARCH = [
+    chat(None, reasoning="Find.", calls=[("call_find1", "ToolSearch", FIND)]),
+    chat(None, reasoning="Search.", calls=[("call_srch2", "WebSearch", {"query": "isthmus"})]),
+]
+
+
+def test_a_vendor_that_searches_the_web_does_it_for_claude_code(tmp_path: Path) -> None:
+    found = {"title": "Isthmus of Panama", "link": "https://example.org/panama", "content": "A strip of land."}
+    chunks = chat_chunks("A strip of land.")
+    searched = stream([{**chunks[0], "web_search": [found]}, *chunks[1:]])
+    with rig(tmp_path, *SEARCH, searched, chat("It is a strip of land."), target=GLM) as it:
+        outcome = it.run("search the web").worked()
+    assert (outcome.said, outcome.failed_calls) == ("It is a strip of land.", [])
+    assert [tool["type"] for tool in it.bodies[2]["tools"]] == ["web_search"]
+    result = str(results(it.bodies[3])[1])
+    assert "A strip of land." in result
+    assert "https://example.org/panama" in result
+
+
+@pytest.mark.parametrize("target", [DEEPSEEK, MISTRAL, LLAMA])
 def test_a_web_search_that_nobody_can_run_is_a_failure_that_the_model_hears_of(tmp_path: Path, target: str) -> None:
-    steps = [
-        chat(
-            None,
-            reasoning="Find.",
-            calls=[("call_find1", "ToolSearch", {"query": "select:WebSearch", "max_results": 1})],
-        ),
-        chat(None, reasoning="Search.", calls=[("call_srch2", "WebSearch", {"query": "isthmus"})]),
-        chat("There is no search here."),
-    ]
-    with rig(tmp_path, *steps, target=target) as it:
+    with rig(tmp_path, *SEARCH, chat("There is no search here."), target=target) as it:
         outcome = it.run("search the web").worked()
     assert outcome.said == "There is no search here."
     assert len(outcome.failed_calls) == 1
