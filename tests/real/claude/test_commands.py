@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,10 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
-ORDER = ("-p", "--permission-mode", "acceptEdits", "--", "create hello.txt with hello world")
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "claude-code.md"
+SHOWN = next(line.strip() for line in GUIDE.read_text().splitlines() if "isthmus claude run -- -p" in line)
+ORDER = shlex.split(SHOWN)[4:]
+"""What the guide has its reader do first."""
 
 
 def test_run_makes_a_file_with_the_demo_model_whatever_the_users_own_settings_say(house: House) -> None:
