@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,15 @@ def test_an_answer_that_was_cut_by_its_length_is_gone_on_with(tmp_path: Path, ta
     with rig(tmp_path, chat("Half an ans", finish="length"), chat("wer."), target=target) as it:
         assert it.run("talk").worked().said.endswith("wer.")
     assert len(it.bodies) == 2
+
+
+def test_the_context_is_counted_by_the_gateway_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Claude Code asks for some twenty counts at once; none of them costs anything, and none is a failure."""
+    with caplog.at_level(logging.INFO, "isthmus"), rig(tmp_path, chat("Hello.")) as it:
+        session = it.run("hi").worked().session
+        counted = it.run("/context", "--resume", session, window=64_000).worked()
+    assert "64k" in counted.said
+    assert len(it.bodies) == 1
+    counts = [line for line in caplog.messages if "/count_tokens" in line]
+    assert len(counts) > 10
+    assert all("status=200" in line for line in counts)
