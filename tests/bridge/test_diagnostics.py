@@ -9,6 +9,7 @@ from isthmus.bridge.diagnostics import (
     Action,
     CompatibilityDecision,
     CompatibilityPlan,
+    apply_needs,
     decide_item,
     diagnose,
     notice,
@@ -76,3 +77,12 @@ def test_one_refusal_names_every_blocker() -> None:
         refuse_rejected((FINE, BLOCKED, other))
     assert (refused.value.param, refused.value.code) == ("n", "invalid_value")
     assert [found["path"] for found in refused.value.metadata["diagnostics"]] == ["n", "prompt"]
+
+
+def test_a_hosted_tool_that_a_client_needs_is_rejected_where_nobody_runs_it() -> None:
+    def tool(kind: str, action: Action = "ignored") -> CompatibilityDecision:
+        return CompatibilityDecision("tools[0]", action, "nobody runs it", metadata={"tool": "x", "type": kind})
+
+    decisions = (tool("web_search"), tool("function"), tool("web_search", "degraded"), LOST)
+    assert [one.action for one in apply_needs(decisions)] == ["rejected", "ignored", "degraded", "ignored"]
+    assert "leave it out" in apply_needs(decisions)[0].reason

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.bridge.envelope import PREFIX, Sealed, seal, unseal
+from isthmus.bridge.envelope import PREFIX, Sealed, is_envelope, seal, unseal
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 json_values = (
@@ -55,3 +55,9 @@ def test_a_changed_envelope_does_not_open(position: int, character: str) -> None
 )
 def test_foreign_content_opens_to_nothing(foreign: str) -> None:
     assert unseal(foreign, KEY) is None
+
+
+def test_an_envelope_is_known_by_its_beginning() -> None:
+    assert is_envelope(seal(Sealed("p"), b"k" * 32))
+    assert is_envelope("isth1.anything")
+    assert not any(map(is_envelope, ("", "EqQBCkgI", "isth3.x", " isth2.x")))

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.codex.decode import LegDecoder
+from isthmus.bridge.doors.messages.fold import fold_message
+from isthmus.bridge.doors.messages.read import receive_messages_request
+from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
+from isthmus.bridge.envelope import seal
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.turn import Done, Turn, end_here
-from isthmus.bridge.types.plan import Host, Plan
+from isthmus.bridge.types.plan import MESSAGES, Host, Plan
+from isthmus.protocol.json import read_json
+from isthmus.protocol.response import FinishedResponse
 from isthmus.testing.fold import plan_for, stream
+from messages_stream import check_frames
 from wire.oracle import check_stream
 
 TOOLS = [
@@ -225,3 +234,68 @@ def test_a_codex_turn_is_the_same_in_deltas_and_as_completed_items(
     whole_turn = turn(False)
     assert turn(True) == whole_turn
     assert len(whole_turn["items"]) == len(said) + len(thought) + calls
+
+
+# The door of Messages: the same law, and the way there and back
+
+
+def told_as_message(events: list[Any]) -> dict[str, Any]:
+    renderer = MessagesRenderer()
+    frames = [frame for event in events for frame in renderer.render(event)]
+    failed = frames[-1]["type"] == "error"
+    check_frames(frames, failed=failed)
+    return {"failed": frames[-1]} if failed else fold_message(frames)
+
+
+@given(st.data(), replies, st.sampled_from(sorted(PLANS)))
+@settings(max_examples=200, deadline=None)
+def test_a_message_is_the_same_whole_and_streamed(data: st.DataObject, reply: dict[str, Any], name: str) -> None:
+    plan: Plan = msgspec.structs.replace(PLANS[name], client=MESSAGES)
+    folded, _ = stream([whole(reply)], plan=plan)
+    live, response = stream(streamed(data.draw, reply), plan=plan)
+    one, other = told_as_message(folded), told_as_message(live)
+    if "failed" in one:
+        assert one == other
+        return
+    assert render_message(replay_events(cast(FinishedResponse, response))) == other
+    blocks = [sorted(json.dumps(block, sort_keys=True) for block in message["content"]) for message in (one, other)]
+    assert blocks[0] == blocks[1]
+    assert [one[name] for name in ("stop_reason", "usage")] == [other[name] for name in ("stop_reason", "usage")]
+
+
+@given(st.data(), replies)
+@settings(max_examples=200, deadline=None)
+def test_what_a_message_says_comes_back_as_it_was_said(data: st.DataObject, reply: dict[str, Any]) -> None:
+    """The blocks that a client is told, sent back by it, are the items that were told: words, thoughts, envelopes,
+    calls with their ids; in their order."""
+    plan: Plan = msgspec.structs.replace(PLANS["no tools"], client=MESSAGES, seals_reasoning=True)
+    key = b"k" * 32
+    turn = Turn(plan, response_id="resp_1", now=1, seal=lambda sealed, kind="reasoning": seal(sealed, key, kind=kind))
+    events: list[Any] = turn.accepted()
+    for batch in streamed(data.draw, reply):
+        events += turn.feed(batch)
+    done = end_here(turn, 2)
+    assert isinstance(done, Done)
+    if done.response["status"] == "failed":
+        return
+    message = told_as_message(events + done.events)
+    asked = {"model": "m", "max_tokens": 1, "messages": [{"role": "assistant", "content": message["content"]}]}
+    back = receive_messages_request(asked).request.items
+    assert _essence_of(back) == _essence_of(done.response["output"])
+
+
+def _essence_of(items: Any) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        match item["type"]:
+            case "message":
+                texts = [part.get("text") or part.get("refusal") for part in item["content"]]
+                found += [("text", text) for text in texts if text]
+            case "reasoning":
+                words = "\n\n".join(part["text"] for part in (*item.get("content", ()), *item["summary"]))
+                found.append(("thought", words, item.get("encrypted_content")))
+            case "function_call":
+                given = read_json(item["arguments"]) if item["arguments"].strip() else {}
+                given = given if isinstance(given, dict) else {"_raw": item["arguments"]}
+                found.append(("call", item["call_id"], item["name"], given))
+    return found

@@ -289,7 +289,7 @@ def test_a_linked_configuration_stays_a_link_and_keeps_mode_and_line_ends(home: 
 
 
 def test_a_file_that_changes_while_we_ask_is_not_overwritten(home: Path) -> None:
-    from isthmus.cli.codex_files import Change, carry_out
+    from isthmus.cli.changes import Change, carry_out
     from isthmus.errors import ConfigError
 
     (home / "config.toml").write_text("# Codex was here\n")

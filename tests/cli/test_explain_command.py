@@ -415,3 +415,27 @@ def test_a_model_behind_messages_says_its_dialect_and_shows_blocks(tmp_path: Pat
     assert re.search(r"dialect\s+messages", shown)
     for words in ("Be kind.", 'look({"n":1})', "[c1] blue"):
         assert words in shown, words
+
+
+def test_a_request_of_claude_code_is_explained_in_its_own_words() -> None:
+    folder = Path(__file__).parents[1] / "recordings" / "claude-code"
+    done = run(str(folder / "tool-search-mcp.json"), "--messages", "-p", "deepseek", "--json")
+    told = json.loads(done.stdout)
+    paths = [it["path"] for it in told["decisions"]]
+    assert {"messages", "max_tokens", "output_config.effort", "system[0]", "metadata.user_id", "thinking"} <= set(paths)
+    assert not {"input", "max_output_tokens", "reasoning.effort"} & set(paths)
+    assert "tools[12]" in paths  # the placeholder, which is not sent
+    assert [tool["path"] for tool in told["tools"]][-1] == "tools[13]"
+    refused = run(str(folder / "web-search-side-call.json"), "--messages", "-p", "deepseek", "--json")
+    assert refused.exit_code == 2
+    assert json.loads(refused.stdout)["refused"]["param"] == "tools[0]"
+    shown = run(str(folder / "web-search-side-call.json"), "--messages", "-p", "deepseek")
+    assert "tools[0]" in shown.stdout
+
+
+def test_a_request_is_written_for_one_api() -> None:
+    done = run(example("chat.json"), "--messages", "--chat", "-p", "deepseek")
+    assert done.exit_code == 1
+    assert "--messages" in done.stderr
+    hint = run(example("chat.json"), "-p", "deepseek")
+    assert "wants `--messages`" in hint.stderr

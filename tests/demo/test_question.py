@@ -37,6 +37,26 @@ def test_results_and_rounds_are_those_since_the_users_last_words() -> None:
     assert question.results == (Result("tool_b", "rb"), Result("tool_c", "rc"))
 
 
+REMINDER = "<system-reminder>\nWrite a.txt with <b>bold</b> words.\n</system-reminder>\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{REMINDER}\ncreate hello.txt",
+        [{"type": "text", "text": REMINDER}, {"type": "text", "text": "create hello.txt"}],
+        f"create hello.txt\n{REMINDER}{REMINDER}",
+    ],
+)
+def test_reminders_beside_the_users_words_are_not_the_users(content: Any) -> None:
+    late = {"role": "user", "content": REMINDER}
+    question = read_question(request("", messages=[{"role": "user", "content": content}, late]))
+    assert (question.text, question.earlier) == ("create hello.txt", ())
+    again = [{"role": "user", "content": content}, {"role": "user", "content": "more"}]
+    assert read_question(request("", messages=again)).earlier == ("create hello.txt",)
+    assert read_question(request("", messages=[late])).text == REMINDER.strip()
+
+
 def test_past_directives_no_longer_matter() -> None:
     assert read_earlier("[[demo: cut]] hi") == "hi"
     assert read_earlier("[[demo: nonsense]] hi") == "[[demo: nonsense]] hi"

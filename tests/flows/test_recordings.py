@@ -19,7 +19,7 @@ from isthmus.testing import reply, stream
 Json = dict[str, Any]
 
 FOLDER = Path(__file__).parent.parent / "recordings"
-NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and list(path.glob("*.jsonl")))
 WEATHER: Json = {
     "type": "function",
     "name": "get_weather",

@@ -113,3 +113,24 @@ async def test_models_are_those_that_the_provider_tells_or_else_those_of_its_fil
     assert await served("two", list_models=list_models).models() == told
     for silent in (served("two"), served("two", list_models=list_nothing)):
         assert list(await silent.models()) == list(known_models([DEEPSEEK])) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("claude-two/deepseek-v4-pro", "two/deepseek-v4-pro"),
+        ("claude-fast", "fast"),
+        ("claude-opus-5", "claude-opus-5"),
+        ("claude-nobody/x", "claude-nobody/x"),
+        ("two/deepseek-v4-pro", "two/deepseek-v4-pro"),
+        ("claude-", "claude-"),
+        ("", ""),
+    ],
+)
+def test_a_prefix_is_cut_only_before_a_name_of_ours(name: str, found: str) -> None:
+    assert DIRECTORY.unprefixed(name, "claude-") == found
+
+
+def test_an_alias_that_begins_so_is_left_alone() -> None:
+    both = Directory(ALL, aliases={"claude-fast": "one/a", "fast": "one/b"})
+    assert both.unprefixed("claude-fast", "claude-") == "claude-fast"

@@ -9,7 +9,7 @@ import pytest
 
 from isthmus.bridge.turn import Turn
 from isthmus.errors import FAILURES, RequestRefused, UpstreamFailed
-from isthmus.server.errors import error_headers
+from isthmus.server.errors import anthropic_error, error_headers, internal_error
 from isthmus.testing import ScriptedUpstream, chat, error
 from isthmus.testing.fold import plan_for
 from one_provider import HELLO, MODEL, one_provider, say
@@ -113,3 +113,26 @@ def test_whoever_may_ask_again_after_a_503_or_429_is_told_when() -> None:
     for code, meaning in FAILURES.items():
         if meaning.status in (429, 503) and not meaning.final:
             assert meaning.wait, code
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("missing_api_key", 401, "authentication_error"),
+        ("payload_too_large", 413, "request_too_large"),
+        ("rate_limit_exceeded", 429, "rate_limit_error"),
+        ("draining", 529, "overloaded_error"),
+        ("server_is_overloaded", 529, "overloaded_error"),
+        ("store_unavailable", 529, "overloaded_error"),
+        ("upstream_timeout", 504, "timeout_error"),
+        ("server_error", 502, "api_error"),
+    ],
+)
+def test_the_same_row_in_anthropics_shape(code: str, status: int, kind: str) -> None:
+    told = anthropic_error(UpstreamFailed("words", code=code), "req_1")
+    assert told == (status, {"type": "error", "error": {"type": kind, "message": "words"}, "request_id": "req_1"})
+
+
+def test_a_bug_of_ours_has_both_shapes() -> None:
+    assert internal_error()["error"]["code"] == "internal_error"
+    assert internal_error("req_1")["error"]["type"] == "api_error"

@@ -49,6 +49,23 @@ def test_models_are_listed_in_the_shape_of_codex_for_codex(flow: Flow, path: str
         assert {level["effort"] for level in model["supported_reasoning_levels"]} <= set(EFFORTS)
 
 
+ANTHROPIC = {"anthropic-version": "2023-06-01"}
+
+
+def test_claude_code_is_shown_every_model_under_a_name_that_it_lists(flow: Flow) -> None:
+    plain = [model["id"] for model in flow.get("/v1/models").json["data"]]
+    page = flow.request("GET", "/v1/models?limit=1000", None, ANTHROPIC).json
+    listed = [model["id"] for model in page["data"]]
+    shown = {id if id.startswith(("claude", "anthropic")) else f"claude-{id}" for id in plain}
+    assert {*plain, *shown} == set(listed)
+    flow.script(*[chat("ok")] * 2)
+    for id in ("claude-gpt-alias", f"claude-{DEEPSEEK}"):
+        assert flow.request("GET", f"/v1/models/{id}", None, ANTHROPIC).status == 200
+        body = {"model": id, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+        assert flow.post("/v1/messages", body, ANTHROPIC).status == 200
+    assert [body["model"] for body in flow.sent] == ["deepseek-v4-pro"] * 2
+
+
 @pytest.mark.parametrize("id", ["gpt-alias", DEEPSEEK, FULL, "plain/any/name"])
 def test_one_model_is_described_by_its_id(flow: Flow, id: str) -> None:
     model = flow.get(f"/v1/models/{id}").json

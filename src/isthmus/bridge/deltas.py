@@ -138,6 +138,8 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
     """The provider's own finish reason, unmapped; `None` where it gave none."""
 
     reason: str | None
+    stop: str | None = None
+    """The stop sequence that was met, where the provider tells it."""
 
 
 class TurnPaused(msgspec.Struct, frozen=True, gc=False):

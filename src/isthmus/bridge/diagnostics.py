@@ -134,7 +134,7 @@ def notice(code: str, path: str, message: str, **metadata: Any) -> Compatibility
     return CompatibilityDiagnostic(code, "warn", path, message, "degraded", metadata)
 
 
-# Two gates at the end of planning: strict mode, and the provider's list of fields that may leave.
+# Gates at the end of planning: the client's needs, strict mode, and the provider's list of fields that may leave.
 
 ESSENTIAL: Final = frozenset({"model", "messages", "input"})
 """What a request consists of; no allow-list can mean to hold it back."""
@@ -153,6 +153,18 @@ def apply_strict(decisions: tuple[CompatibilityDecision, ...], strict: bool) -> 
     if not strict:
         return decisions
     return tuple(_reject(d) if d.action in ("degraded", "ignored") else d for d in decisions)
+
+
+def apply_needs(decisions: tuple[CompatibilityDecision, ...]) -> tuple[CompatibilityDecision, ...]:
+    """For clients that cannot do without them: a hosted tool that nobody runs is rejected, not left out."""
+    return tuple(_demand(d) if d.action == "ignored" and "tool" in d.metadata else d for d in decisions)
+
+
+def _demand(decision: CompatibilityDecision) -> CompatibilityDecision:
+    if decision.metadata.get("type") in ("function", "custom"):
+        return decision
+    reason = f"{decision.reason}; leave it out, or ask a model whose provider runs it"
+    return replace(decision, action="rejected", reason=reason)
 
 
 def apply_allow_list(

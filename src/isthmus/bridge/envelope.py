@@ -65,6 +65,11 @@ def unseal(envelope: str, key: bytes, *, owner: str = "", kind: Kind = "reasonin
         return None
 
 
+def is_envelope(text: str) -> bool:
+    """Whether it calls itself one of ours; whether it is, `unseal` says."""
+    return text.startswith((PREFIX, _UNBOUND))
+
+
 def _bound(owner: str, kind: Kind) -> bytes:
     return msgspec.json.encode([PREFIX, owner, kind])
 

@@ -79,7 +79,10 @@ def fit_request(
     if least > window:
         reason = f"the conversation takes at least {least} tokens, and `{target.model}` reads {window} at most"
         raise RequestRefused(
-            f"{reason}; send less of it, or `truncation: auto`", code="context_length_exceeded", param="input"
+            f"{reason}; send less of it, or `truncation: auto`",
+            code="context_length_exceeded",
+            param="input",
+            metadata={"tokens": least, "window": window},
         )
     return plan
 

@@ -150,6 +150,8 @@ def plan_request(
     allowed, held_back = diagnostics.apply_allow_list(written.body, capabilities.allow)
     about_items = settle_marks(past, rules)
     made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *written.decisions, *held_back)
+    if client.needs_hosted_tools:
+        made = diagnostics.apply_needs(made)
     decisions = diagnostics.apply_strict(made, host.strict)
     diagnostics.refuse_rejected(decisions)
     if not past.turns and not plan.instructions and plan.generates:

@@ -14,7 +14,7 @@ import msgspec
 
 from isthmus.errors import UpstreamFailed
 from isthmus.protocol.events import Event
-from isthmus.protocol.json import count_values
+from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -114,8 +114,8 @@ class SseParser:
         return events
 
 
-def encode_event(event: Event, size: int = 0) -> bytes:
-    """One Responses event as SSE; its `event:` line always equals its `type`. `size`: about, where that is much."""
+def encode_event(event: Event | JsonObject, size: int = 0) -> bytes:
+    """One event as SSE; its `event:` line always equals its `type`. `size`: about, where that is much."""
     data = encode_sized(event, size) if size else _encode_json(event)
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), data)
 

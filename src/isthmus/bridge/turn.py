@@ -318,7 +318,7 @@ class Turn:
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None
         response = self._frame.response(status, output.items, self._used, completed_at, outcome)
-        finished = self._frame.finished(response, self._notices)
+        finished = self._frame.finished(response, self._notices, self._reply.stop)
         output.end(status, finished)
         return Done(finished, output.take(), failure)
 
@@ -335,7 +335,7 @@ class Turn:
             VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
             self._notices,
             Hosted(output),
-            Calls(plan.tools, output, self._taken, self._notices),
+            Calls(plan.tools, output, self._taken, self._notices, _plain_ids=plan.client.plain_call_ids),
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
             contract.held or (contract.requires_valid_json and not plan.stream),
             plan.reasoning_as == "summary",

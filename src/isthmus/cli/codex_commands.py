@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import msgspec
 import typer
-from rich.text import Text
 
 from isthmus.cli.codex_daemon import STOP, daemon_runs
-from isthmus.cli.codex_files import Change, carry_out, diff_lines
-from isthmus.cli.terminal import open_console, plural, words
-from isthmus.log import TextFormatter
-from isthmus.observe.outlet import Outlet
+from isthmus.cli.propose import propose, say
 from isthmus.protocol.json import JsonObject
 
 codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
@@ -65,17 +58,13 @@ def setup(
         settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
-        _say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")
+        say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")
         _tell_of_daemon(home, command)
         return
-    _show(changes)
-    if dry_run:
+    if not propose(changes, dry_run=dry_run, yes=yes):
         return
-    if not yes:
-        _ask()
-    carry_out(changes)
     start = f"codex -p {profile}" if profile else "codex"
-    _say(_UNDONE if undo else f"Done. Start the gateway with `isthmus serve`, then `{start}`.")
+    say(_UNDONE if undo else f"Done. Start the gateway with `isthmus serve`, then `{start}`.")
     _tell_of_daemon(home, command)
 
 
@@ -88,99 +77,40 @@ def run(
     config: ConfigFile = None,
 ) -> None:
     """Start gateway and Codex together for one go: `isthmus codex run -- exec "fix the tests"`."""
-    from isthmus.cli.codex_models import offer_models
+    from isthmus.cli.beside import log_to, private_settings
     from isthmus.cli.codex_run import run_codex
-    from isthmus.config import load_config
+    from isthmus.cli.offer import offer_models
+    from isthmus.providers.codex_catalog import codex_catalogue
     from isthmus.upstream.codex.options import find_binary
 
     program = find_binary(binary)
-    store = load_config(config).config.store.url
-    settings = load_config(config, overrides={**_PRIVATE_SERVER, "store.url": _own_store(store)}).config
-    chosen, catalogue = offer_models(settings, model)
-    _log_to(log)
-    raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, catalogue, context.args)))
-
-
-_PRIVATE_SERVER: Final = {
-    "server.host": "127.0.0.1",
-    "server.port": 0,
-    "server.unix_socket": "",
-    "server.tls_cert": "",
-    "server.tls_key": "",
-    "server.path_prefix": "",
-}
-"""A gateway for one go: only its own Codex speaks to it, however the one for everybody is reached."""
+    settings = private_settings(config, "codex.db")
+    chosen, models = offer_models(settings, model)
+    log_to(log)
+    raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, codex_catalogue(models), context.args)))
 
 
 def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject]:
     """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration."""
-    from isthmus.cli.codex_models import ask_gateway, offer_models
+    from isthmus.cli.offer import ask_gateway, offer_models
     from isthmus.config import load_config
     from isthmus.errors import ConfigError
+    from isthmus.providers.codex_catalog import codex_catalogue
     from isthmus.server.listen import public_url
 
     if url:
-        return ask_gateway(url, model, key)
+        base, chosen, listing = ask_gateway(url, model, key)
+        return base, chosen, {"models": listing["models"]}
     settings = load_config(config).config
     address = public_url(settings.server)
     if address.startswith("unix:"):
         raise ConfigError("Codex cannot speak to a Unix socket; give the address of a proxy before it with `--url`")
-    return address, *offer_models(settings, model)
-
-
-def _ask() -> None:
-    """Enter is yes; `n`, the end of a pipe and ^C are no."""
-    try:
-        if typer.confirm("Write this?", default=True, err=True):
-            return
-        answer = "Nothing was written."
-    except typer.Abort:
-        answer = "Nothing was written; use `--yes` where nobody can answer."
-    if not sys.stdin.isatty():
-        _say("")  # nobody has pressed Enter behind the question
-    _say(answer)
-    raise typer.Exit(1)
+    chosen, models = offer_models(settings, model)
+    return address, chosen, codex_catalogue(models)
 
 
 def _tell_of_daemon(home: Path, command: str) -> None:
     """The command stands on a line of its own, so that it can be copied from a terminal of any width."""
     if daemon_runs(home):
-        _say("A Codex daemon is running and keeps the settings that it started with. End it:", "yellow")
-        _say(f"  `{command}`")
-
-
-def _own_store(url: str) -> str:
-    """A file of its own beside the gateway's, so that a running gateway is not disturbed; its key outlives the run."""
-    prefix, file = "sqlite:", url.removeprefix("sqlite:")
-    return url if file == url or ":memory:" in file else f"{prefix}{Path(file).with_name('codex.db')}"
-
-
-def _log_to(file: Path | None) -> None:
-    root = logging.getLogger("isthmus")
-    handler = Outlet(file.open("a")) if file is not None else logging.NullHandler()
-    handler.setFormatter(TextFormatter())
-    root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
-    root.propagate = False
-
-
-def _show(changes: list[Change]) -> None:
-    console = open_console()
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    for change in changes:
-        if change.quiet:
-            console.print(words(_summary(change)), soft_wrap=True)
-            continue
-        for line in diff_lines(change):
-            console.print(Text(line, styles.get(line[:1], "")), soft_wrap=True)
-
-
-def _summary(change: Change) -> str:
-    if change.after is None:
-        return f"remove `{change.path}`"
-    count = len(msgspec.json.decode(change.after)["models"])
-    return f"{'write' if change.before is None else 'update'} `{change.path}` ({plural(count, 'model')})"
-
-
-def _say(sentence: str, style: str = "") -> None:
-    open_console(stderr=True).print(words(sentence, style), soft_wrap=True)
+        say("A Codex daemon is running and keeps the settings that it started with. End it:", "yellow")
+        say(f"  `{command}`")

@@ -12,6 +12,7 @@ from typing import Any
 
 import tomlkit
 
+from isthmus.cli.changes import split_byte_order_mark
 from isthmus.cli.codex_document import Statement, parse_document, read_document, written_value
 from isthmus.cli.codex_keys import (
     FILE,
@@ -27,7 +28,6 @@ from isthmus.cli.codex_keys import (
     Settings,
     comparable,
     keep_statement,
-    split_byte_order_mark,
 )
 from isthmus.cli.codex_undo import has_setup, undo_setup
 from isthmus.errors import ConfigError

@@ -88,11 +88,6 @@ def is_our_catalogue(statement: Statement) -> bool:
     return re.split(r"[/\\]", statement.value)[-1] == CATALOGUE
 
 
-def split_byte_order_mark(text: str) -> tuple[str, str]:
-    """The mark that some editors put first, and the rest."""
-    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
-
-
 def comparable(value: Any) -> Any:
     """The same value with floats as text: `nan` is not equal to itself."""
     match value:

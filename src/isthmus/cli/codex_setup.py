@@ -1,6 +1,6 @@
 """The files that make Codex use the gateway: planned as a whole, shown, then written, and taken away again.
 
-In: what Codex is to be told, and its home. Out: `Change`s (path, old text, new text) that `codex_files` carries out.
+In: what Codex is to be told, and its home. Out: `Change`s (path, old text, new text) that `changes` carries out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from isthmus.cli.changes import Change, backup_of, read_text
 from isthmus.cli.codex_config import apply_setup
-from isthmus.cli.codex_files import Change, backup_of, read_text
 from isthmus.cli.codex_keys import CATALOGUE, FILE, Settings
 from isthmus.cli.codex_undo import has_setup, undo_setup
+from isthmus.cli.terminal import plural
 from isthmus.errors import ConfigError
 from isthmus.protocol.json import JsonObject
 
@@ -32,7 +33,7 @@ def plan_setup(home: Path, settings: Settings, catalogue: JsonObject, profile: s
     after = apply_setup(before or "", settings, str(path))
     own = before is not None and not has_setup(before, str(path))
     changes = [
-        Change(models, read_text(models), text, quiet=True),
+        Change(models, read_text(models), text, note=plural(len(catalogue["models"]), "model")),
         Change(path, before, after, backup="write" if own else None),
     ]
     return [change for change in changes if change.before != change.after]
@@ -47,7 +48,7 @@ def plan_undo(home: Path, profile: str | None) -> list[Change]:
     others = [path for path in every if path not in undone and has_setup(read_text(path) or "", str(path))]
     models = home / CATALOGUE
     if not others and (before := read_text(models)) is not None:
-        changes.append(Change(models, before, None, quiet=True))
+        changes.append(Change(models, before, None, note="the models"))
     return changes
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import tomlkit
 
+from isthmus.cli.changes import split_byte_order_mark
 from isthmus.cli.codex_document import Statement, read_document
 from isthmus.cli.codex_keys import (
     FILE,
@@ -24,7 +25,6 @@ from isthmus.cli.codex_keys import (
     is_mark,
     is_our_catalogue,
     kept_statement,
-    split_byte_order_mark,
 )
 
 

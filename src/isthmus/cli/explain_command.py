@@ -43,6 +43,7 @@ def explain(
     everywhere: Annotated[bool, typer.Option("--all", help="Compare all providers, each with its model.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the providers.")] = False,
     chat: Annotated[bool, typer.Option("--chat", help="The request is a Chat Completions one.")] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="The request is one of Anthropic's Messages.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Reject what would be degraded or ignored.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing.")] = False,
     body_only: Annotated[bool, typer.Option("--body-only", help="Print the upstream body and nothing else.")] = False,
@@ -58,14 +59,16 @@ def explain(
         else:
             show_list(open_console(), providers)
         return
+    if chat and messages:
+        raise ConfigError("a request is written for one API: leave out `--chat` or `--messages`")
     body = _read_body(request)
     config = read_config().config
     try:
-        asked = ask(body, chat=chat, limits=take_limits(RequestLimits, config.limits))
+        asked = ask(body, chat=chat, messages=messages, limits=take_limits(RequestLimits, config.limits))
     except RequestRefused as error:
         if as_json:
             print_json({"refused": refusal_json(error)})
-        say_error(f"the request is refused, whatever the provider: {error.message}{_hint(body, chat=chat)}")
+        say_error(f"the request is refused, whatever the provider: {error.message}{_hint(body, chat, messages)}")
         raise typer.Exit(REFUSED) from error
     if everywhere:
         _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
@@ -111,9 +114,12 @@ def _read_body(request: str | None) -> JsonObject:
         raise ConfigError(f"`{_name(request)}`: {error.message}") from error
     if not isinstance(body, dict):
         raise ConfigError(f'`{_name(request)}` does not hold a JSON object; write `{{"model": …, "input": …}}`')
-    # Recorders like to wrap what they saw: `{"method": …, "headers": …, "body": {…}}`.
-    wrapped = body.get("body")
-    return wrapped if isinstance(wrapped, dict) and not body.keys() & {"input", "messages"} else body
+    # Recorders like to wrap what they saw: `{"method": …, "headers": …, "body": {…}}`, and that once more.
+    for name in ("request", "body"):
+        wrapped = body.get(name)
+        if isinstance(wrapped, dict) and not body.keys() & {"input", "messages"}:
+            body = wrapped
+    return body
 
 
 def _choose_name(asked: Asked, named: str, folders: Sequence[Path], config: Config) -> str:
@@ -127,10 +133,11 @@ def _choose_name(asked: Asked, named: str, folders: Sequence[Path], config: Conf
     )
 
 
-def _hint(body: JsonObject, *, chat: bool) -> str:
-    if not chat and "messages" in body and "input" not in body:
-        return " (it looks like a Chat Completions request: add `--chat`)"
-    return " (it looks like a Responses request: leave `--chat` out)" if chat and "input" in body else ""
+def _hint(body: JsonObject, chat: bool, messages: bool) -> str:
+    flag = "--chat" if chat else "--messages" if messages else ""
+    if not flag and "messages" in body and "input" not in body:
+        return " (it looks like a Chat Completions request: add `--chat`; one of Anthropic's wants `--messages`)"
+    return f" (it looks like a Responses request: leave `{flag}` out)" if flag and "input" in body else ""
 
 
 def _name(request: str | None) -> str:

@@ -200,7 +200,7 @@ def _cell(decision: CompatibilityDecision | None) -> Text:
 
 def _named(column: Explained) -> Iterator[tuple[str, CompatibilityDecision]]:
     """Each decision under a name that means the same at every provider."""
-    tools = {tool.source.path: tool for tool in column.tools}
+    tools = {tool.path: tool for tool in column.tools}
     for decision in column.decisions:
         tool = tools.get(decision.path)
         if tool is None:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, apply_strict, diagnose
-from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request
+from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
+from isthmus.bridge.doors.messages.read import MessagesRequest, receive_messages_request
 from isthmus.bridge.fit import fit_request
 from isthmus.bridge.jobs import admit_here
 from isthmus.bridge.lessons import learn, tell_lessons
@@ -25,7 +26,16 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.plan import Host, Lesson, OutputContract, Plan, Target
+from isthmus.bridge.types.plan import (
+    ANY_CLIENT,
+    MESSAGES,
+    ClientProfile,
+    Host,
+    Lesson,
+    OutputContract,
+    Plan,
+    Target,
+)
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.attempts import HONOURED
@@ -39,14 +49,23 @@ _NOBODYS: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A checked request in whichever of the two languages it was written."""
+    """A checked request in whichever language it was written."""
 
     request: Request
-    chat: ChatRequest | None = None
+    door: ChatRequest | MessagesRequest | None = None
 
     def path(self, path: str) -> str:
         """A planner's path in the words of whoever wrote the request."""
-        return self.chat.path(path) if self.chat is not None else path
+        return self.door.path(path) if self.door is not None else path
+
+    @property
+    def noted(self) -> tuple[CompatibilityDecision, ...]:
+        """What was decided while it was read."""
+        return self.door.decisions if isinstance(self.door, MessagesRequest) else ()
+
+    @property
+    def client(self) -> ClientProfile:
+        return MESSAGES if isinstance(self.door, MessagesRequest) else ANY_CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +73,8 @@ class ToolFate:
     """One tool on its way: as it was asked for, as the provider sees it, and why."""
 
     source: CatalogTool
+    path: str
+    """Where it stands, in the words of the caller."""
     decision: CompatibilityDecision
     identity: ToolIdentity | None
     sent: bool
@@ -101,11 +122,14 @@ class Explained:
         return shown
 
 
-def ask(body: JsonObject, *, chat: bool, limits: RequestLimits = DEFAULT_LIMITS) -> Asked:
+def ask(
+    body: JsonObject, *, chat: bool = False, messages: bool = False, limits: RequestLimits = DEFAULT_LIMITS
+) -> Asked:
     """Check a request; raises `RequestRefused` where every provider would get the same 400."""
-    if not chat:
+    if not chat and not messages:
         return Asked(parse_request(body, limits))
-    received = receive_chat_request(body, limits)
+    received: ChatRequest | MessagesRequest
+    received = receive_messages_request(body, limits) if messages else receive_chat_request(body, limits)
     return Asked(received.request, received)
 
 
@@ -145,26 +169,26 @@ def explain(
     target = learn(Target(name or provider.name, model, capabilities_for(provider, model, dialect)), lessons)
     host = Host(HONOURED, strict)
     try:
-        noted = tell_lessons(asked.request.body, target)
-        plan = fit_request(asked.request, target, host, envelope_key=_NOBODYS, noted=noted)
+        noted = (*asked.noted, *tell_lessons(asked.request.body, target))
+        plan = fit_request(asked.request, target, host, envelope_key=_NOBODYS, noted=noted, client=asked.client)
         admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)
     decisions = plan.decisions
-    tools = _follow_tools(asked.request, decisions, tuple(plan.tools.identities), plan)
+    tools = _follow_tools(asked, decisions, tuple(plan.tools.identities), plan)
     return Explained(asked, target, _reworded(asked, decisions), tools, plan, None)
 
 
 def refusal_json(error: RequestRefused, asked: Asked | None = None) -> JsonObject:
-    param = asked.path(error.param) if asked is not None and error.param is not None else error.param
-    return {"code": error.code, "param": param, "message": error.message}
+    told = reword(error, asked.path) if asked is not None and asked.door is not None else error
+    return {"code": told.code, "param": told.param, "message": told.message}
 
 
 def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) -> Explained:
     """What can be said of a request that stops on its way: the first stages decide without it, where they can."""
     request, capabilities = asked.request, target.capabilities
     body = request.body
-    decided: list[CompatibilityDecision] = []
+    decided: list[CompatibilityDecision] = [*asked.noted]
     identities: list[ToolIdentity] = []
     try:
         survey = survey_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
@@ -177,7 +201,7 @@ def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) ->
     rejecting = [_from_diagnostic(said) for said in error.metadata.get("diagnostics", ())]
     named = {decision.path for decision in rejecting}
     decisions = (*rejecting, *(d for d in decided if d.path not in named))
-    fates = _follow_tools(request, decisions, identities, None)
+    fates = _follow_tools(asked, decisions, identities, None)
     return Explained(asked, target, _reworded(asked, decisions), fates, None, error)
 
 
@@ -188,7 +212,7 @@ def _from_diagnostic(said: JsonObject) -> CompatibilityDecision:
 
 
 def _follow_tools(
-    request: Request,
+    asked: Asked,
     decisions: Sequence[CompatibilityDecision],
     identities: Sequence[ToolIdentity],
     plan: Plan | None,
@@ -197,17 +221,18 @@ def _follow_tools(
     known = {(it.requested_type, it.namespace, it.requested_name, id(it.tool)): it for it in identities}
     sent = {declaration.source.path for declaration in plan.tools.declarations} if plan is not None else set()
     fates = []
-    for source in build_tool_catalog(request.body.get("tools"), request.items):
+    for source in build_tool_catalog(asked.request.body.get("tools"), asked.request.items):
         if source.path in made:
             identity = known.get((source.type, source.namespace, source.name, id(source.tool)))
             is_sent = source.path in sent
             held_back = plan is not None and identity is not None and not is_sent
-            fates.append(ToolFate(source, made[source.path], identity, is_sent, held_back))
+            path = asked.path(source.path)
+            fates.append(ToolFate(source, path, made[source.path], identity, is_sent, held_back))
     return tuple(fates)
 
 
 def _reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:
-    if asked.chat is None:
+    if asked.door is None:
         return tuple(decisions)
     return tuple(replace(decision, path=asked.path(decision.path)) for decision in decisions)
 
@@ -227,7 +252,7 @@ def _decision_json(decision: CompatibilityDecision) -> JsonObject:
 def _tool_json(tool: ToolFate) -> JsonObject:
     identity = tool.identity
     return {
-        "path": tool.source.path,
+        "path": tool.path,
         "type": tool.source.type,
         "namespace": tool.source.namespace,
         "name": tool.source.name,

@@ -43,7 +43,7 @@ def show_explained(console: Console, explained: Explained, *, title: str, source
     _show_head(console, explained, title, source)
     if explained.refusal is not None:
         _show_refusal(console, explained)
-    tools = {tool.source.path for tool in explained.tools}
+    tools = {tool.path for tool in explained.tools}
     told = {decision.path for decision in explained.rejected}
     rest = [decision for decision in explained.decisions if decision.path not in tools | told]
     items = [decision for decision in rest if is_item(decision.path)]
@@ -167,7 +167,7 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
     table.columns[0].max_width = 18 if console.width >= WIDE else 28
     for tool in tools:
         seen, why, chosen = _seen(tool), words(_tool_reason(tool)), fate(tool.decision.action)
-        where, kind = Text(clean(tool.source.path), "dim"), Text(clean(tool.source.type), "dim")
+        where, kind = Text(clean(tool.path), "dim"), Text(clean(tool.source.type), "dim")
         if console.width >= _SPACIOUS:
             table.add_row(where, kind, _requested(tool), chosen, seen, why)
         elif console.width >= WIDE:

@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "store": "isthmus.cli.store_commands:store_app",
     "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
     "codex": "isthmus.cli.codex_commands:codex_app",
+    "claude": "isthmus.cli.claude_commands:claude_app",
 }
 """In the order of the help. A gateway starts without what the others are made of."""
 

@@ -77,7 +77,7 @@ def read_question(body: Mapping[str, Any]) -> Question:
     spoken = _spoken(messages)
     last = spoken[-1]
     try:
-        text, directives = read_directives(_text(messages[last]))
+        text, directives = read_directives(_words(messages[last]))
     except BadDirective as error:
         raise Refused(400, str(error), "invalid_directive") from error
     tools = tuple(_tools(body.get("tools")))
@@ -86,7 +86,7 @@ def read_question(body: Mapping[str, Any]) -> Question:
     return Question(
         model=str(body.get("model")),
         text=text,
-        earlier=tuple(read_earlier(_text(messages[at])) for at in spoken[:-1]),
+        earlier=tuple(read_earlier(_words(messages[at])) for at in spoken[:-1]),
         directives=directives,
         messages=len(messages),
         instructed=any(message.get("role") in ("system", "developer") for message in messages),
@@ -123,6 +123,15 @@ def _messages(body: Mapping[str, Any]) -> list[JsonObject]:
 
 
 _CONTEXT: Final = re.compile(r"\s*(?:<([a-zA-Z_][\w-]*)[^>]*>.*</\1>|\[from the output of .*)\s*", re.DOTALL)
+
+
+_ASIDE: Final = re.compile(r"\s*<(system-reminder)>.*?</\1>\s*", re.DOTALL)
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    """What a person wrote: coding agents put reminders of their own beside it, in the same message."""
+    text = _text(message)
+    return _ASIDE.sub("\n", text).strip() or text
 
 
 def _spoken(messages: list[JsonObject]) -> list[int]:

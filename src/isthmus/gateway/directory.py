@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from isthmus.bridge.capabilities import ProviderCapabilities
-from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model
+from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model, split_reference
 from isthmus.bridge.types.plan import Target
 from isthmus.ports import Backend, Embedder
 from isthmus.providers import Provider
@@ -85,6 +85,13 @@ class Directory:
     def find(self, name: str | None) -> Candidate:
         """The model that a request asks for; an unknown one is refused with what to write instead."""
         return self._candidate(resolve_model(name, self.aliases, self.default, self.served, self.unserved))
+
+    def unprefixed(self, name: str, prefix: str) -> str:
+        """The name that stands behind a prefix, where that is one of ours, and the whole is none."""
+        rest = name.removeprefix(prefix)
+        sides = split_reference(rest)
+        ours = rest in self.aliases or (sides is not None and sides[0] in self.served)
+        return rest if rest != name and name not in self.aliases and ours else name
 
     def after(self, first: Candidate) -> list[Candidate]:
         """The models to try when it fails before it has said anything."""

@@ -220,11 +220,11 @@ class Gateway:
             return follow_run(self.store, found, followed, after)
         return await read_events(self.store, found, after, specified=caller.client.specified)
 
-    async def plan_only(self, caller: Caller, request: Request) -> Plan:
+    async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
         """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
         history, request, _ = await self._past(caller, request)
-        attempts = Attempts(self.settings, caller, countable(request, history), history)
+        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted)
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
         await self._checker.admit(plan.contract)

@@ -81,6 +81,8 @@ class Extension(TypedDict):
     provider: str
     model: str
     alias: NotRequired[str]
+    stop_sequence: NotRequired[str]
+    """The one that ended the answer, where the provider tells it."""
     diagnostics: list[JsonObject]
 
 

@@ -22,7 +22,8 @@ from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.embeddings import EmbeddingsApi
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of, read_client_id
-from isthmus.server.http import ClientLeft, RawHeaders, header, send_error, send_json
+from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
+from isthmus.server.messages import MessagesApi, speaks_messages
 from isthmus.server.models import ModelsApi
 from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
@@ -51,6 +52,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     chat = ChatApi(gateway, options)
     stored_chats = StoredChatsApi(gateway)
     conversations = ConversationsApi(gateway)
+    messages = MessagesApi(gateway, options)
     models = ModelsApi(gateway)
     status = StatusApi(gateway, readiness, options.vitals)
     routes: dict[str, dict[str, Handler]] = {
@@ -62,6 +64,9 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
             "DELETE": stored_chats.delete,
         },
         f"/v1/chat/completions/{_ID}/messages": {"GET": stored_chats.messages},
+        "/v1/messages": {"POST": messages.create},
+        "/v1/messages/count_tokens": {"POST": messages.count_tokens},
+        "/api/hello": {"GET": messages.hello},
         "/v1/responses/input_tokens": {"POST": responses.input_tokens},
         "/v1/responses/compact": {"POST": responses.compact},
         f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
@@ -128,6 +133,7 @@ class App:
     ) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
         exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
+        exchange.anthropic = speaks_messages(scope)
         answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
             exchange.client_id = read_client_id(scope)
@@ -135,19 +141,27 @@ class App:
         except IsthmusError as error:
             exchange.failure = error
             if exchange.status is None:
-                await send_error(answer, error, specified=exchange.caller.client.specified)
+                await self._send_error(answer, error, exchange)
         except ClientLeft:
             exchange.left = True
         except Exception as error:
             tell(log, "error", "request.broken", id=exchange.id, trace=error)
             if exchange.status is not None:
                 raise
-            await send_json(answer, 500, internal_error())
+            await send_json(answer, 500, internal_error(exchange.id if exchange.anthropic else None))
         finally:
             exchange.tell()
             # A connection that stays open keeps its last scope, and with it all that was made for it; a failure keeps
             # the frames that it rose through, with what they held.
             exchange.run = exchange.failure = None
+
+    async def _send_error(
+        self, answer: _Answer, error: IsthmusError, exchange: Exchange, headers: dict[str, str] | None = None
+    ) -> None:
+        if exchange.anthropic:
+            await send_anthropic_error(answer, error, exchange.id, headers)
+        else:
+            await send_error(answer, error, headers, specified=exchange.caller.client.specified)
 
     async def _handle(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if REFUSED in scope:
@@ -167,7 +181,7 @@ class App:
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
             error = RequestRefused(message, code="method_not_allowed")
-            await send_error(answer, error, {"allow": ", ".join(handler)})
+            await self._send_error(answer, error, exchange_of(scope), {"allow": ", ".join(handler)})
             return
         room: AbstractContextManager[None] = nullcontext()
         if scope["method"] == "POST":
@@ -266,6 +280,8 @@ class _Answer:
             ]
             if exchange.client_id:
                 told.append((b"x-client-request-id", exchange.client_id.encode()))
+            if exchange.anthropic:
+                told.append((b"request-id", exchange.id.encode()))
             message["headers"] += told
         if self._before and message["type"].startswith("http."):
             message["type"] = self._before + message["type"]

@@ -21,8 +21,8 @@ from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header
 
 ADMIN: Final = frozenset({"admin"})
-_OPEN: Final = ("/health",)
-"""Says nothing but that the process answers; whoever looks after the process has no key."""
+_OPEN: Final = ("/health", "/api/hello")
+"""Say nothing but that the process answers; whoever looks after it, or for it, has no key."""
 
 
 class Keys:

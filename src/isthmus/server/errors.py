@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
+from isthmus.bridge.doors.messages.failures import error_kind
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
+
+_OVERLOADED: Final = 529
 
 
 def error_body(error: IsthmusError, *, specified: bool = False) -> JsonObject:
@@ -39,9 +43,23 @@ def error_headers(error: IsthmusError) -> dict[str, str]:
     return {**headers, **error.metadata.get("limits", {})}
 
 
-def internal_error() -> JsonObject:
-    """A bug of ours: it says nothing about our insides."""
+def anthropic_error(error: IsthmusError, request_id: str) -> tuple[int, JsonObject]:
+    """The status and the body that Anthropic's clients read; a server that has too much to do is a 529 there."""
+    status = error.meaning.status
+    body = _anthropic_body(error_kind(status), error.message, request_id)
+    body["error"] |= {name: error.metadata[name] for name in ("diagnostics", "said") if error.metadata.get(name)}
+    return _OVERLOADED if status == 503 else status, body
+
+
+def _anthropic_body(kind: str, message: str, request_id: str) -> JsonObject:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}
+
+
+def internal_error(request_id: str | None = None) -> JsonObject:
+    """A bug of ours: it says nothing about our insides. With an id as Anthropic's clients read it."""
     message = "the gateway failed while it handled this request; its log says more"
+    if request_id is not None:
+        return _anthropic_body("api_error", message, request_id)
     return {"error": {"message": message, "type": "server_error", "param": None, "code": "internal_error"}}
 
 

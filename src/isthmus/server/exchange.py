@@ -33,7 +33,8 @@ class Work(Protocol):
 
 class Exchange:
     __slots__ = (
-        *("_started", "caller", "client_id", "failure", "id", "left", "method", "path", "peer", "run", "status"),
+        *("_started", "anthropic", "caller", "client_id", "failure", "id", "left", "method", "path", "peer", "run"),
+        "status",
         "upgraded",
     )
 
@@ -54,6 +55,8 @@ class Exchange:
         self.failure: IsthmusError | None = None
         self.left = False
         """Whether the client went away before the end."""
+        self.anthropic = False
+        """Whether it is told of errors as Anthropic's clients read them."""
         self.upgraded = False
         """Whether it became a WebSocket: what is asked there has its own lines."""
 

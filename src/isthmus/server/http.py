@@ -10,7 +10,7 @@ import msgspec
 from starlette.types import Scope, Send
 
 from isthmus.errors import IsthmusError
-from isthmus.server.errors import error_body, error_headers
+from isthmus.server.errors import anthropic_error, error_body, error_headers
 
 JSON: Final = "application/json"
 RawHeaders = list[tuple[bytes, bytes]]
@@ -43,6 +43,13 @@ async def send_error(
 ) -> None:
     body = error_body(error, specified=specified)
     await send_json(send, error.meaning.status, body, {**(headers or {}), **error_headers(error)})
+
+
+async def send_anthropic_error(
+    send: Send, error: IsthmusError, request_id: str, headers: Mapping[str, str] | None = None
+) -> None:
+    status, body = anthropic_error(error, request_id)
+    await send_json(send, status, body, {**(headers or {}), **error_headers(error)})
 
 
 def raw_headers(headers: Mapping[str, str]) -> RawHeaders:

@@ -1,4 +1,5 @@
-"""`/v1/models`: OpenAI's list, of what the servers really serve; for Codex with the catalogue that it reads (`models`).
+"""`/v1/models`: OpenAI's list, of what the servers really serve; for Codex with the catalogue that it reads (`models`),
+for clients of Anthropic's API in the pages that those read.
 
 The catalogue is large, because each of its entries has the model's instructions: nobody else is sent it.
 """
@@ -14,8 +15,11 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
 from isthmus.providers.catalog import Offered
 from isthmus.providers.codex_catalog import codex_catalogue
+from isthmus.server.anthropic_models import anthropic_model, anthropic_page
 from isthmus.server.callers import caller_of
+from isthmus.server.exchange import exchange_of
 from isthmus.server.http import send_json
+from isthmus.server.messages import PREFIX
 from isthmus.server.options import query
 
 _CREATED: Final = 1_767_225_600
@@ -28,6 +32,10 @@ class ModelsApi:
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
         listed = await self._gateway.offer.models()
+        if exchange_of(scope).anthropic:
+            models = {id: offered.model for id, offered in listed.items() if not offered.embeds}
+            await send_json(send, 200, anthropic_page(models, query(scope)))
+            return
         body: JsonObject = {"object": "list", "data": [openai_model(id, offered) for id, offered in listed.items()]}
         if _is_codex(scope):
             body |= codex_catalogue({id: offered.model for id, offered in listed.items() if not offered.embeds})
@@ -35,6 +43,10 @@ class ModelsApi:
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
+        if exchange_of(scope).anthropic:
+            id = self._gateway.directory.unprefixed(id, PREFIX)
+            await send_json(send, 200, anthropic_model(id, (await self._gateway.offer.describe(id)).model))
+            return
         await send_json(send, 200, openai_model(id, await self._gateway.offer.describe(id)))
 
 

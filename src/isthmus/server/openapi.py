@@ -14,6 +14,7 @@ from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.embeddings import CreateEmbedding
 from isthmus.protocol.json import JsonObject
+from isthmus.protocol.messages import CountTokens, CreateMessage
 from isthmus.protocol.responses import CreateResponse
 from isthmus.server.http import send_json
 
@@ -26,9 +27,10 @@ class OpenApi:
 @cache
 def build_document() -> JsonObject:
     bodies, components = msgspec.json.schema_components(
-        [CreateResponse, CreateChatCompletion, CreateEmbedding], ref_template="#/components/schemas/{name}"
+        [CreateResponse, CreateChatCompletion, CreateEmbedding, CreateMessage, CountTokens],
+        ref_template="#/components/schemas/{name}",
     )
-    response_body, chat_body, embedding_body = bodies
+    response_body, chat_body, embedding_body, message_body, count_body = bodies
     id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
@@ -91,6 +93,10 @@ def build_document() -> JsonObject:
                 ),
             },
             "/v1/embeddings": {"post": _operation("Make vectors of texts", "createEmbedding", body=embedding_body)},
+            "/v1/messages": {"post": _operation("Create a message", "createMessage", body=message_body, stream=True)},
+            "/v1/messages/count_tokens": {
+                "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)
+            },
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
             "/health": {"get": _operation("Whether the process answers", "health")},

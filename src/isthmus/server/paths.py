@@ -20,8 +20,8 @@ from isthmus.server.unserved import find_unserved
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
-    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
-    r"|embeddings"
+    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?|embeddings"
+    r"|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
     r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,

@@ -128,6 +128,13 @@ class ChatSink(SseSink):
     done_after_failure = False
 
 
+class MessagesSink(SseSink):
+    """A Messages stream ends with an event of its own; its sign of life is one as well."""
+
+    async def end(self, run: Run) -> None:
+        await self._body(b"", more=False)
+
+
 async def send_events(
     receive: Receive, send: Send, batches: AsyncIterator[list[bytes]], headers: Mapping[str, str], *, ping: float
 ) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from doubling import LINEAR, growth
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
+from isthmus.bridge.types.plan import MESSAGES
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 
@@ -135,3 +138,17 @@ def test_a_long_call_is_not_put_together_again_for_each_fragment() -> None:
     deltas = [CallOpened(0, "a", "f"), CallArguments(0, '{"a": "'), *(CallArguments(0, piece) for _ in range(5000))]
     _, response = stream([*deltas, CallArguments(0, '"}'), Finished("tool_calls")], plan=PLAN)
     assert json.loads(response["output"][0]["arguments"]) == {"a": piece * 5000}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("call_1", True), ("toolu_01-A", True), ("Bash:0", False), ("x" * 65, False), ("a b", False)]
+)
+def test_ids_of_calls_are_plain_for_clients_that_need_it(given: str, kept: bool) -> None:
+    plan = msgspec.structs.replace(plan_for(), client=MESSAGES)
+    deltas = [CallOpened(0, given, "f"), CallArguments(0, "{}"), Finished("tool_calls")]
+    _, response = stream(deltas, plan=plan)
+    (call,) = response["output"]
+    assert (call["call_id"] == given) is kept
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", call["call_id"])
+    _, other = stream(deltas)
+    assert other["output"][0]["call_id"] == given

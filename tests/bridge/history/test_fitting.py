@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from isthmus.bridge.capabilities import MessageRules
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.history.fitting import Fitter
-from isthmus.bridge.types.history import File, FoundTool, FoundTools, Image, Words
+from isthmus.bridge.history.fitting import FAILED, Fitter
+from isthmus.bridge.types.history import File, FoundTool, FoundTools, Image, PastResult, Words
 
 SEES = frozenset({"image"})
 
@@ -42,3 +42,13 @@ def test_a_document_at_an_address_is_kept_only_where_it_can_be_fetched() -> None
         rules = MessageRules(input=frozenset({"file"}), remote_files=remote)
         [fitted] = Fitter(rules, lambda name, namespace: name, []).fit([file])
         assert (fitted == file) is kept
+
+
+def test_where_only_words_can_say_that_a_tool_failed_they_do() -> None:
+    decisions: list[CompatibilityDecision] = []
+    fits = fitter(decisions, MessageRules())
+    fine, failed = PastResult((Words("ok"),), "input[1]"), PastResult((Words("no"),), "input[2]", failed=True)
+    assert tuple(fits.told(fine)) == (Words("ok"),)
+    assert decisions == []
+    assert tuple(fits.told(failed)) == (Words(FAILED), Words("no"))
+    assert [(one.path, one.action) for one in decisions] == [("input[2].is_error", "degraded")]

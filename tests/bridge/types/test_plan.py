@@ -10,6 +10,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.plan import (
     ANY_CLIENT,
+    CLAUDE_CODE,
     CODEX,
     LIBRARY,
     NO_CONTRACT,
@@ -56,6 +57,8 @@ def test_without_a_word_nobody_is_treated_otherwise() -> None:
         ("codex_exec", "", CODEX),
         ("", "codex_exec/0.163.0 (Linux)", CODEX),
         ("", "OpenAI/Python 2.0", ANY_CLIENT),
+        ("", "claude-cli/2.1.325 (external, cli)", CLAUDE_CODE),
+        ("", "Anthropic/Python 2.8.0", ANY_CLIENT),
         ("", "", ANY_CLIENT),
     ],
 )

@@ -17,6 +17,8 @@ os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false
 
 NEEDS = {
     "test_agent_framework.py": "agent_framework_openai",
+    "test_anthropic.py": "anthropic",
+    "test_agents_on_claude.py": "agents",
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
     "test_conversations.py": "agents",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.cli.codex_files import carry_out
+from isthmus.cli.changes import carry_out
 from isthmus.cli.codex_keys import CATALOGUE, Settings
 from isthmus.cli.codex_setup import plan_setup, plan_undo
 from isthmus.providers.catalog import known_models

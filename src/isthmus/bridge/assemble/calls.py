@@ -11,6 +11,7 @@ arguments as they are, unless a part of them was shown as custom input already; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from isthmus.bridge.tools.examine import Examined, ExamineInput
 from isthmus.bridge.tools.restore import find_identity
 from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
 from isthmus.protocol.items import HostedStatus
+
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Paused(Exception):
@@ -47,6 +50,7 @@ class Calls(msgspec.Struct, eq=False):
     pending: ExamineInput | None = None
     broken: bool = False
     """Whether one broke off although the provider said that it finished."""
+    _plain_ids: bool = False
 
     def __bool__(self) -> bool:
         """Whether there is a call that the client sees."""
@@ -151,8 +155,9 @@ class Calls(msgspec.Struct, eq=False):
         return only[0] if len(only) == 1 else None
 
     def _call_id(self, given: str | None) -> str:
-        """The vendor's id, unless it is missing or already used in this conversation (`call_0` each turn)."""
-        if not given or given in self._taken:
+        """The vendor's id, unless it is missing or already used in this conversation (`call_0` each turn), or one that
+        the client cannot take."""
+        if not given or given in self._taken or (self._plain_ids and _PLAIN_ID.fullmatch(given) is None):
             given = f"call_{self._output.suffix}_{len(self._taken)}"
         self._taken.add(given)
         return given

@@ -29,7 +29,7 @@ from isthmus.bridge.finish import Outcome
 from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.events import Event, SnapshotType
 from isthmus.protocol.items import CompactionItem, OutputItem
-from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus, ResponseUsage
+from isthmus.protocol.response import Extension, FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 # None of them says cancelled: a stream that is cancelled ends as failed.
 _ENDS: Final[dict[ResponseStatus, SnapshotType]] = {
@@ -155,21 +155,24 @@ class Frame:
             **self.plan.echo,
         }
 
-    def finished(self, response: Response, notices: Sequence[CompatibilityDiagnostic]) -> FinishedResponse:
-        """The response once it has ended: what it came to, and what was changed on the way."""
-        target = self.plan.target
-        finished: FinishedResponse = {
-            **response,
-            "output_text": output_text(response["output"]),
-            "isthmus": {
-                "provider": target.provider,
-                "model": target.model,
-                "diagnostics": [diagnostic.to_json() for diagnostic in (*self.plan.diagnostics, *notices)],
-            },
-        }
-        if target.alias is not None:
-            finished["isthmus"]["alias"] = target.alias
-        return finished
+    def finished(
+        self, response: Response, notices: Sequence[CompatibilityDiagnostic], stop: str | None = None
+    ) -> FinishedResponse:
+        """The response once it has ended: what it came to, what was changed on the way, and the stop sequence that
+        ended it."""
+        told = extension_of(self.plan, notices)
+        if stop is not None:
+            told["stop_sequence"] = stop
+        return {**response, "output_text": output_text(response["output"]), "isthmus": told}
+
+
+def extension_of(plan: Plan, notices: Sequence[CompatibilityDiagnostic] = ()) -> Extension:
+    """What we say of a response: who answers, and what was changed on the way."""
+    diagnostics = [diagnostic.to_json() for diagnostic in (*plan.diagnostics, *notices)]
+    told: Extension = {"provider": plan.target.provider, "model": plan.target.model, "diagnostics": diagnostics}
+    if plan.target.alias is not None:
+        told["alias"] = plan.target.alias
+    return told
 
 
 def usage_object(usage: Usage) -> ResponseUsage:

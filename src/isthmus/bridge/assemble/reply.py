@@ -71,6 +71,8 @@ class Reply(msgspec.Struct, eq=False):
     usage: kinds.Usage | None = None
     """The last one counts; of failures, the first one."""
     finish: str | None = None
+    stop: str | None = None
+    """The stop sequence that ended it, if one did and the provider says so."""
     failure: Failed | None = None
     paused: list[Any] | None = None
     """What must be sent back for the turn to go on."""
@@ -151,8 +153,8 @@ class Reply(msgspec.Struct, eq=False):
                 self._part("output_text").append(text, logprobs)
             case Used(usage):
                 self.usage = usage
-            case Finished(reason):
-                self.finish = reason
+            case Finished(reason, stop):
+                self.finish, self.stop = reason, stop
             case CallOpened():
                 self._make_room()
                 # A reply that calls is no final answer: no contract is going to change what it said before.

@@ -88,6 +88,12 @@ class ItemWriter:
             return self.part(part)
         return {**self.part(part), BREAKPOINT: part.breakpoint}
 
+    def _unmark(self, step: past.Spoken, parts: Sequence[past.Words]) -> None:
+        for index, words in enumerate(parts):
+            if self._marked((words,)):
+                reason = "what the assistant said carries no breakpoint here; the next one behind it counts"
+                self.decisions.append(decide_item(f"{step.path}.content[{index}].{BREAKPOINT}", "ignored", reason))
+
     def _act(self, turn: past.Acted) -> None:
         if replay.is_unfinished(turn):
             replay.leave_out_unfinished(turn, self._rules, self.decisions)
@@ -100,6 +106,7 @@ class ItemWriter:
                 case past.Spoken():
                     parts = step.parts or (past.Words(step.text),)
                     item = message("assistant", [self.spoken(words) for words in parts])
+                    self._unmark(step, parts)
                     self.items.append({**item, "phase": step.phase} if step.phase and self._rules.phases else item)
                 case past.Kept():
                     self.items.append(dict(step.item))
@@ -122,7 +129,7 @@ class ItemWriter:
     def _results(self, turn: past.Acted, answered: Sequence[JsonObject]) -> None:
         following: list[Fitted] = []
         for item, result in zip(answered, turn.results, strict=True):
-            inside, media = self.fitter.result(result.parts)
+            inside, media = self.fitter.result(self.fitter.told(result))
             texts = [part.text for part in inside if isinstance(part, past.Words)]
             whole = len(texts) == len(inside) and not self._marked(inside)
             output = past.join_texts(texts) if whole else [self._mark(part) for part in inside]

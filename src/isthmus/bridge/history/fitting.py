@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item
-from isthmus.bridge.types.history import Audio, File, FoundTools, Image, Media, Part, Words, join_texts
+from isthmus.bridge.types.history import Audio, File, FoundTools, Image, Media, Part, PastResult, Words, join_texts
 
 if TYPE_CHECKING:
     from isthmus.bridge.capabilities import MessageRules
@@ -23,6 +23,7 @@ NameOf = Callable[[str, str | None], str]
 Fitted = Words | Media
 """A part that can be sent: a `File` with `video` set is a video, an `Image` has an address and a known detail."""
 
+FAILED: Final = "[the tool failed]"
 _VIDEO_ENDINGS: Final = frozenset({"mp4", "avi", "mov", "mkv", "webm"})
 _IMAGE_ENDINGS: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp"})
 _TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
@@ -46,6 +47,13 @@ class Fitter:
         why = "a system message carries text only"
         words = [self.omit(part, why) if isinstance(part, Media) else self._words(part) for part in parts]
         return join_texts(part.text for part in words)
+
+    def told(self, result: PastResult) -> Sequence[Part]:
+        """The parts of a tool's result where only words can say that the tool failed."""
+        if not result.failed:
+            return result.parts
+        self._decide(f"{result.path}.is_error", f"told in words: `{FAILED}`")
+        return (Words(FAILED), *result.parts)
 
     def result(self, parts: Sequence[Part]) -> tuple[list[Fitted], list[Fitted]]:
         """For a tool's result: what it carries itself, and the media that must follow in a user message."""

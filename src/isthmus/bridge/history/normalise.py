@@ -283,7 +283,8 @@ class _Walk:
     def _result(self, index: int) -> PastResult:
         output = self._answers.get(index)
         if output is not None:
-            return PastResult(self._read_output(output), self._paths[output])
+            failed = self._items[output].get("is_error") is True
+            return PastResult(self._read_output(output), self._paths[output], failed)
         item = self._items[index]
         if (item.get("namespace"), item.get("name")) not in self._patient:
             self._repaired(index, f"the call has no output; `{NO_OUTPUT}` was put in its place")

@@ -137,6 +137,8 @@ class PastResult(_Fact, frozen=True):
 
     parts: tuple[Part, ...]
     path: str
+    failed: bool = False
+    """Whether the tool itself failed, and these are the words for it."""
 
 
 Step = Thought | Spoken | Kept | PastCall

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,6 +27,12 @@ class ClientProfile:
     """The code under which a failure is told that no repetition cures, where the client would repeat its own."""
     specified: bool = False
     """Whether events are spelled as Open Responses specifies them, where OpenAI's clients read them otherwise."""
+    plain_call_ids: bool = False
+    """Whether ids of calls are of letters, digits, `_` and `-` alone, 64 of them at most: others poison a session
+    (claude-code-router#1808, #1334)."""
+    needs_hosted_tools: bool = False
+    """Whether a request is refused for a tool that nobody runs: the client would take an answer without it for its
+    result (clowder-ai#1077)."""
 
 
 ANY_CLIENT: Final = ClientProfile()
@@ -36,8 +42,15 @@ SPECIFIED: Final = ClientProfile(specified=True)
 CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
 
 
+# A block that ends is whole for a client of Messages: Claude Code would go on from half a text, and run half a call.
+MESSAGES: Final = ClientProfile(leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True)
+CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
+
+
 def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:
     """The client behind these two headers. Codex sends both, its forks and older versions one of them."""
+    if user_agent.startswith("claude-cli/"):
+        return CLAUDE_CODE
     return CODEX if originator.startswith("codex") or user_agent.startswith("codex") else ANY_CLIENT
 
 

@@ -90,6 +90,20 @@ def test_a_missing_result_is_an_error_and_an_odd_argument_an_object() -> None:
     assert answered["content"][0]["tool_use_id"] == acted["content"][0]["id"]
 
 
+def test_a_result_says_itself_that_its_tool_failed() -> None:
+    items = [user("a"), call("c1"), {**output("c1", "no"), "is_error": True}]
+    result = told(items, tools=[LOOK])[2]["content"][0]
+    assert (result["content"], result["is_error"]) == ("no", True)
+    assert not [one for one in planned(items, tools=[LOOK]).diagnostics if "is_error" in one.path]
+
+
+def test_what_the_assistant_said_can_be_marked() -> None:
+    marked = {"type": "output_text", "text": "b", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    spoken = {"role": "assistant", "content": [{"type": "output_text", "text": "a"}, marked]}
+    content = planned([user("a"), spoken, user("c")]).body["messages"][1]["content"]
+    assert ["cache_control" in block for block in content] == [False, True]
+
+
 def test_a_number_beyond_all_numbers_becomes_text() -> None:
     plan = planned([user("go"), call("a", '{"n": 1e999}'), output("a")])
     given = plan.body["messages"][1]["content"][0]["input"]

@@ -185,7 +185,7 @@ class _Builder(MessageOrder):
     def _results(self, turn: past.Acted) -> None:
         following: list[Fitted] = []
         for call, result in zip(turn.calls, turn.results, strict=True):
-            inside, media = self._fitter.result(result.parts)
+            inside, media = self._fitter.result(self._fitter.told(result))
             content = write_content(inside)
             self.add({"role": "tool", "tool_call_id": self._id(call.id), "content": content}, result.path)
             if media:

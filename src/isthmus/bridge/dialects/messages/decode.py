@@ -248,7 +248,8 @@ class MessagesDecoder(JsonDecoder):
             out.append(deltas.TurnPaused(self._kept))
         self._finished = True
         reason = reason if isinstance(reason, str) else None
-        out.append(deltas.Finished(self._rules.finish_reasons.get(reason or "", reason)))
+        met = text_of(told.get("stop_sequence")) or None
+        out.append(deltas.Finished(self._rules.finish_reasons.get(reason or "", reason), met))
 
 
 def _calls_of(blocks: Mapping[Any, _Block], begun: Any, at: Any) -> tuple[Any, ...]:

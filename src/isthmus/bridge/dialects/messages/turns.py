@@ -106,8 +106,7 @@ class TurnWriter:
                 case past.Thought():
                     content += self._think(step)
                 case past.Spoken():
-                    texts = [words.text for words in step.parts] or [step.text]
-                    content += [text_block(text) for text in texts if text.strip()]
+                    content += self._mark(step.parts or (past.Words(step.text),))
                 case past.PastCall():
                     content.append(self._call(step))
         while content and content[-1]["type"] in _THOUGHTS:
@@ -152,7 +151,7 @@ class TurnWriter:
                 answer["content"] = blocks[0][0]["text"]
             elif blocks:
                 answer["content"] = [block for block, _ in blocks]
-            if result.parts == _NO_OUTPUT:
+            if result.failed or result.parts == _NO_OUTPUT:
                 answer["is_error"] = True
             if any(marked for _, marked in blocks):
                 self.marked.append(answer)

@@ -31,6 +31,7 @@ class ChatRequest:
 
 
 _INDEXED: Final = re.compile(r"^(input|tools)\[(\d+)\](.*)$", re.DOTALL)
+_QUOTED: Final = re.compile(r"`([^`]+)`")
 _PATHS: Final = {
     "input": "messages",
     "text.format": "response_format",
@@ -91,10 +92,13 @@ def receive_chat_request(
 
 
 def reword(error: RequestRefused, path: Callable[[str], str]) -> RequestRefused:
-    """A refusal of the parser or planner, with the field as the caller wrote it."""
-    param = error.param and path(error.param)
-    message = error.message.replace(f"`{error.param}`", f"`{param}`")
-    return RequestRefused(message, code=error.code, param=param, metadata=error.metadata)
+    """A refusal of the parser or planner, with every field that it names as the caller wrote it."""
+    told, metadata = error.metadata.get("diagnostics") or (), error.metadata
+    if told:
+        metadata = {**metadata, "diagnostics": [{**said, "path": path(said["path"])} for said in told]}
+    named = {given: path(given) for given in (error.param, *(said["path"] for said in told)) if given}
+    message = _QUOTED.sub(lambda found: f"`{named.get(found[1], found[1])}`", error.message)
+    return RequestRefused(message, code=error.code, param=named.get(error.param or ""), metadata=metadata)
 
 
 def _checked(body: JsonObject) -> CreateChatCompletion:

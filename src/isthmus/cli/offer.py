@@ -1,6 +1,6 @@
-"""The model that Codex is to start with, and the catalogue of all that it may change to.
+"""The model that a coding agent is to start with, and all that it may change to.
 
-In: the gateway's configuration, or a running gateway, and the model's name. Out: the name and the catalogue, or an
+In: the gateway's configuration, or a running gateway, and the model's name. Out: the name and what is on offer, or an
 error that names the nearest model. Worth knowing: what a house of other people's models serves, or the user's own
 server, is written in no file, so any name may go there. A house that lists its own models is taken at its word.
 """
@@ -19,15 +19,16 @@ from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
-from isthmus.providers.codex_catalog import codex_catalogue, describe_offered, offered_models
+from isthmus.providers.catalog import KnownModel
+from isthmus.providers.codex_catalog import describe_offered, offered_models
 from isthmus.providers.load import Provider
 
 _PATIENCE: Final = 10.0
 """Seconds that a running gateway may take for each step of its answer."""
 
 
-def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
-    """Model and catalogue, from the gateway's own configuration."""
+def offer_models(settings: Config, model: str | None) -> tuple[str, dict[str, KnownModel]]:
+    """The model and, after it, all others by name, from the gateway's own configuration."""
     folders = [Path(folder) for folder in settings.provider_folders]
     providers = {
         name: load_provider(given.uses or name, folders, models=given.models, dialect=given.dialect)
@@ -46,11 +47,11 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, JsonObject]:
     if sides is not None and chosen not in offered and not _may_serve(settings, providers[sides[0]], *sides, folders):
         hint = f'; if `{sides[0]}` has it, name it: `[models.aliases] my-name = "{chosen}"`'
         raise _unknown(chosen, offered, hint)
-    return chosen, codex_catalogue(first | offered)
+    return chosen, first | offered
 
 
 def ask_gateway(url: str, model: str | None, key: str = "") -> tuple[str, str, JsonObject]:
-    """Address, model and catalogue, from a gateway that runs."""
+    """Address, model and the list of all models, from a gateway that runs."""
     base = url.rstrip("/").removesuffix("/v1")
     try:
         listed = asyncio.run(_read_listing(base, key))
@@ -60,7 +61,7 @@ def ask_gateway(url: str, model: str | None, key: str = "") -> tuple[str, str, J
     chosen = model or next(iter(slugs), "")
     if chosen not in slugs:
         raise _unknown(chosen, slugs)
-    return base, chosen, {"models": listed["models"]}
+    return base, chosen, listed
 
 
 async def _read_listing(base: str, key: str) -> JsonObject:

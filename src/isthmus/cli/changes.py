@@ -10,7 +10,7 @@ import difflib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,8 +26,10 @@ class Change:
     path: Path
     before: str | None
     after: str | None
-    quiet: bool = False
-    """Whether its content is ours alone and not worth showing."""
+    note: str = ""
+    """What is said of it, where its content is ours alone and not worth showing."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What stands in it and is not shown."""
     backup: Literal["write", "remove"] | None = None
     """What becomes of the user's own old text beside it."""
 
@@ -64,6 +66,11 @@ def read_text(path: Path) -> str | None:
         raise ConfigError(f"`{path}` cannot be read: {error.strerror}") from error
 
 
+def split_byte_order_mark(text: str) -> tuple[str, str]:
+    """The mark that some editors put first, and the rest."""
+    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+
+
 def backup_of(path: Path) -> Path:
     return path.with_name(path.name + _BACKUP)
 
@@ -71,7 +78,10 @@ def backup_of(path: Path) -> Path:
 def diff_lines(change: Change) -> Iterator[str]:
     before, after = (change.before or "").splitlines(), (change.after or "").splitlines()
     names = (str(change.path) if change.before is not None else "/dev/null", str(change.path))
-    return difflib.unified_diff(before, after, *names, lineterm="")
+    for line in difflib.unified_diff(before, after, *names, lineterm=""):
+        for secret in change.secrets:
+            line = line.replace(secret, "…")
+        yield line
 
 
 def _put(path: Path, text: str | None) -> None:

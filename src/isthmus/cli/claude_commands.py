@@ -1,0 +1,158 @@
+"""`isthmus claude`: let Claude Code work with any model, for good (`setup`) or for one go (`run`)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from isthmus.cli.propose import propose, say
+
+if TYPE_CHECKING:
+    from isthmus.cli.claude_keys import Settings
+    from isthmus.config.schema import Config
+
+claude_app = typer.Typer(name="claude", help="Use Claude Code with any model.", no_args_is_help=True)
+
+Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
+Small = Annotated[
+    str | None, typer.Option(help="For short jobs such as titles: another, cheaper model; else the same one.")
+]
+GatewayUrl = Annotated[
+    str | None, typer.Option("--gateway", "--url", help="A gateway elsewhere: its models are asked for.")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(envvar="ISTHMUS_API_KEY", show_envvar=False, help="A key for the gateway; else $ISTHMUS_API_KEY."),
+]
+ConfigFile = Annotated[Path | None, typer.Option(help="Config file of the gateway (TOML).")]
+
+_UNDONE: Final = "Our settings are out again; what you and Claude Code have set since then stays."
+
+
+@claude_app.command()
+def setup(
+    model: Model = None,
+    small_model: Small = None,
+    gateway: GatewayUrl = None,
+    key: Key = None,
+    claude_home_: Annotated[
+        Path | None,
+        typer.Option("--claude-home", help="Claude Code's own folder; else $CLAUDE_CONFIG_DIR or ~/.claude."),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take out what an earlier setup put in.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Tell Claude Code about the gateway and its models. All other settings stay, byte for byte; `--undo` takes ours
+    out."""
+    from isthmus.cli.claude_program import doubt, find_claude
+    from isthmus.cli.claude_setup import claude_home, plan_setup, plan_undo
+    from isthmus.errors import ConfigError
+
+    home = claude_home(claude_home_)
+    if undo:
+        changes = plan_undo(home)
+    else:
+        changes = plan_setup(home, _read_settings(config, gateway, key, model, small_model))
+    if not changes:
+        say("Nothing to undo." if undo else "Claude Code is set up already; nothing to change.")
+        return
+    if not propose(changes, dry_run=dry_run, yes=yes):
+        return
+    serve = "" if gateway else "Start the gateway with `isthmus serve`, then "
+    say(_UNDONE if undo else f"Done. {serve}`claude`.")
+    if undo:
+        return
+    try:
+        trouble = doubt(find_claude(None))
+    except ConfigError as error:
+        trouble = f"{error.message[:1].upper()}{error.message[1:]}."
+    if trouble:
+        say(trouble, "yellow")
+
+
+@claude_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    model: Model = None,
+    small_model: Small = None,
+    gateway: GatewayUrl = None,
+    key: Key = None,
+    binary: Annotated[str | None, typer.Option(help="The `claude` program; else the installed one.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Write the gateway's log here.")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Start gateway and Claude Code together for one go: `isthmus claude run -- -p "fix the tests"`. With `--gateway`,
+    Claude Code alone."""
+    from isthmus.cli.beside import log_to, private_settings
+    from isthmus.cli.claude_program import doubt, find_claude
+    from isthmus.cli.claude_run import run_claude, run_claude_at
+
+    program = find_claude(binary)
+    if trouble := doubt(program):
+        say(trouble, "yellow")
+    if gateway:
+        settings = _ask_gateway(gateway, key or "", model, small_model)
+        raise typer.Exit(asyncio.run(run_claude_at(program, settings, context.args)))
+    # Whoever else is on this machine cannot use this gateway: its only key goes to the program beside it.
+    own = secrets.token_urlsafe(24)
+    private = private_settings(config, "claude.db", {"server.api_keys": [own], "server.admin_key": ""})
+    settings = _from_config(private, "", own, model, small_model)
+    log_to(log)
+    raise typer.Exit(asyncio.run(run_claude(program, private, settings, context.args)))
+
+
+def _read_settings(
+    path: Path | None, gateway: str | None, key: str | None, model: str | None, small: str | None
+) -> Settings:
+    """From a running gateway, which may want a key, or from the configuration of one that will run."""
+    from isthmus.cli.claude_keys import NO_KEY
+    from isthmus.config import load_config
+    from isthmus.errors import ConfigError
+    from isthmus.server.listen import public_url
+
+    if gateway:
+        return _ask_gateway(gateway, key or "", model, small)
+    config = load_config(path).config
+    address = public_url(config.server)
+    if address.startswith("unix:"):
+        raise ConfigError(
+            "Claude Code cannot speak to a Unix socket; give the address of a proxy before it with `--gateway`"
+        )
+    if config.server.api_keys and not key:
+        raise ConfigError("the gateway wants a key (`server.api_keys`); give one of them with `--key`")
+    return _from_config(config, address, key or NO_KEY, model, small)
+
+
+def _from_config(config: Config, address: str, key: str, model: str | None, small: str | None) -> Settings:
+    from isthmus.cli.offer import offer_models
+
+    chosen, models = offer_models(config, model)
+    cheap = offer_models(config, small)[0] if small else chosen
+    return _settings(address, key, chosen, cheap, models[chosen].context, models[chosen].output)
+
+
+def _ask_gateway(url: str, key: str, model: str | None, small: str | None) -> Settings:
+    from isthmus.cli.claude_keys import NO_KEY, facts_of
+    from isthmus.cli.offer import ask_gateway
+
+    base, chosen, listing = ask_gateway(url, model, key)
+    cheap = ask_gateway(url, small, key)[1] if small else chosen
+    return _settings(base, key or NO_KEY, chosen, cheap, *facts_of(listing, chosen))
+
+
+def _settings(base: str, key: str, model: str, small: str, window: int | None, output: int | None) -> Settings:
+    from isthmus.cli.claude_keys import NARROW, Settings, room
+
+    known, longest = room(window, output)
+    if known < NARROW:
+        say(
+            f"`{model}` has a window of {known:,} tokens; Claude Code's own prompt and tools need about 20,000 of it.",
+            "yellow",
+        )
+    return Settings(base, key, model, small, known, longest)

@@ -1,0 +1,160 @@
+"""`/v1/messages` and what belongs to it: the same gateway, spoken to in Anthropic's language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from isthmus.bridge.assemble.output import extension_of
+from isthmus.bridge.assemble.retell import replay_events
+from isthmus.bridge.doors.chat.read import reword
+from isthmus.bridge.doors.messages.failures import say_too_long
+from isthmus.bridge.doors.messages.read import VERSION, MessagesRequest, receive_messages_request
+from isthmus.bridge.doors.messages.read_options import SESSION
+from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
+from isthmus.bridge.doors.messages.report import in_order
+from isthmus.bridge.sse import encode_event
+from isthmus.bridge.tokens import likely_tokens, most_tokens
+from isthmus.bridge.types.plan import ANY_CLIENT, MESSAGES, Plan
+from isthmus.conduct.run import Run
+from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.gateway.caller import Caller
+from isthmus.gateway.gateway import Gateway
+from isthmus.protocol.events import Event
+from isthmus.protocol.json import JsonObject
+from isthmus.protocol.response import FinishedResponse
+from isthmus.protocol.responses import CreateResponse
+from isthmus.server.accompany import accompany
+from isthmus.server.bodies import body_of
+from isthmus.server.callers import caller_of
+from isthmus.server.exchange import exchange_of
+from isthmus.server.http import header, send_json
+from isthmus.server.leaving import leaving_of
+from isthmus.server.options import ServerOptions
+from isthmus.server.responses import asks_strict
+from isthmus.server.sinks import JsonSink, MessagesSink
+from isthmus.server.tell import plan_header, tell_run
+
+PREFIX: Final = "claude-"
+"""Claude Code offers only models whose names begin so: each of ours has such a name beside its own."""
+_NO_MODEL: Final = ("unknown_provider", "invalid_model", "missing_model")
+_PATHS: Final = ("/messages", "/messages/count_tokens", "/api/hello")
+
+
+def speaks_messages(scope: Scope) -> bool:
+    """Whether the client is one of Anthropic's API, wherever it asks."""
+    return scope["path"].endswith(_PATHS) or bool(header(scope, VERSION.encode()))
+
+
+class MessagesApi:
+    def __init__(self, gateway: Gateway, options: ServerOptions) -> None:
+        self._gateway = gateway
+        self._options = options
+
+    async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = await self._read(scope)
+        run = await self._create(scope, asked)
+        exchange_of(scope).run = run
+        tell_run(run)
+        aside = self._gateway.aside
+        sink: MessagesSink | JsonSink
+        if asked.request.body.get("stream"):
+            renderer = MessagesRenderer(
+                model=asked.model, shows_thinking=asked.shows_thinking, input_tokens=_estimate(run.plan)
+            )
+
+            def encode(events: list[Event], size: int = 0) -> bytes:
+                frames = [frame for event in events for frame in renderer.render(event)]
+                return b"".join([encode_event(self._tell(frame, asked, run), size) for frame in frames])
+
+            sink = MessagesSink(receive, send, encode, aside)
+        else:
+
+            def whole(response: FinishedResponse) -> JsonObject:
+                if response["status"] in ("failed", "cancelled"):
+                    raise run.failure or _failure(response)
+                told = replay_events(in_order(response))
+                return _renamed(render_message(told, model=asked.model, shows_thinking=asked.shows_thinking), asked)
+
+            sink = JsonSink(receive, send, whole, aside, leaving_of(scope))
+        try:
+            await accompany(run, sink, self._options.server)
+        except UpstreamFailed as failure:
+            failure.param = failure.param and asked.path(failure.param)
+            raise _worded(failure, run.plan) from failure
+
+    @staticmethod
+    def _tell(frame: JsonObject, asked: MessagesRequest, run: Run) -> JsonObject:
+        """The plan is told with the first frame, where the SDKs keep it; all that was changed with the last."""
+        if frame["type"] == "message_start":
+            told = {**frame["message"], "isthmus": extension_of(run.plan)}
+            return {**frame, "message": _renamed(told, asked)}
+        return _renamed(frame, asked) if "isthmus" in frame else frame
+
+    async def count_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An estimate from the exact body that would be sent, which errs high: clients compact by it."""
+        asked = await self._read(scope, counting=True)
+        try:
+            plan = await self._gateway.plan_only(_caller(scope), asked.request, noted=asked.decisions)
+        except RequestRefused as error:
+            raise _worded(reword(error, asked.path)) from error
+        counted = {"input_tokens": most_tokens(plan.body), "isthmus": {"estimated": True}}
+        await send_json(send, 200, counted, plan_header(plan))
+
+    async def hello(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Claude Code looks whether anybody is there before it asks."""
+        await send_json(send, 200, {"status": "ok"})
+
+    async def _read(self, scope: Scope, *, counting: bool = False) -> MessagesRequest:
+        reader = partial(receive_messages_request, headers=_headers(scope), counting=counting)
+        asked = await self._gateway.read(body_of(scope), reader)
+        name = self._gateway.directory.unprefixed(asked.request.body.get("model") or "", PREFIX)
+        body: CreateResponse = {**asked.request.body, "model": name}
+        return replace(asked, request=msgspec.structs.replace(asked.request, body=body))
+
+    async def _create(self, scope: Scope, asked: MessagesRequest) -> Run:
+        try:
+            return await self._gateway.create(
+                _caller(scope), asked.request, strict=asks_strict(scope), noted=asked.decisions
+            )
+        except RequestRefused as error:
+            raise _worded(reword(error, asked.path)) from error
+
+
+def _caller(scope: Scope) -> Caller:
+    caller = caller_of(scope)
+    return replace(caller, client=MESSAGES) if caller.client is ANY_CLIENT else caller
+
+
+def _headers(scope: Scope) -> Mapping[str, str]:
+    return {name: header(scope, name.encode()) for name in (VERSION, SESSION)}
+
+
+def _estimate(plan: Plan) -> int:
+    return plan.size // 4 if plan.size else likely_tokens(plan.body)
+
+
+def _worded(error: IsthmusError, plan: Plan | None = None) -> IsthmusError:
+    """As this API has it: a model that is not there is a 404, and what is too long says so in its own words."""
+    if isinstance(error, RequestRefused) and error.code in _NO_MODEL:
+        return RequestRefused(error.message, code="model_not_found", param=error.param)
+    return say_too_long(error, plan)
+
+
+def _renamed(frame: JsonObject, asked: MessagesRequest) -> JsonObject:
+    """Diagnostics speak of the request's own fields."""
+    told = frame.get("isthmus")
+    if told:
+        diagnostics = [{**said, "path": asked.path(said["path"])} for said in told["diagnostics"]]
+        return {**frame, "isthmus": {**told, "diagnostics": diagnostics}}
+    return frame
+
+
+def _failure(response: FinishedResponse) -> UpstreamFailed:
+    error = response["error"] or {"code": "server_error", "message": "the response was cancelled"}
+    return UpstreamFailed(error["message"], code=error["code"])
