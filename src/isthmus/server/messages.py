@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -43,12 +44,12 @@ from isthmus.server.tell import plan_header, tell_run
 PREFIX: Final = "claude-"
 """Claude Code offers only models whose names begin so: each of ours has such a name beside its own."""
 _NO_MODEL: Final = ("unknown_provider", "invalid_model", "missing_model")
-_PATHS: Final = ("/messages", "/messages/count_tokens", "/api/hello")
+_PATH: Final = re.compile(r"(?:.*/v1)?/messages(?:/count_tokens)?|/api/hello", re.DOTALL)
 
 
 def speaks_messages(scope: Scope) -> bool:
     """Whether the client is one of Anthropic's API, wherever it asks."""
-    return scope["path"].endswith(_PATHS) or bool(header(scope, VERSION.encode()))
+    return _PATH.fullmatch(scope["path"]) is not None or bool(header(scope, VERSION.encode()))
 
 
 class MessagesApi:
