@@ -226,8 +226,6 @@ FIXED: Mapping[str, str] = {
     "bridge.turn.MAX_PAUSES": "Pauses of a provider's turn (`pause_turn`) in one response that are gone on after.",
     "bridge.wholeness._LONGEST_SCALAR": "Characters of a number that is a call's whole arguments.",
     "config.keys._LARGEST": "Bytes of a file with a key.",
-    "demo.vectors._MOST": "Numbers of a vector of the demo model.",
-    "demo.vectors._MOST_TEXTS": "Texts of one request that it makes vectors of.",
     "errors.MAX_WORDS": "Characters of an error's message; the rest is left out.",
     "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
     "gateway.words._LONGEST_WORD": "Bytes of what a server says of its models that are kept in the store.",

@@ -234,7 +234,7 @@ async def _can_be_streamed(gateway: Gateway, id: str) -> bool:
 @proves("background.max_events", "100", beside=FILE)
 async def of_a_long_stream_the_first_events_go(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        await gateway.store.save(turn("long"), events=EventBatch(0, (b'"%b"' % (b"x" * 60),)))
+        await gateway.store.save(turn("long", at=time.time()), events=EventBatch(0, (b'"%b"' % (b"x" * 60),)))
         await gateway.store.append_events("long", EventBatch(1, (b'"%b"' % (b"y" * 60),)))
         refused = await refusal(gateway.store.events("long"))
         assert len(await gateway.store.events("long", after=0)) == 1

@@ -99,6 +99,7 @@ def build_document() -> JsonObject:
             },
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
+            "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello")},
             "/health": {"get": _operation("Whether the process answers", "health")},
             "/ready": {"get": _operation("Whether it can serve", "ready")},
             "/openapi.json": {"get": _operation("This surface as an OpenAPI document", "openapi")},

@@ -62,7 +62,6 @@ UNSERVED: Final = (
         "leave `supports_standalone_web_search` out of Codex's configuration",
     ),
     Unserved("/v1/rerank", "reranking", f"{_AT_THE_VENDOR}, or sort by `/v1/embeddings`"),
-    Unserved("/v1/messages", "the Messages API", "use `/v1/responses` or `/v1/chat/completions`"),
     Unserved("/api/chat", "Ollama's own API", "use `/v1/chat/completions`"),
     Unserved("/api/generate", "Ollama's own API", "use `/v1/responses`"),
     Unserved("/api/embed", "Ollama's own API", "use `/v1/embeddings`"),

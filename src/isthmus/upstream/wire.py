@@ -258,7 +258,7 @@ class Wire:
                     raise
                 tell(log, "info", "upstream.connection.dead", provider=self.endpoint.provider)
 
-    def _client(self, other: str) -> aiohttp.ClientSession:
+    def _client(self, other: str = "") -> aiohttp.ClientSession:
         session = self._sessions.get(other)
         if session is None:
             endpoint = self.endpoint
