@@ -309,9 +309,11 @@ def test_marks_fit_the_upstream(flow: Flow) -> None:
 def test_a_search_is_refused_aloud_or_run(flow: Flow) -> None:
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
     asked = {"messages": [HI], "tools": [search], "tool_choice": {"type": "tool", "name": "web_search"}}
-    refused = flow.post("/v1/messages", {"model": DEEPSEEK, "max_tokens": 9, **asked})
-    assert refused.status == 400
-    assert "`web_search`" in refused.json["error"]["message"]
+    for choice in (asked["tool_choice"], {"type": "auto"}):
+        refused = flow.post("/v1/messages", {"model": DEEPSEEK, "max_tokens": 9, **asked, "tool_choice": choice})
+        assert refused.status == 400
+        assert "`tools[0]`" in refused.json["error"]["message"]
+        assert "`web_search`" in refused.json["error"]["message"]
     found = {"type": "web_search_result", "title": "A", "url": "https://a.example", "encrypted_content": "e"}
     ran = [
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
