@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from isthmus.cli.main import app
+from isthmus.ports import StoredConversation
 from isthmus.store.open import open_store
-from stored import turn
+from stored import message, turn
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def run(*arguments: str) -> str:
 
 def test_stats_tell_how_much_there_is(url: str) -> None:
     shown = run("stats", "--store", url)
-    assert "responses   2" in shown
+    assert "responses      2" in shown
     assert "1970-01-01 00:33:20 UTC" in shown
     assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 2
 
@@ -100,7 +101,7 @@ def test_a_memory_store_cannot_be_looked_at_from_outside() -> None:
 def test_a_provider_without_its_key_does_not_keep_anybody_from_the_store(url: str, tmp_path: Path) -> None:
     config = tmp_path / "isthmus.toml"
     config.write_text(f'[providers.deepseek]\napi_key = "${{NO_SUCH_KEY}}"\n[store]\nurl = "{url}"\n')
-    assert "responses   2" in run("stats", "--config", str(config))
+    assert "responses      2" in run("stats", "--config", str(config))
 
 
 def damage(path: Path, statement: str) -> None:
@@ -110,14 +111,17 @@ def damage(path: Path, statement: str) -> None:
 
 def test_check_says_that_all_is_sound(url: str) -> None:
     assert "examined 2 responses, 0 conversations: all of them are as they were written" in run("check", "--store", url)
-    assert json.loads(run("check", "--store", url, "--json")) == {"sound": True, "responses": 2, "damage": []}
+    assert json.loads(run("check", "--store", url, "--json")) == {
+        **{"sound": True, "responses": 2, "conversations": 0},
+        "damage": [],
+    }
 
 
 def test_check_names_what_is_damaged_and_repair_sets_it_aside(url: str, tmp_path: Path) -> None:
     damage(tmp_path / "x.db", "UPDATE pieces SET data = x'7b7d' WHERE item_id = 'msg_resp_1'")
     found = CliRunner().invoke(app, ["store", "check", "--store", url])
     assert found.exit_code == 3
-    assert "response  resp_1: its output item 0 is not as it was written" in found.stdout
+    assert "response      resp_1: its output item 0 is not as it was written" in found.stdout
     assert "--repair" in found.stdout
     assert json.loads(run("stats", "--store", url, "--json"))["responses"] == 2, "a look changes nothing"
     repaired = json.loads(run("check", "--store", url, "--repair", "--json"))
@@ -151,3 +155,23 @@ def test_a_copy_without_a_key_says_so(url: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["store", "backup", str(tmp_path / "copy.db"), "--store", url])
     assert done.exit_code == 0
     assert "there was no key beside the store" in done.stderr
+
+
+def test_conversations_are_counted_exported_and_forgotten(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'store.db'}"
+
+    async def fill() -> None:
+        store = open_store(url)
+        for id, at in (("conv_old", 1.0), ("conv_new", 4e9)):
+            await store.start_conversation(StoredConversation(id, at), [message("hi", f"msg_{id}")])
+        await store.aclose()
+
+    asyncio.run(fill())
+    assert "conversations  2 (2 items)" in run("stats", "--store", url)
+    exported = run("export", "--store", url).splitlines()
+    assert [json.loads(line)["conversation"] for line in exported if line.startswith("{")] == ["conv_old", "conv_new"]
+    assert "examined 0 responses, 2 conversations" in run("check", "--store", url)
+    assert "copied 0 responses, 2 conversations" in run("backup", str(tmp_path / "copy.db"), "--store", url)
+    assert "forgot 0 responses, 0 conversations" in run("prune", "--store", url, "--days", "1")
+    assert "forgot 0 responses, 1 conversations" in run("prune", "--store", url, "--conversation-days", "1")
+    assert "conversations  1 (1 items)" in run("stats", "--store", url)
