@@ -112,7 +112,9 @@ def damage(path: Path, statement: str) -> None:
 def test_check_says_that_all_is_sound(url: str) -> None:
     assert "examined 2 responses, 0 conversations: all of them are as they were written" in run("check", "--store", url)
     assert json.loads(run("check", "--store", url, "--json")) == {
-        **{"sound": True, "responses": 2, "conversations": 0},
+        "sound": True,
+        "responses": 2,
+        "conversations": 0,
         "damage": [],
     }
 
