@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import resource
@@ -17,6 +18,7 @@ import pytest
 
 from flowing import PLAIN, Flow, running_flow
 from isthmus.errors import ConfigError
+from isthmus.store.open import open_store
 from isthmus.testing import ScriptedUpstream, chat
 from serving import running_gateway_process
 from talking import Talk
@@ -213,6 +215,11 @@ def test_bytes_flipped_anywhere_are_never_served_as_an_answer(seed: int, tmp_pat
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="the limits of another process")
 def test_a_full_disk_costs_one_answer_and_no_more(tmp_path: Path) -> None:
+    async def lay_out() -> None:
+        """Its tables are there: making them would leave a log with room for more than one answer."""
+        await open_store(f"sqlite:{tmp_path}/full.db").aclose()
+
+    asyncio.run(lay_out())
     with ScriptedUpstream.running() as upstream:
         toml = (
             f'[models]\ndemo = false\ndefault = "main/some-model"\n[store]\nurl = "sqlite:{tmp_path}/full.db"\n'
