@@ -99,8 +99,8 @@ class RemoteGateway:
         return [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def listing(self) -> JsonObject:
-        """All that it says of its models."""
-        incoming = await self._wire.send(None, method="GET", url=f"{self._base}/models")
+        """All that it says of its models, with the catalogue for Codex: to be sent that, one asks as Codex does."""
+        incoming = await self._wire.send(None, method="GET", url=f"{self._base}/models?client_version=isthmus")
         try:
             if not incoming.ok:
                 raise await self._refusal(incoming)
