@@ -16,8 +16,11 @@ Json = dict[str, Any]
 BODY: Json = {"model": PLAIN, "input": "hi"}
 CHAT: Json = {"model": PLAIN, "messages": [{"role": "user", "content": "hi"}], "store": True}
 KEY = {"Idempotency-Key": "k-1"}
-RESPONSES, CHATS = "/v1/responses", "/v1/chat/completions"
-PLACES = pytest.mark.parametrize(("path", "body"), [(RESPONSES, BODY), (CHATS, CHAT)])
+RESPONSES, CHATS, MESSAGE = "/v1/responses", "/v1/chat/completions", "/v1/messages"
+MESSAGES: Json = {"model": PLAIN, "max_tokens": 99, "messages": CHAT["messages"], "store": True}
+REUSED, IN_USE = "idempotency_key_reused", "idempotency_key_in_use"
+"""Anthropic's errors have no code: there the words tell."""
+PLACES = pytest.mark.parametrize(("path", "body"), [(RESPONSES, BODY), (CHATS, CHAT), (MESSAGE, MESSAGES)])
 
 
 @pytest.fixture
@@ -67,13 +70,34 @@ def test_a_chat_stream_says_the_same_again(flow: Flow) -> None:
     assert len(flow.sent) == 1
 
 
+def test_a_messages_stream_says_the_same_again(flow: Flow) -> None:
+    flow.script(chat("word by word", pieces=4, reasoning="Hm"))
+    tellings = []
+    for _ in range(2):
+        with flow.streaming(MESSAGE, {**MESSAGES, "stream": True}, KEY) as frames:
+            seen = list(frames)
+        deltas = [frame["delta"] for frame in seen if frame["type"] == "content_block_delta"]
+        said = "".join(delta.get("text", "") for delta in deltas)
+        texts = said, "".join(delta.get("thinking", "") for delta in deltas)
+            "".join(delta.get("text", "") for delta in deltas),
+            "".join(delta.get("thinking", "") for delta in deltas),
+        )
+        first, last = seen[0]["message"], seen[-2]
+        tellings.append((first["id"], first["isthmus"], texts, last["delta"], last["usage"]["output_tokens"]))
+    assert tellings[0] == tellings[1]
+    assert tellings[0][2] == ("word by word", "Hm")
+    assert len(flow.sent) == 1
+
+
 @PLACES
 def test_another_body_under_the_same_key_is_refused(flow: Flow, path: str, body: Json) -> None:
     flow.script(chat("once"))
     flow.post(path, body, KEY)
     for other in ({**body, "temperature": 0.5}, {**body, "stream": True}):
         answer = flow.post(path, other, KEY)
-        assert (answer.status, answer.error["code"]) == (409, "idempotency_key_reused")
+        assert answer.status == 409
+        assert answer.json["error"].get("code", REUSED) == REUSED
+        assert "another request was made" in answer.json["error"]["message"]
         assert answer.headers["x-should-retry"] == "false"
     strict = flow.post(path, body, {**KEY, "Isthmus-Strict": "true"})
     assert strict.status == 409
@@ -95,7 +119,9 @@ def test_who_asks_while_it_is_being_answered_is_told_to_come_back(flow: Flow, pa
     asking.start()
     flow.wait_sent()
     meanwhile = flow.post(path, body, KEY)
-    assert (meanwhile.status, meanwhile.error["code"]) == (409, "idempotency_key_in_use")
+    assert meanwhile.status == 409
+    assert meanwhile.json["error"].get("code", IN_USE) == IN_USE
+    assert "is being answered" in meanwhile.json["error"]["message"]
     assert meanwhile.headers["retry-after"] == "1"
     assert "x-should-retry" not in meanwhile.headers
     gate.open()
@@ -128,8 +154,8 @@ def test_what_its_client_left_is_made_anew(flow: Flow, path: str, body: Json) ->
     until(lambda: not flow.server.gateway._locks._held, "it is still at it")
     with flow.streaming(path, {**body, "stream": True}, KEY) as events:
         assert events.headers.get("idempotent-replayed") is None
-        list(events)
-        assert events.done
+        seen = list(events)
+        assert events.done or seen[-1]["type"] == "message_stop"
     assert len(flow.sent) == 2
 
 

@@ -26,6 +26,7 @@ from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
+from isthmus.ports import StoredResponse
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
@@ -34,16 +35,18 @@ from isthmus.server.accompany import accompany
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
-from isthmus.server.http import header, send_json
+from isthmus.server.http import header, raw_headers, send_json
 from isthmus.server.leaving import leaving_of
+from isthmus.server.named import AGAIN, Asked, name_of, named
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import asks_strict
-from isthmus.server.sinks import JsonSink, MessagesSink
+from isthmus.server.sinks import STREAM_HEADERS, JsonSink, MessagesSink
 from isthmus.server.tell import plan_header, tell_run
 
 PREFIX: Final = "claude-"
 """Claude Code offers only models whose names begin so: each of ours has such a name beside its own."""
 _NO_MODEL: Final = ("unknown_provider", "invalid_model", "missing_model")
+_decode: Final = msgspec.json.Decoder().decode
 _PATH: Final = re.compile(r"(?:.*/v1)?/messages(?:/count_tokens)?|/api/hello", re.DOTALL)
 
 
@@ -58,8 +61,19 @@ class MessagesApi:
         self._options = options
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = await name_of(scope, self._gateway)
         asked = await self._read(scope)
-        run = await self._create(scope, asked)
+        if name is None:
+            await self._make(scope, asked, Asked(), receive, send)
+            return
+        async with named(scope, self._gateway, asked.request, name) as again:
+            if again.found is not None:
+                await _tell_again(asked, again.found, send)
+            else:
+                await self._make(scope, asked, again, receive, send)
+
+    async def _make(self, scope: Scope, asked: MessagesRequest, again: Asked, receive: Receive, send: Send) -> None:
+        run = await self._create(scope, asked, again)
         exchange_of(scope).run = run
         tell_run(run)
         aside = self._gateway.aside
@@ -118,13 +132,29 @@ class MessagesApi:
         body: CreateResponse = {**asked.request.body, "model": name}
         return replace(asked, request=msgspec.structs.replace(asked.request, body=body))
 
-    async def _create(self, scope: Scope, asked: MessagesRequest) -> Run:
+    async def _create(self, scope: Scope, asked: MessagesRequest, again: Asked) -> Run:
+        noted = (*asked.decisions, *again.noted)
         try:
-            return await self._gateway.create(
-                _caller(scope), asked.request, strict=asks_strict(scope), noted=asked.decisions
-            )
+            run = await self._gateway.create(_caller(scope), asked.request, strict=asks_strict(scope), noted=noted)
         except RequestRefused as error:
             raise _worded(reword(error, asked.path)) from error
+        await again.makes(run.id)
+        return run
+
+
+async def _tell_again(asked: MessagesRequest, found: StoredResponse, send: Send) -> None:
+    """What was made for an earlier request of the same name."""
+    response = _decode(found.response)
+    events = replay_events(in_order(response))
+    if not asked.request.body.get("stream"):
+        message = render_message(events, model=asked.model, shows_thinking=asked.shows_thinking)
+        await send_json(send, 200, _renamed(message, asked), AGAIN)
+        return
+    renderer = MessagesRenderer(model=asked.model, shows_thinking=asked.shows_thinking)
+    frames = [_renamed(frame, asked) for event in events for frame in renderer.render(event)]
+    frames[0] = {**frames[0], "message": _renamed({**frames[0]["message"], "isthmus": response["isthmus"]}, asked)}
+    await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **AGAIN})})
+    await send({"type": "http.response.body", "body": b"".join(map(encode_event, frames))})
 
 
 def _caller(scope: Scope) -> Caller:
