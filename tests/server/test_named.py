@@ -79,9 +79,6 @@ def test_a_messages_stream_says_the_same_again(flow: Flow) -> None:
         deltas = [frame["delta"] for frame in seen if frame["type"] == "content_block_delta"]
         said = "".join(delta.get("text", "") for delta in deltas)
         texts = said, "".join(delta.get("thinking", "") for delta in deltas)
-            "".join(delta.get("text", "") for delta in deltas),
-            "".join(delta.get("thinking", "") for delta in deltas),
-        )
         first, last = seen[0]["message"], seen[-2]
         tellings.append((first["id"], first["isthmus"], texts, last["delta"], last["usage"]["output_tokens"]))
     assert tellings[0] == tellings[1]

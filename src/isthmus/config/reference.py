@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from isthmus.config import schema
+from isthmus.config import schema, schema_bounds, schema_providers
 from isthmus.values.read import describe_type
 from isthmus.values.toml_text import toml_value
 
@@ -34,6 +34,8 @@ NO_BOUNDS: Final = frozenset(
 """Numbers that refuse nothing and cut nothing off."""
 
 
+_PARTS: Final = (schema, schema_bounds, schema_providers)
+"""Where the words stand."""
 _NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint)
 """Sections under names of the user's choice."""
 
@@ -92,7 +94,7 @@ def _default(value: object) -> str:
 def _documentation() -> dict[str, str]:
     """`Class.key` → the string under the key; Python keeps it in the source only."""
     found: dict[str, str] = {}
-    for node in ast.parse(inspect.getsource(schema)).body:
+    for node in (node for part in _PARTS for node in ast.parse(inspect.getsource(part)).body):
         if isinstance(node, ast.ClassDef):
             for key, text in zip(node.body, node.body[1:], strict=False):
                 match key, text:

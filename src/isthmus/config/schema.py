@@ -8,35 +8,40 @@ The text under each key is also what the generated reference says about it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-from isthmus.bridge.bounds import DEFAULT_BOUNDS
-from isthmus.bridge.capabilities import Dialect
-from isthmus.bridge.limits import DEFAULT_ANSWER, DEFAULT_LIMITS
-from isthmus.values.quantities import DURATION, SIZE
-from isthmus.values.redact import redact
+from isthmus.config.schema_bounds import Checks, Limits
+from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
-Seconds = Annotated[float, Meta(ge=0, extra={"quantity": DURATION})]
-"""A number of seconds, or text such as "30s", "5m", "1h30m"."""
-Timeout = Annotated[float, Meta(gt=0, extra={"quantity": DURATION})]
-Bytes = Annotated[int, Meta(ge=0, extra={"quantity": SIZE})]
-"""A number of bytes, or text such as "10MB" (millions) or "10MiB" (2^20)."""
-Count = Annotated[int, Meta(ge=1)]
-Text = Annotated[str, Meta(min_length=1)]
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections: prints itself without secrets."""
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({shown})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [(name, redact(name, getattr(self, name))) for name in self.__struct_fields__]
+__all__ = [
+    "Background",
+    "Bytes",
+    "Checks",
+    "CodexSettings",
+    "Config",
+    "Count",
+    "EndpointConfig",
+    "Lessons",
+    "Limits",
+    "Log",
+    "Models",
+    "PlanSettings",
+    "ProviderConfig",
+    "Seconds",
+    "Section",
+    "Server",
+    "Store",
+    "Text",
+    "Timeout",
+    "Timeouts",
+    "WebSocket",
+    "WebhookEndpoint",
+    "WebhookEvent",
+    "Webhooks",
+]
 
 
 class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,104 +153,6 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     is asked, and nothing that one said counts."""
 
 
-class Timeouts(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long to wait for a provider."""
-
-    connect: Timeout = 10.0
-    """Until the connection is open, TLS included; and until a cloud's credentials are there to sign with."""
-    first_byte: Timeout = 600.0
-    """From the request sent to the first byte of the answer; before that, a connection is waited for as long."""
-    idle: Timeout = 300.0
-    """Longest silence inside an answer."""
-    total: Timeout = 3600.0
-    """Everything together, retries and fallbacks included."""
-
-
-class EndpointConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of several places that serve the same provider."""
-
-    base_url: str = ""
-    """Address without the last path (`…/v1`); empty: the provider's own."""
-    api_key: str = ""
-    """Key for this place; empty: the provider's."""
-    api_key_file: str = ""
-    """A file with that key."""
-    headers: Mapping[str, str] = {}
-    """Headers for this place, added to the provider's."""
-
-
-class CodexSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A `codex app-server` as the provider (`uses = "codex"`)."""
-
-    binary: str = ""
-    """The program; empty: the installed `codex` extra, then `codex` on PATH."""
-    home: str = ""
-    """Its CODEX_HOME; empty: the user's own."""
-    environment: Mapping[str, str] = {}
-    """Variables that the program gets besides the ordinary ones, such as the key of a model provider of its own."""
-    own_tools: bool = False
-    """Whether Codex may use its own shell, files and web. Off: it is only a model."""
-    folder: str = ""
-    """Where its own tools work; empty: the gateway's working folder."""
-    sandbox: Literal["read-only", "workspace-write"] = "read-only"
-    """What its own tools may change."""
-    approvals: Literal["decline", "allow"] = "decline"
-    """What Codex hears when it asks for approval of its own actions."""
-    max_threads: Count = 100
-    """Conversations open at the same time."""
-    handshake: Timeout = 20.0
-    """How long the program may take to start."""
-    hold: Timeout = 600.0
-    """How long a turn waits for the client's tool results before its state is dropped."""
-    idle: Timeout = 900.0
-    """After how long without use a conversation is closed."""
-
-
-class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One provider, under the name that clients use for it."""
-
-    uses: str = ""
-    """The provider file with its facts; empty: the one named like the section."""
-    base_url: str = ""
-    """Address without the last path (`…/v1`); empty: the one in the provider file."""
-    endpoint: str = ""
-    """Another address that the provider file names (a region, a subscription plan)."""
-    variables: Mapping[str, str] = {}
-    """Variable → what it stands for in the provider file's address (`${AZURE_RESOURCE_NAME}`); unset: what the
-    environment says."""
-    dialect: Dialect | None = None
-    """`chat`, `responses` or `messages` (Anthropic's), if the provider speaks it; unset: what the file prefers."""
-    api_key: str = ""
-    """The key; empty: the environment variable that the provider file names."""
-    api_key_file: str = ""
-    """A file with the key, as secret stores mount it. A relative path starts where that of `store.url` does."""
-    api_keys: list[str] = []
-    """Several keys, used in turn, in place of `api_key`; one that is refused is replaced within the request."""
-    endpoints: list[EndpointConfig] = []
-    """Several places, used in turn, in place of `base_url`."""
-    headers: Mapping[str, str] = {}
-    """Headers for every request."""
-    query: Mapping[str, str] = {}
-    """Query parameters for every request."""
-    timeouts: Timeouts = Timeouts()
-    proxy: str = ""
-    """Proxy URL; empty: HTTP_PROXY, HTTPS_PROXY and NO_PROXY decide; `direct`: none."""
-    verify_tls: bool = True
-    """Whether the provider's certificate is checked."""
-    max_connections: Count = 1000
-    """Connections open at the same time, for each key and place; requests beyond that wait for one, in a queue."""
-    max_queued: Annotated[int, Meta(ge=0)] | None = None
-    """How many requests may wait for a connection, for each key and place; more are answered with 503. Unset: 100; in a
-    `Bridge` any number."""
-    retries: Annotated[int, Meta(ge=0, le=10)] = 2
-    """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
-    models: Mapping[str, Mapping[str, Any]] = {}
-    """Facts about models, by name or glob, as in a provider file; they override the file's."""
-    ask: bool = True
-    """Whether its server is asked about its own models (`/models` and the like), at most once in `models.refresh`."""
-    codex: CodexSettings = CodexSettings()
-
-
 class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where responses are kept."""
 
@@ -274,94 +181,6 @@ class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Refuse what a provider cannot do, in place of degrading or ignoring it."""
     repair_budget: Annotated[int, Meta(ge=0, le=10)] = 1
     """How often a model may be asked again when its answer breaks the output format."""
-
-
-class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How schemas, patterns and grammars of clients are compiled and checked: in processes of their own, within these
-    limits. Whatever is over a `max_…` is answered with 400 and the name of the limit."""
-
-    workers: Count = 2
-    """Processes for checks that are quick. They start when they are first needed."""
-    slow_workers: Count = 1
-    """Processes for checks that are not, so that these do not stop the others."""
-    quick: Timeout = 0.5
-    """How long a check may take and still count as quick."""
-    deadline: Timeout = 5.0
-    """How much processor time a check may take at all (and ten times that by the clock). Then its process is killed."""
-    idle: Timeout = 60.0
-    """After how long without work a process ends."""
-    memory: Annotated[int, Meta(ge=64_000_000, extra={"quantity": SIZE})] = 512_000_000
-    """Memory of one process, where the system can bound it."""
-    queue: Count = 200
-    """Checks that may wait for a process; more are answered with 503."""
-    wait: Timeout = 10.0
-    """How long a check waits for a process; after that it is answered with 503."""
-    cache: Bytes = 1_000_000
-    """Memory for what was found out about schemas, so that one that comes again is not compiled again to admit it."""
-    max_schema: Bytes = DEFAULT_BOUNDS.max_schema
-    """Largest schema of an output format."""
-    max_nodes: Count = DEFAULT_BOUNDS.max_nodes
-    """Most objects and lists in one."""
-    max_depth: Count = DEFAULT_BOUNDS.max_depth
-    """How deeply they may be nested."""
-    max_expanded: Count = DEFAULT_BOUNDS.max_expanded
-    """Most objects and lists in one when every `$ref` is written out; recursion counts once."""
-    max_patterns: Count = DEFAULT_BOUNDS.max_patterns
-    """Most different regular expressions in one."""
-    max_pattern: Count = DEFAULT_BOUNDS.max_pattern
-    """Most characters in one regular expression."""
-    max_pattern_total: Count = DEFAULT_BOUNDS.max_pattern_total
-    """Most characters in all different regular expressions of a schema together."""
-    max_regex: Bytes = DEFAULT_BOUNDS.max_regex
-    """Memory that one regular expression may take once compiled."""
-
-
-class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one request, one answer and the whole process may take. A request over one of the first ten, with all
-    that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
-
-    max_values: Count = DEFAULT_LIMITS.max_values
-    """Most JSON values (texts, numbers, objects, lists; in a large request the last two may count twice) in one
-    request, and in one event of an answer."""
-    max_depth: Annotated[int, Meta(ge=1, le=400)] = DEFAULT_LIMITS.max_depth
-    """How deeply objects and lists may be nested in a request."""
-    max_fields: Count = DEFAULT_LIMITS.max_fields
-    """Most fields of a request itself."""
-    max_items: Count = DEFAULT_LIMITS.max_items
-    """Most input items of one request, those of earlier turns and references included."""
-    max_parts: Count = DEFAULT_LIMITS.max_parts
-    """Most parts (texts, images, files) in the items of one request."""
-    max_tools: Count = DEFAULT_LIMITS.max_tools
-    """Most tools in one request, those inside namespaces and items included."""
-    max_input: Bytes = DEFAULT_LIMITS.max_input
-    """Bytes of all stored items that a request leads to; one that is named twice counts twice."""
-    max_wide_text: Annotated[int, Meta(ge=1000)] = DEFAULT_LIMITS.max_wide_text
-    """Most characters of one text that holds any outside the BMP (an emoji, say): then each of them takes four bytes,
-    and everybody waits while they are put together. Any other text may be as long as `server.max_body` lets it."""
-    max_inputs: Count = DEFAULT_LIMITS.max_inputs
-    """Most texts of one request for embeddings."""
-    max_input_tokens: Count = DEFAULT_LIMITS.max_input_tokens
-    """Most tokens in all of them together, where they come as tokens."""
-    max_answer: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_answer
-    """Largest answer of a provider; of a stream, 256 bytes of each chunk are not counted. A longer one is cut off
-    there, and the response is `incomplete`."""
-    max_chunks: Count = DEFAULT_ANSWER.max_chunks
-    """Most chunks of a streamed answer; likewise."""
-    max_vectors: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_vectors
-    """Largest answer of a provider with embeddings; a longer one is a failure (502): vectors cannot be cut."""
-    max_told: Bytes = 16_000_000
-    """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
-    store."""
-    max_serving: Bytes = 1_000_000_000
-    """Memory for all requests that are being served, four bytes for each byte of a body and of the stored items that it
-    leads to; one more is answered with 503 until some of them are done."""
-    max_memory: Bytes = 2_000_000_000
-    """Memory of the process, where the system tells it; above it new requests are answered with 503, and running ones
-    go on. 0: no limit."""
-    slow_loop: Timeout = 0.5
-    """A delay of everybody by so long is told in the log."""
-    stuck_loop: Timeout = 5.0
-    """After so long without a turn of the loop the log says where it is stuck, with its stack."""
 
 
 class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
