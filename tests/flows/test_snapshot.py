@@ -134,10 +134,11 @@ def test_a_protocol_may_have_an_address_of_its_own() -> None:
     zenmux = http_endpoint("zenmux", load_provider("zenmux"), settings, "")
     assert zenmux.url == "https://zenmux.ai/api/v1/chat/completions"
     assert {name: other.url for name, other in zenmux.others.items()} == {
+        "embeddings": "https://zenmux.ai/api/v1/embeddings",
         "responses": "https://zenmux.ai/api/v1/responses",
         "messages": "https://zenmux.ai/api/anthropic/v1/messages",
     }
     free = http_endpoint("freemodel", load_provider("freemodel"), settings, "", "messages")
     assert free.url == "https://cc.freemodel.dev/v1/messages"
-    assert [other.url for other in free.others.values()] == ["https://api.freemodel.dev/v1/chat/completions"]
+    assert free.others["chat"].url == "https://api.freemodel.dev/v1/chat/completions"
     assert KEY in [secret.value for secret in http_endpoint("x", load_provider("freemodel"), settings, "").secrets()]

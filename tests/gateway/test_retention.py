@@ -78,7 +78,7 @@ def test_a_gateway_prunes_at_its_start_and_then_every_hour(tmp_path: Path, monke
             self.pruned += 1
             return await super().prune(**limits)
 
-    monkeypatch.setattr("isthmus.store.open.MemoryStore", Counting)
+    monkeypatch.setattr("isthmus.store.memory.MemoryStore", Counting)
     file = tmp_path / "isthmus.toml"
     file.write_text('models.demo = false\nstore.url = "memory:"\nproviders.main.uses = "vllm"\n')
 

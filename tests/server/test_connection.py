@@ -35,6 +35,13 @@ def test_a_head_that_is_too_large_is_a_431(size: int) -> None:
         assert Talk(gateway.url).get("/health").status == 200
 
 
+def test_one_that_comes_in_a_single_piece_is_refused_and_closed_as_well() -> None:
+    with running_gateway_server(CONFIG.format("max_head = 2000")) as gateway:
+        answer = send_raw(gateway.url, ASKED + b"X: " + b"x" * 3_000 + b"\r\n\r\n")
+        assert (answer.status, answer.error["code"]) == (431, "head_too_large")
+        assert answer.headers["connection"] == "close"
+
+
 def test_a_head_within_the_limit_is_served() -> None:
     with running_gateway_server(CONFIG.format("")) as gateway:
         answer = send_raw(gateway.url, ASKED + b"Connection: close\r\nX: " + b"x" * 60_000 + b"\r\n\r\n")

@@ -163,7 +163,7 @@ def test_the_sum_is_kept() -> None:
 
 
 def _each(gateway: GatewayThread) -> list[Upgraded]:
-    found = [each for each in gc.get_objects() if isinstance(each, Upgraded) and each.loop is gateway._loop]
+    found = [each for each in gc.get_objects() if issubclass(type(each), Upgraded) and each.loop is gateway._loop]
     return [each for each in found if not each.disconnected]
 
 

@@ -61,9 +61,11 @@ def prune(
     settings = _settings(config, store)
     given = days is not None or max_size is not None or conversation_days is not None
     if given:  # these alone, whatever the configuration says
-        rule = Retention(days or 0, 0 if max_size is None else _parse_size(max_size), conversation_days or 0)
+        size = 0 if max_size is None else _parse_size(max_size)
+        rule = Retention(days or 0, size, keep_conversation_days=conversation_days or 0)
     else:
-        rule = Retention(settings.keep_days, settings.max_bytes, settings.keep_conversation_days)
+        within = settings.keep_conversation_days
+        rule = Retention(settings.keep_days, settings.max_bytes, keep_conversation_days=within)
     if not rule.limited:
         said = "a limit of 0" if given else "`store.keep_days`, `store.max_bytes` and `keep_conversation_days` are 0"
         raise ConfigError(

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
-from isthmus.config.check_webhooks import check_webhooks
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, ProviderConfig
+from isthmus.config.schema import CodexSettings, Config, ProviderConfig, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
@@ -35,8 +34,15 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         ),
         *_check_keys(config, known),
         *_check_store(config.store.url),
-        *check_webhooks(config.webhooks),
+        *_check_webhooks(config.webhooks),
     ]
+
+
+def _check_webhooks(webhooks: Webhooks) -> Iterator[Problem]:
+    if webhooks.endpoints:  # loaded only where there are receivers
+        from isthmus.config.check_webhooks import check_webhooks
+
+        yield from check_webhooks(webhooks)
 
 
 def _check_server(config: Config) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -30,7 +31,6 @@ from isthmus.gateway.chats import AsChat, StoredChats, is_chat
 from isthmus.gateway.conversations import Conversations
 from isthmus.gateway.counting import countable, without_window
 from isthmus.gateway.directory import Candidate, Directory
-from isthmus.gateway.embeddings import Embeddings
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.keeping import Keeping, Taken
 from isthmus.gateway.lessons import Lessons
@@ -49,8 +49,9 @@ from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, Stored
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
-if TYPE_CHECKING:  # loaded only where there are receivers
+if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked for
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.gateway.embeddings import Embeddings
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -99,8 +100,15 @@ class Gateway:
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
         self.offer = Offer(directory, self.words)
-        self.embeddings = Embeddings(
-            directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=observer
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """Loaded when the first vectors are asked for."""
+        from isthmus.gateway.embeddings import Embeddings
+
+        settings, now, new_id = self.settings, self._now, self._new_id
+        return Embeddings(
+            self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self._observer
         )
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:

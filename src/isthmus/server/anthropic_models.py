@@ -10,7 +10,7 @@ from typing import Final
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.providers.catalog import KnownModel
-from isthmus.server.messages import PREFIX
+from isthmus.server.anthropic import PREFIX
 from isthmus.server.options import whole_number
 
 _CREATED: Final = "2026-01-01T00:00:00Z"

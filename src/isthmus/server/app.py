@@ -6,93 +6,39 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from starlette.types import Message, Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
+from isthmus.server.anthropic import speaks_messages
 from isthmus.server.bodies import BODY, Bodies
-from isthmus.server.chat import ChatApi
 from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED, SOCKET
-from isthmus.server.conversations import ConversationsApi
 from isthmus.server.cors import cors_headers, preflight_headers
-from isthmus.server.embeddings import EmbeddingsApi
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of, read_client_id
 from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
-from isthmus.server.messages import MessagesApi, speaks_messages
-from isthmus.server.models import ModelsApi
-from isthmus.server.openapi import OpenApi
 from isthmus.server.options import ServerOptions
 from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
-from isthmus.server.responses import ResponsesApi
 from isthmus.server.room import Room
-from isthmus.server.status import StatusApi
-from isthmus.server.stored_chats import StoredChatsApi
+from isthmus.server.routes import RESPONSES, Handler, all_routes
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
 
 log = logging.getLogger("isthmus.server")
 
-Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
-RESPONSES: Final = "/v1/responses"
-_ID: Final = r"(?P<id>[^/]+)"
-
 
 def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
     """The whole HTTP surface as one ASGI application."""
     readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
-    responses = ResponsesApi(gateway, options)
-    chat = ChatApi(gateway, options)
-    stored_chats = StoredChatsApi(gateway)
-    conversations = ConversationsApi(gateway)
-    messages = MessagesApi(gateway, options)
-    models = ModelsApi(gateway)
-    status = StatusApi(gateway, readiness, options.vitals)
-    routes: dict[str, dict[str, Handler]] = {
-        RESPONSES: {"POST": responses.create},
-        "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats.list},
-        f"/v1/chat/completions/{_ID}": {
-            "GET": stored_chats.retrieve,
-            "POST": stored_chats.update,
-            "DELETE": stored_chats.delete,
-        },
-        f"/v1/chat/completions/{_ID}/messages": {"GET": stored_chats.messages},
-        "/v1/messages": {"POST": messages.create},
-        "/v1/messages/count_tokens": {"POST": messages.count_tokens},
-        "/api/hello": {"GET": messages.hello},
-        "/v1/responses/input_tokens": {"POST": responses.input_tokens},
-        "/v1/responses/compact": {"POST": responses.compact},
-        f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
-        f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
-        f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
-        "/v1/embeddings": {"POST": EmbeddingsApi(gateway).create},
-        "/v1/conversations": {"POST": conversations.create},
-        f"/v1/conversations/{_ID}": {
-            "GET": conversations.retrieve,
-            "POST": conversations.update,
-            "DELETE": conversations.delete,
-        },
-        f"/v1/conversations/{_ID}/items": {"GET": conversations.list_items, "POST": conversations.add_items},
-        f"/v1/conversations/{_ID}/items/(?P<item_id>[^/]+)": {
-            "GET": conversations.retrieve_item,
-            "DELETE": conversations.delete_item,
-        },
-        "/v1/models": {"GET": models.list},
-        r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
-        "/health": {"GET": status.health},
-        "/ready": {"GET": status.ready},
-        "/openapi.json": {"GET": OpenApi().document},
-        "/": {"GET": status.welcome},
-    }
     room = Room(options.limits, options.vitals, options.server.max_concurrent)
-    return App(gateway, options, routes, room, readiness.aclose)
+    return App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
 
 
 class App:

@@ -9,7 +9,6 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
 from isthmus.bridge.doors.chat.render import ChatRenderer, chat_id, render_chat_completion
-from isthmus.bridge.doors.chat.retell import retell_chat_completion
 from isthmus.bridge.sse import DONE, encode_data
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.chats import AsChat
@@ -92,6 +91,8 @@ async def _tell_again(chat: ChatRequest, found: StoredResponse, send: Send) -> N
     if not chat.request.body.get("stream"):
         await send_bytes(send, 200, found.response, headers=AGAIN)
         return
+    from isthmus.bridge.doors.chat.retell import retell_chat_completion
+
     chunks = retell_chat_completion(_decode(found.response), include_usage=chat.include_usage)
     await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **AGAIN})})
     await send({"type": "http.response.body", "body": b"".join([*map(encode_data, chunks), DONE])})

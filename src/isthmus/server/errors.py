@@ -31,7 +31,7 @@ def error_headers(error: IsthmusError) -> dict[str, str]:
     """When to ask again, and whether: both as OpenAI's SDKs and Codex read them; and what the provider that refused
     said of its rate limits. Who asks again after the model had begun to speak pays for all of it once more."""
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if error.meaning.status == 401 else {}
-    if error.code == "request_timeout":
+    if error.code in ("request_timeout", "head_too_large"):
         headers["connection"] = "close"  # the rest may still come: it must not be read as a request
     if accepted := error.metadata.get("accepts"):
         headers["accept-encoding"] = accepted

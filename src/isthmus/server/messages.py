@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,8 +13,9 @@ from starlette.types import Receive, Scope, Send
 from isthmus.bridge.assemble.output import extension_of
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.doors.chat.read import reword
+from isthmus.bridge.doors.messages import VERSION
 from isthmus.bridge.doors.messages.failures import say_too_long
-from isthmus.bridge.doors.messages.read import VERSION, MessagesRequest, receive_messages_request
+from isthmus.bridge.doors.messages.read import MessagesRequest, receive_messages_request
 from isthmus.bridge.doors.messages.read_options import SESSION
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.doors.messages.report import in_order
@@ -32,6 +32,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
 from isthmus.protocol.responses import CreateResponse
 from isthmus.server.accompany import accompany
+from isthmus.server.anthropic import PREFIX
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
@@ -43,16 +44,8 @@ from isthmus.server.responses import asks_strict
 from isthmus.server.sinks import STREAM_HEADERS, JsonSink, MessagesSink
 from isthmus.server.tell import plan_header, tell_run
 
-PREFIX: Final = "claude-"
-"""Claude Code offers only models whose names begin so: each of ours has such a name beside its own."""
 _NO_MODEL: Final = ("unknown_provider", "invalid_model", "missing_model")
 _decode: Final = msgspec.json.Decoder().decode
-_PATH: Final = re.compile(r"(?:.*/v1)?/messages(?:/count_tokens)?|/api/hello", re.DOTALL)
-
-
-def speaks_messages(scope: Scope) -> bool:
-    """Whether the client is one of Anthropic's API, wherever it asks."""
-    return _PATH.fullmatch(scope["path"]) is not None or bool(header(scope, VERSION.encode()))
 
 
 class MessagesApi:

@@ -15,11 +15,10 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
 from isthmus.providers.catalog import Offered
 from isthmus.providers.codex_catalog import codex_catalogue
-from isthmus.server.anthropic_models import anthropic_model, anthropic_page
+from isthmus.server.anthropic import PREFIX
 from isthmus.server.callers import caller_of
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import send_json
-from isthmus.server.messages import PREFIX
 from isthmus.server.options import query
 
 _CREATED: Final = 1_767_225_600
@@ -33,6 +32,8 @@ class ModelsApi:
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
         listed = await self._gateway.offer.models()
         if exchange_of(scope).anthropic:
+            from isthmus.server.anthropic_models import anthropic_page
+
             models = {id: offered.model for id, offered in listed.items() if not offered.embeds}
             await send_json(send, 200, anthropic_page(models, query(scope)))
             return
@@ -44,6 +45,8 @@ class ModelsApi:
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = scope["path_params"]["id"]
         if exchange_of(scope).anthropic:
+            from isthmus.server.anthropic_models import anthropic_model
+
             id = self._gateway.directory.unprefixed(id, PREFIX)
             await send_json(send, 200, anthropic_model(id, (await self._gateway.offer.describe(id)).model))
             return

@@ -15,7 +15,6 @@ from starlette.types import Scope
 
 from isthmus.errors import RequestRefused
 from isthmus.server.http import header
-from isthmus.server.unserved import find_unserved
 
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
@@ -59,6 +58,8 @@ def spellings(path: str) -> Iterator[str]:
 def nothing_there(scope: Scope, prefix: str) -> RequestRefused:
     """The refusal of a path that is none of ours."""
     path, base = scope["path"], f"{scope['scheme']}://{header(scope, b'host') or '127.0.0.1'}{prefix}"
+    from isthmus.server.unserved import find_unserved
+
     if row := next((row for each in spellings(path) if (row := find_unserved(each)) is not None), None):
         instead = row.instead.replace("`/v1/", f"`{base}/v1/")
         words = f"{row.name}: not served here; {instead}. `{base}/openapi.json` lists what is"

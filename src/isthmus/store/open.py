@@ -6,18 +6,19 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store, StoredWord
-from isthmus.store.memory import MemoryStore
-from isthmus.store.sqlite.backup import BackedUp, back_up
 from isthmus.store.sqlite.connect import FAULTS, Durability, connect_reader, unavailable
-from isthmus.store.sqlite.examine import Examined, examine
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.reads import load_lessons, load_words
 from isthmus.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
+    from isthmus.store.sqlite.backup import BackedUp
+    from isthmus.store.sqlite.examine import Examined
 
 _T = TypeVar("_T")
 DEFAULT_EVENT_BYTES: Final = 16 * 1024 * 1024
@@ -46,6 +47,8 @@ def open_store(
     scheme, colon, rest = url.partition(":")
     match scheme.lower() if colon else "":
         case "memory" if not rest.strip("/"):
+            from isthmus.store.memory import MemoryStore
+
             return MemoryStore(max_event_bytes=max_event_bytes)
         case "sqlite":
             path = _sqlite_path(url, rest, relative_to)
@@ -70,6 +73,8 @@ def database_path(url: str) -> Path | None:
 
 def examine_store(url: str, *, repair: bool = False) -> Examined:
     """Compare everything in the store at `url` with what was written, also while a gateway uses it."""
+    from isthmus.store.sqlite.examine import examine
+
     path = _there(url)
     with closing(Medium(path, "process", _PATIENTLY).open()) as connection:
         return examine(connection, repair=repair)
@@ -77,6 +82,8 @@ def examine_store(url: str, *, repair: bool = False) -> Examined:
 
 def back_up_store(url: str, target: Path, *, force: bool = False) -> BackedUp:
     """Copy the store at `url` as it is at one moment, also while a gateway uses it."""
+    from isthmus.store.sqlite.backup import back_up
+
     return back_up(_there(url), target.expanduser(), force=force)
 
 

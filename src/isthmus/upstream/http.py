@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
 from isthmus.bridge.dialects.messages.decode import MessagesDecoder
 from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
-from isthmus.bridge.embeddings.answer import Embedded, NotVectors, read_embeddings
-from isthmus.bridge.embeddings.plan import EmbeddingPlan
 from isthmus.bridge.limits import DEFAULT_ANSWER, HEAVY_TEXT, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
@@ -30,6 +28,10 @@ from isthmus.upstream.cut import Setting, cut_answer
 from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.rate_limits import rate_limits
 from isthmus.upstream.wire import EMBEDDINGS, Endpoint, Incoming, Wire
+
+if TYPE_CHECKING:  # loaded when the first vectors are asked for
+    from isthmus.bridge.embeddings.answer import Embedded
+    from isthmus.bridge.embeddings.plan import EmbeddingPlan
 
 _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
@@ -79,6 +81,8 @@ class HttpBackend:
 
     async def embed(self, plan: EmbeddingPlan) -> Embedded:
         """Vectors, whole: of those nothing can be told before all are there."""
+        from isthmus.bridge.embeddings.answer import NotVectors, read_embeddings
+
         size = plan.size
         data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
         incoming = await self.wire.send(data, dialect=EMBEDDINGS)

@@ -13,15 +13,17 @@ import logging
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.embeddings.answer import Embedded
-from isthmus.bridge.embeddings.plan import EmbeddingPlan
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Backend, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
+
+if TYPE_CHECKING:  # loaded when the first vectors are asked for
+    from isthmus.bridge.embeddings.answer import Embedded
+    from isthmus.bridge.embeddings.plan import EmbeddingPlan
 
 log = logging.getLogger("isthmus.upstream")
 

@@ -15,16 +15,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.embeddings.answer import Embedded
-from isthmus.bridge.embeddings.plan import EmbeddingPlan
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
 from isthmus.ports import Backend, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
+
+if TYPE_CHECKING:  # loaded when the first vectors are asked for
+    from isthmus.bridge.embeddings.answer import Embedded
+    from isthmus.bridge.embeddings.plan import EmbeddingPlan
 
 log = logging.getLogger("isthmus.upstream")
 

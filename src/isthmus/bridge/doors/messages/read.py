@@ -16,6 +16,7 @@ import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.doors.chat.read import reword
+from isthmus.bridge.doors.messages import VERSION
 from isthmus.bridge.doors.messages.read_options import SESSION, TRANSLATED, OptionReader
 from isthmus.bridge.doors.messages.read_tools import ToolReader
 from isthmus.bridge.doors.messages.read_turns import Origin, TurnReader
@@ -25,7 +26,6 @@ from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.messages import CountTokens, CreateMessage
 
-VERSION: Final = "anthropic-version"
 _LONG_WINDOW: Final = "[1m]"
 """What Claude Code puts behind a name to ask for a longer window; it mostly cuts it off itself."""
 _OURS: Final = frozenset(

@@ -1,0 +1,115 @@
+"""Every path with its methods, and who answers them. Doors that not every server needs are loaded when the first client
+comes to them: a server starts sooner without."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from starlette.types import Receive, Scope, Send
+
+from isthmus.gateway.gateway import Gateway
+from isthmus.server.chat import ChatApi
+from isthmus.server.models import ModelsApi
+from isthmus.server.options import ServerOptions
+from isthmus.server.readiness import Readiness
+from isthmus.server.responses import ResponsesApi
+from isthmus.server.status import StatusApi
+
+Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+Routes = dict[str, dict[str, Handler]]
+RESPONSES: Final = "/v1/responses"
+_ID: Final = r"(?P<id>[^/]+)"
+
+
+def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -> Routes:
+    responses, chat, models = ResponsesApi(gateway, options), ChatApi(gateway, options), ModelsApi(gateway)
+    status = StatusApi(gateway, readiness, options.vitals)
+    stored_chats = Later(lambda: _stored_chats(gateway))
+    messages = Later(lambda: _messages(gateway, options))
+    embeddings = Later(lambda: _embeddings(gateway))
+    conversations = Later(lambda: _conversations(gateway))
+    return {
+        RESPONSES: {"POST": responses.create},
+        "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
+        f"/v1/chat/completions/{_ID}": {
+            "GET": stored_chats("retrieve"),
+            "POST": stored_chats("update"),
+            "DELETE": stored_chats("delete"),
+        },
+        f"/v1/chat/completions/{_ID}/messages": {"GET": stored_chats("messages")},
+        "/v1/messages": {"POST": messages("create")},
+        "/v1/messages/count_tokens": {"POST": messages("count_tokens")},
+        "/api/hello": {"GET": messages("hello")},
+        "/v1/responses/input_tokens": {"POST": responses.input_tokens},
+        "/v1/responses/compact": {"POST": responses.compact},
+        f"/v1/responses/{_ID}": {"GET": responses.retrieve, "DELETE": responses.delete},
+        f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
+        f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
+        "/v1/embeddings": {"POST": embeddings("create")},
+        "/v1/conversations": {"POST": conversations("create")},
+        f"/v1/conversations/{_ID}": {
+            "GET": conversations("retrieve"),
+            "POST": conversations("update"),
+            "DELETE": conversations("delete"),
+        },
+        f"/v1/conversations/{_ID}/items": {"GET": conversations("list_items"), "POST": conversations("add_items")},
+        f"/v1/conversations/{_ID}/items/(?P<item_id>[^/]+)": {
+            "GET": conversations("retrieve_item"),
+            "DELETE": conversations("delete_item"),
+        },
+        "/v1/models": {"GET": models.list},
+        r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
+        "/health": {"GET": status.health},
+        "/ready": {"GET": status.ready},
+        "/openapi.json": {"GET": Later(_openapi)("document")},
+        "/": {"GET": status.welcome},
+    }
+
+
+class Later:
+    """A door that is loaded when somebody comes to it."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._door: Any = None
+
+    def __call__(self, name: str) -> Handler:
+        """The handler of that name."""
+
+        async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+            if self._door is None:
+                self._door = self._load()
+            await getattr(self._door, name)(scope, receive, send)
+
+        return handle
+
+
+def _stored_chats(gateway: Gateway) -> Any:
+    from isthmus.server.stored_chats import StoredChatsApi
+
+    return StoredChatsApi(gateway)
+
+
+def _messages(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.messages import MessagesApi
+
+    return MessagesApi(gateway, options)
+
+
+def _embeddings(gateway: Gateway) -> Any:
+    from isthmus.server.embeddings import EmbeddingsApi
+
+    return EmbeddingsApi(gateway)
+
+
+def _conversations(gateway: Gateway) -> Any:
+    from isthmus.server.conversations import ConversationsApi
+
+    return ConversationsApi(gateway)
+
+
+def _openapi() -> Any:
+    from isthmus.server.openapi import OpenApi
+
+    return OpenApi()
