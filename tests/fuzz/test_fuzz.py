@@ -57,6 +57,6 @@ def test_native_streams_are_among_the_answers() -> None:
             ends.add("cut" if case.kept is not None else "sliced" if case.slice else "whole")
 
     with running_house() as house:
-        outcome = fuzz(house, seed=6, cases=200, look=look)
+        outcome = fuzz(house, seed=6, cases=600, look=look)
     assert not outcome.findings, tell(outcome)
     assert ends >= {"whole", "sliced"}

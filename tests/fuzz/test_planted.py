@@ -19,7 +19,8 @@ from isthmus.server.bodies import Bodies
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
 
-CASES = 1_500
+CASES = 4_000
+"""At most: it stops where it has found something. Which cases it keeps depends on what they reach."""
 
 
 def _boundless_bodies(limits: Server) -> Bodies:
