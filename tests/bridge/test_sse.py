@@ -118,7 +118,8 @@ def test_one_event_is_read_in_linear_time_however_it_is_cut(size: int) -> None:
             parser.feed(b"x" * size)
         parser.feed(b"\n\n")
 
-    assert growth(work, 500 if size > 1000 else 20_000) < LINEAR
+    # Few megabytes: what no longer fits the cache of the machine costs more for each byte.
+    assert growth(work, 128 if size > 1000 else 20_000) < LINEAR
 
 
 @pytest.mark.parametrize("line", [b"data: x\n", b"data: x\r", b": hm\n", b"\r", b"data: x\r\n"])

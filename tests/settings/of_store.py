@@ -199,7 +199,7 @@ async def its_claims_last_so_long(scene: Scene) -> None:
             renewed.set()
             return await super().renew(*names, **options)
 
-    scene.monkeypatch.setattr("isthmus.store.open.MemoryStore", Watched)
+    scene.monkeypatch.setattr("isthmus.store.memory.MemoryStore", Watched)
     with ScriptedUpstream.running(default=chat("ok")) as upstream:
         async with scene.gateway(UPSTREAM, UPSTREAM=upstream.base_url) as gateway:
             await _begin(gateway)
