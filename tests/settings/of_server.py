@@ -7,14 +7,16 @@ import io
 import json
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from isthmus.cli.serve_command import serve as serve_command
 from isthmus.errors import ConfigError
 from isthmus.log import tell
+from isthmus.server.listen import listen
 from isthmus.server.serve import _make_app
+from isthmus.server.supervise import Supervisor
 from isthmus.testing import Gate, ScriptedUpstream, chat, reply
 from isthmus.testing.replies import chat_reply
 from settings.proving import Scene, proves
@@ -51,6 +53,25 @@ async def what_runs_has_so_long(scene: Scene) -> None:
 
         server.gateway.drain = spy  # type: ignore[method-assign]
     assert graces == [7.0]
+
+
+@proves("server.workers", "3")
+async def so_many_are_started(scene: Scene) -> None:
+    assert await _supervised(scene, lambda supervisor: supervisor._count) == 3
+
+
+@proves("server.stuck_worker", "7")
+async def one_that_is_silent_for_so_long_is_replaced(scene: Scene) -> None:
+    assert await _supervised(scene, lambda supervisor: supervisor._patience) == 7.0
+
+
+async def _supervised(scene: Scene, look: Callable[[Supervisor], float]) -> float:
+    config = scene.load()
+    listening = listen(config.server)
+    try:
+        return look(Supervisor(config, [], listening))
+    finally:
+        listening.close()
 
 
 @proves("server.max_body", "100")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,6 +23,7 @@ from isthmus.values.redact import redact_url
 log = logging.getLogger("isthmus.cli")
 
 if TYPE_CHECKING:  # it takes half a second to load
+    from isthmus.config.schema import Config
     from isthmus.gateway.gateway import Gateway
 
 
@@ -33,13 +35,17 @@ def serve(
     model: Annotated[str | None, typer.Option(help="Default model, `provider/model`.")] = None,
     strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Reject instead of degrading.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that serve together.")] = None,
 ) -> None:
     """Start the gateway."""
     from isthmus.config import load_config
     from isthmus.config.secrets import configured_secrets
     from isthmus.observe.memory import leave_loaded_alone
-    from isthmus.server.serve import serve as run_server
+    from isthmus.server.post import take_post
+    from isthmus.server.serve import check_open, serve as run_server
+    from isthmus.server.supervise import check_workers
 
+    post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
     reading = load_config(
         config,
         overrides={
@@ -49,21 +55,44 @@ def serve(
             "models.default": model,
             "plan.strict": strict,
             "log.level": log_level,
+            "server.workers": workers,
         },
     )
     settings = reading.config
     set_up_logging(settings.log.level, settings.log.format, Scrubber(configured_secrets(settings)).text)
-    tell_warnings(reading.warnings)
+    check_workers(settings)
+    if post is None:
+        tell_warnings(reading.warnings)
+    if post is None and settings.server.workers > 1:
+        check_open(settings.server)
+        _supervise(settings)
+        return
 
     def started(address: str, gateway: object) -> None:
         del gateway
         leave_loaded_alone()
-        _say(banner(address, settings.models.default, list(settings.providers), settings.store.url))
+        if post is None:
+            _say(_banner_of(settings, address))
 
     def waiting(gateway: Gateway) -> None:
         _say(waiting_words(len(gateway.runs), settings.server.grace))
 
-    _run(run_server(settings, started=started, waiting=waiting))
+    _run(run_server(settings, started=started, waiting=waiting, post=post))
+
+
+def _supervise(settings: Config) -> None:
+    from isthmus.server.supervise import Failed, supervise
+
+    command = [sys.executable, "-m", "isthmus", *sys.argv[1:]]
+    try:
+        asyncio.run(supervise(settings, command, lambda address: _say(_banner_of(settings, address))))
+    except Failed as failed:
+        raise typer.Exit(failed.code if failed.code > 0 else 1) from failed
+
+
+def _banner_of(settings: Config, address: str) -> str:
+    server = settings.server
+    return banner(address, settings.models.default, list(settings.providers), settings.store.url, server.workers)
 
 
 def _say(words: str) -> None:
@@ -84,7 +113,7 @@ def tell_warnings(warnings: Iterable[Problem]) -> None:
         tell(log, "warning", "config.warning", at=problem.place or None, problem=told, fix=problem.fix)
 
 
-def banner(address: str, default: str, providers: list[str], store: str) -> str:
+def banner(address: str, default: str, providers: list[str], store: str, workers: int = 1) -> str:
     url, option = address, ""
     if address.startswith("unix:"):
         url, option = "http://localhost", f"--unix-socket {address.removeprefix('unix:')} "
@@ -95,6 +124,7 @@ def banner(address: str, default: str, providers: list[str], store: str) -> str:
         f"  default model   {default}",
         f"  providers       {', '.join(providers)}",
         f"  store           {redact_url(store)}",
+        *([f"  workers         {workers}"] if workers > 1 else []),
         "",
         "  Try it:",
         f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",

@@ -53,6 +53,11 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TCP port; 0 takes any free one."""
     grace: Seconds = 30.0
     """How long running requests may finish after SIGTERM before they are ended."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Processes that serve the same address on the same store, each on a core of its own. One that dies or gets stuck
+    is replaced; SIGHUP replaces them one by one, with the configuration as it is then."""
+    stuck_worker: Timeout = 30.0
+    """How long one of several workers may give no sign of life before it is replaced; the log says where it stood."""
     unix_socket: str = ""
     """Path of a Unix socket to listen on, in place of `host` and `port`; the gateway's user and group may use it."""
     tls_cert: str = ""

@@ -48,6 +48,14 @@ def listen(server: Server) -> Listening:
     return Listening(listener, _address(listener, "https" if server.tls_cert else "http"))
 
 
+def share(server: Server, descriptor: int) -> Listening:
+    """What another process opened for us: closing it here closes it for nobody else, and the file it may have stays."""
+    listener = socket.socket(fileno=descriptor)
+    if server.unix_socket:
+        return Listening(listener, f"unix:{server.unix_socket}")
+    return Listening(listener, _address(listener, "https" if server.tls_cert else "http"))
+
+
 def public_url(server: Server) -> str:
     """Where clients find it, by its settings; `unix:PATH` for a file."""
     if server.unix_socket:

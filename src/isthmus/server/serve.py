@@ -27,9 +27,10 @@ from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
 from isthmus.server.callers import Keys
 from isthmus.server.connection import Connection
-from isthmus.server.listen import listen, load_certificate, tls_context
+from isthmus.server.listen import listen, load_certificate, share, tls_context
 from isthmus.server.options import ServerOptions
 from isthmus.server.paths import clean_prefix
+from isthmus.server.post import Beating, Post
 from isthmus.server.signals import on_signals
 from isthmus.wiring import missing_keys, running_gateway
 
@@ -39,6 +40,8 @@ _TOLD_EVERY: Final = 5.0
 """Seconds after which it is told again what the end waits for."""
 _GOODBYE: Final = 2.0
 """Seconds that clients of WebSockets have to say goodbye when nothing runs any more."""
+_GLANCE: Final = 0.05
+"""Seconds between two looks at who is still connected."""
 _FILES: Final = 65_536
 """Open files that we ask for where the system sets no limit of its own."""
 
@@ -49,15 +52,17 @@ async def serve(
     started: Callable[[str, Gateway], None] | None = None,
     waiting: Callable[[Gateway], None] | None = None,
     stop: asyncio.Event | None = None,
+    post: Post | None = None,
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone).
 
-    `waiting` is called while the end waits for running responses, at once and then every few seconds.
+    `waiting` is called while the end waits for running responses, at once and then every few seconds. `post`: it is one
+    of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away.
     """
     check_open(config.server)
     tls = tls_context(config.server)
     # First of all: where another one listens already, nothing is begun that would have to be undone.
-    listening = listen(config.server)
+    listening = listen(config.server) if post is None else share(config.server, post.listener)
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
         raise_file_limit()
@@ -78,6 +83,10 @@ async def serve(
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
             started(listening.address, gateway)
+        if post is not None:
+            beating = Beating(post, stop)
+            beating.start()
+            stack.callback(beating.end)
         recovering = asyncio.create_task(gateway.orphans.keep_looking(), name="recover what others left")
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
@@ -86,7 +95,10 @@ async def serve(
             sockets = app.sockets
             if sockets is not None:
                 sockets.leave()
-            await _drain(gateway, config.server.grace, hurry)
+            grace = config.server.grace
+            if post is not None:
+                grace = await server.leave(grace, hurry)
+            await _drain(gateway, grace, hurry)
             if sockets is not None:
                 await sockets.none(_GOODBYE)
             telling.cancel()
@@ -180,6 +192,20 @@ class _Server(uvicorn.Server):
             self._doors = doors
             await super().startup(sockets=[])
         self.ready.set()
+
+    async def leave(self, grace: float, hurry: asyncio.Event) -> float:
+        """Let nobody in any more, and go on with those who are: each is let go after what it asked for. Gives the
+        seconds that are left."""
+        for door in self._doors:
+            door.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace
+        while self.server_state.connections and loop.time() < until and not hurry.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(hurry.wait(), _GLANCE)
+        return max(until - loop.time(), 0.0)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for door in self._doors:
