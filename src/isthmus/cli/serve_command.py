@@ -42,7 +42,8 @@ def serve(
     from isthmus.config.secrets import configured_secrets
     from isthmus.observe.memory import leave_loaded_alone
     from isthmus.server.post import take_post
-    from isthmus.server.serve import check_open, serve as run_server
+    from isthmus.server.serve import check_open
+    from isthmus.server.serve import serve as run_server
     from isthmus.server.supervise import check_workers
 
     post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
