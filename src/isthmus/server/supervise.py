@@ -76,7 +76,7 @@ class _Worker:
         self._loop.add_reader(pipe, self._hear)
 
     @property
-    def facts(self) -> dict[str, int]:
+    def facts(self) -> dict[str, Any]:
         return {"worker": self.number, "pid": self.process.pid}
 
     def _hear(self) -> None:
