@@ -44,7 +44,6 @@ def serve(
     from isthmus.server.post import take_post
     from isthmus.server.serve import check_open
     from isthmus.server.serve import serve as run_server
-    from isthmus.server.supervise import check_workers
 
     post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
     reading = load_config(
@@ -61,13 +60,12 @@ def serve(
     )
     settings = reading.config
     set_up_logging(settings.log.level, settings.log.format, Scrubber(configured_secrets(settings)).text)
-    check_workers(settings)
     if post is None:
         tell_warnings(reading.warnings)
-    if post is None and settings.server.workers > 1:
-        check_open(settings.server)
-        _supervise(settings)
-        return
+        if settings.server.workers > 1:
+            check_open(settings.server)
+            _supervise(settings)
+            return
 
     def started(address: str, gateway: object) -> None:
         del gateway
@@ -82,8 +80,9 @@ def serve(
 
 
 def _supervise(settings: Config) -> None:
-    from isthmus.server.supervise import Failed, supervise
+    from isthmus.server.supervise import Failed, check_workers, supervise
 
+    check_workers(settings)
     command = [sys.executable, "-m", "isthmus", *sys.argv[1:]]
     try:
         asyncio.run(supervise(settings, command, lambda address: _say(_banner_of(settings, address))))
