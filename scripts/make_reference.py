@@ -249,6 +249,7 @@ FIXED: Mapping[str, str] = {
     "upstream.asking.MOST_SHOWN": "Models that a server is asked about one by one.",
     "server.named.MAX_NAME": "Characters of an `Idempotency-Key`.",
     "server.exchange.MAX_CLIENT_ID": "Characters of a client's own id of its request.",
+    "server.supervise._LONGEST": "Seconds before a worker that failed at its start is tried again.",
     "server.steering.MAX_STEERS": "Words (`response.steer`) that wait in one lane of a WebSocket.",
     "server.upgraded.MAX_FRAGMENTS": "Fragments of one WebSocket message.",
     "upstream.connections.MAX_INFORMATIONAL": "Informational answers before the answer.",

@@ -238,6 +238,7 @@ class House:
         return kept if status == 200 else None
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
+        used = self._connection is not None
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._hang)
         try:
@@ -245,6 +246,8 @@ class House:
             answer = self._connection.getresponse()
         except (BrokenPipeError, ConnectionResetError):  # it answered before all was sent, and closed
             self.close()
+            if used:  # closed since the last answer, as a connection may be: every client tries another one then
+                return self._exchange(method, path, body)
             if body is None or len(body) < 100_000:
                 raise
             return 413, {}, b'{"error":{"message":"","type":"","param":null,"code":"payload_too_large"}}'

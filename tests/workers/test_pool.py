@@ -230,6 +230,7 @@ async def test_one_that_died_while_idle_is_replaced() -> None:
         await workers.run("echo", b"")
         os.kill(workers.pids[0], 9)
         await until_soon(lambda: is_gone(workers.pids[0]))
+        await until_soon(lambda: not workers._idle[0].alive)  # the loop has heard of it, too
         assert await workers.run("echo", b"again") == b"again"
 
 
