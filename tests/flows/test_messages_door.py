@@ -49,6 +49,8 @@ PROVIDERS = {
     "openai": "uses = 'openai'",
     "gemini": "uses = 'gemini'\ndialect = 'chat'",
     "mistral": "uses = 'mistral'\ndialect = 'chat'",
+    **{name: f"uses = '{name}'\ndialect = 'chat'" for name in ("vllm", "sglang", "openrouter", "llama-cpp")},
+    "house": "uses = 'openai-compatible'\ndialect = 'chat'",
 }
 OPUS = "anthropic/claude-opus-5-5"
 HAIKU = "anthropic/claude-haiku-4-5"
@@ -183,6 +185,34 @@ def test_a_stop_sequence_is_told_back_where_the_upstream_tells_it(flow: Flow) ->
     flow.script(*[strictly(claude(said("a"), stop="stop_sequence", stop_sequence="END"))] * 2)
     message = flow.messages({"model": HAIKU, "messages": [HI], "stop_sequences": ["END"]})
     assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
+
+
+@pytest.mark.parametrize(
+    ("model", "choice", "stop"),
+    [
+        ("vllm/llama", {"finish_reason": "stop", "stop_reason": "END"}, ("stop_sequence", "END")),
+        ("vllm/llama", {"finish_reason": "stop", "stop_reason": None}, ("end_turn", None)),
+        ("vllm/llama", {"finish_reason": "stop", "stop_reason": 128009}, ("end_turn", None)),
+        ("vllm/llama", {"finish_reason": "stop", "stop_reason": "<|eot|>"}, ("end_turn", None)),
+        ("sglang/llama", {"finish_reason": "stop", "matched_stop": "END"}, ("stop_sequence", "END")),
+        ("sglang/llama", {"finish_reason": "stop", "matched_stop": 2}, ("end_turn", None)),
+        ("house/llama", {"finish_reason": "stop", "matched_stop": "END"}, ("stop_sequence", "END")),
+        ("house/llama", {"finish_reason": "stop_sequence"}, ("stop_sequence", "END")),
+        ("openrouter/a", {"finish_reason": "stop", "native_finish_reason": "stop_sequence"}, ("stop_sequence", "END")),
+        ("openrouter/a", {"finish_reason": "stop", "native_finish_reason": "end_turn"}, ("end_turn", None)),
+        ("llama-cpp/llama", {"finish_reason": "stop"}, ("end_turn", None)),
+    ],
+)
+def test_a_chat_server_that_names_the_stop_sequence_is_heard(
+    flow: Flow, model: str, choice: Json, stop: tuple[str, str | None]
+) -> None:
+    used = {"usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}, **choice}], **used}
+    first = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None}]}
+    flow.script(reply(whole), stream([first, {"choices": [{"index": 0, "delta": {}, **choice}], **used}]))
+    message = flow.messages({"model": model, "messages": [HI], "stop_sequences": ["END"]})
+    assert (message["stop_reason"], message["stop_sequence"]) == stop
+    assert [body["stop"] for body in flow.sent] == [["END"]] * 2
 
 
 def test_a_refusal_is_one(flow: Flow) -> None:

@@ -171,6 +171,9 @@ class ReplyRules(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages: whether the text of thinking blocks is a summary made for the reader."""
     finish_reasons: Mapping[str, str] = {}
     """Vendor values mapped to those of the finish-reason table."""
+    stop_fields: list[str] = msgspec.field(default_factory=lambda: ["stop_reason", "matched_stop"])
+    """Chat: fields of a choice that name the stop sequence that was met (vLLM, SGLang), or say `stop_sequence` if one
+    was; a number there is a token."""
     tells_length: bool = True
     """False where the server calls an answer complete that it cut at the limit: then one that has used the whole limit
     counts as cut."""

@@ -12,7 +12,7 @@ between the bounds of a reasoning item is sealed into that very item (signed, in
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -21,6 +21,7 @@ from isthmus.protocol.items import Annotation as Citation
 from isthmus.protocol.items import Logprob, Phase
 
 ItemKind = Literal["message", "reasoning"]
+SOME_STOP: Final = "stop_sequence"
 PartKind = Literal["output_text", "refusal", "reasoning_text", "summary_text"]
 
 
@@ -139,7 +140,7 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
 
     reason: str | None
     stop: str | None = None
-    """The stop sequence that was met, where the provider tells it."""
+    """The stop sequence that was met, where the provider names it; `SOME_STOP` where it only says that one was."""
 
 
 class TurnPaused(msgspec.Struct, frozen=True, gc=False):

@@ -159,10 +159,11 @@ class Frame:
         self, response: Response, notices: Sequence[CompatibilityDiagnostic], stop: str | None = None
     ) -> FinishedResponse:
         """The response once it has ended: what it came to, what was changed on the way, and the stop sequence that
-        ended it."""
+        ended it, by what the provider told of that."""
         told = extension_of(self.plan, notices)
-        if stop is not None:
-            told["stop_sequence"] = stop
+        met = self.plan.met_stop(stop)
+        if met is not None:
+            told["stop_sequence"] = met
         return {**response, "output_text": output_text(response["output"]), "isthmus": told}
 
 

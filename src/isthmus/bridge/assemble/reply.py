@@ -72,7 +72,7 @@ class Reply(msgspec.Struct, eq=False):
     """The last one counts; of failures, the first one."""
     finish: str | None = None
     stop: str | None = None
-    """The stop sequence that ended it, if one did and the provider says so."""
+    """What the provider says of the stop sequence that ended it, if one did (`Finished`)."""
     failure: Failed | None = None
     paused: list[Any] | None = None
     """What must be sent back for the turn to go on."""
@@ -154,7 +154,7 @@ class Reply(msgspec.Struct, eq=False):
             case Used(usage):
                 self.usage = usage
             case Finished(reason, stop):
-                self.finish, self.stop = reason, stop
+                self.finish, self.stop = reason, stop or self.stop  # some say the end twice, and the stop once
             case CallOpened():
                 self._make_room()
                 # A reply that calls is no final answer: no contract is going to change what it said before.

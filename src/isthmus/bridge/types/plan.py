@@ -10,6 +10,7 @@ import msgspec
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
+from isthmus.bridge.deltas import SOME_STOP
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
@@ -183,6 +184,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """The most tokens that the upstream was asked to answer with; `None`: as many as it likes."""
         limit = self.compatibility.decision("max_output_tokens")
         return limit.effective_value if limit is not None and limit.sends else None
+
+    def met_stop(self, told: str | None) -> str | None:
+        """The stop sequence of the request that ended the answer, by what the provider told. A server also stops at
+        words of its own, and that is an end like any other; one that only says that a sequence was met names it where
+        there was one to meet."""
+        if told is None:
+            return None
+        asked = self.compatibility.decision("stop")
+        value = asked.effective_value if asked is not None and asked.sends else None
+        stops = [value] if isinstance(value, str) else value or []
+        if told in stops:
+            return told
+        return stops[0] if told == SOME_STOP and len(stops) == 1 else None
 
     @property
     def decisions(self) -> tuple[CompatibilityDecision, ...]:

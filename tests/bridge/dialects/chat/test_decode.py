@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import (
+    SOME_STOP,
     Annotation,
     CallArguments,
     CallOpened,
@@ -384,3 +385,26 @@ def test_annotations_in_a_stream_are_told() -> None:
     decoder = ChatDecoder(ReplyRules())
     deltas = [delta for chunk in chunks for delta in decoder.chunk(json.dumps(chunk).encode())]
     assert [type(delta) for delta in deltas] == [Text, Annotation, Finished]
+
+
+@pytest.mark.parametrize(
+    ("choice", "stop"),
+    [
+        ({"stop_reason": "END"}, "END"),
+        ({"matched_stop": "END"}, "END"),
+        ({"stop_reason": None, "matched_stop": "END"}, "END"),
+        ({"stop_reason": 128009}, None),
+        ({"matched_stop": ""}, None),
+        ({"stop_reason": ["END"]}, None),
+        ({"finish_reason": "stop_sequence"}, SOME_STOP),
+        ({}, None),
+    ],
+)
+def test_the_stop_sequence_that_was_met_is_what_a_choice_names(choice: dict[str, Any], stop: str | None) -> None:
+    ended = {"index": 0, "finish_reason": "stop", **choice}
+    last = json.dumps({"choices": [{**ended, "delta": {}}]}).encode()
+    whole = json.dumps({"choices": [{**ended, "message": {"content": "a"}}]}).encode()
+    assert decode(last) == [Finished(ended["finish_reason"], stop)]
+    assert ChatDecoder(PLAIN).reply(whole)[-1] == Finished(ended["finish_reason"], stop)
+    unnamed = stop if stop == SOME_STOP else None
+    assert decode(last, rules=ReplyRules(stop_fields=[])) == [Finished(ended["finish_reason"], unnamed)]

@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Text, Usage, Used
+from isthmus.bridge.capabilities import ParameterRule
+from isthmus.bridge.deltas import SOME_STOP, CallArguments, CallOpened, Finished, Text, Usage, Used
 from isthmus.bridge.doors.messages.report import in_order, render_usage, stop_of
-from isthmus.testing.fold import fold
+from isthmus.bridge.types.plan import Plan
+from isthmus.testing.fold import fold, plan_for
 
 CALL = (CallOpened(0, "c", "look"), CallArguments(0, "{}"))
+
+
+def stopping(*words: str) -> Plan:
+    """A plan of a request with these stop sequences."""
+    return plan_for({"stop": list(words)}, parameters={"stop": ParameterRule()})
 
 
 @pytest.mark.parametrize(
@@ -19,8 +26,14 @@ CALL = (CallOpened(0, "c", "look"), CallArguments(0, "{}"))
         ((Text("a"), Finished("stop")), ("end_turn", None)),
         ((*CALL, Finished("tool_calls")), ("tool_use", None)),
         ((Text("a"), *CALL, Finished("stop")), ("tool_use", None)),
+        ((Text("a"), Finished("stop", "END")), ("stop_sequence", "END")),
         ((Text("a"), Finished("stop_sequence", "END")), ("stop_sequence", "END")),
         ((Text("a"), Finished("stop_sequence")), ("end_turn", None)),
+        ((Text("a"), Finished("stop", "<|im_end|>")), ("end_turn", None)),  # a word of the server's own
+        ((Text("a"), Finished("stop_sequence", SOME_STOP)), ("end_turn", None)),  # which of the two?
+        ((*CALL, Finished("tool_calls", "END")), ("tool_use", None)),
+        ((Text("a"), Finished("length", "END")), ("max_tokens", None)),
+        ((Text("a"), Finished("stop", "END"), Finished("stop")), ("stop_sequence", "END")),  # the end told twice
         ((Text("a"), Finished("length")), ("max_tokens", None)),
         ((Text("a"), Finished("model_context_window_exceeded")), ("max_tokens", None)),
         ((Text("a"), Finished("pause_turn")), ("max_tokens", None)),
@@ -29,10 +42,16 @@ CALL = (CallOpened(0, "c", "look"), CallArguments(0, "{}"))
     ],
 )
 def test_every_end_has_its_reason(deltas: Any, stop: tuple[str, str | None]) -> None:
-    response: Any = fold(*deltas)
+    response: Any = fold(*deltas, plan=stopping("END", "STOP"))
     told = stop_of(response)
     assert (told["stop_reason"], told["stop_sequence"]) == stop
     assert (told["stop_details"] is not None) == (stop[0] == "refusal")
+
+
+def test_one_that_is_not_named_is_known_where_there_is_only_one() -> None:
+    met = (Text("a"), Finished("stop_sequence", SOME_STOP))
+    assert stop_of(fold(*met, plan=stopping("END")))["stop_sequence"] == "END"  # type: ignore[arg-type]
+    assert stop_of(fold(*met, plan=stopping()))["stop_reason"] == "end_turn"  # type: ignore[arg-type]
 
 
 def test_what_a_cache_had_to_do_with_is_counted_apart() -> None:

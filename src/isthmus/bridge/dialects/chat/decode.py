@@ -217,10 +217,15 @@ class ChatDecoder(JsonDecoder):
             out.append(deltas.HostedCall(_web_search_call(searched)))
         finish_reason = self._finish_reason(reason)
         if finish_reason is not None:
-            out.append(deltas.Finished(finish_reason))
+            out.append(deltas.Finished(finish_reason, self._stop(choice, reason)))
 
     def _finish_reason(self, given: Any) -> str | None:
         return self._rules.finish_reasons.get(given, given) if isinstance(given, str) and given else None
+
+    def _stop(self, choice: JsonObject, reason: str) -> str | None:
+        told = (choice.get(field) for field in self._rules.stop_fields)
+        unnamed = deltas.SOME_STOP if reason == deltas.SOME_STOP else None
+        return next((one for one in told if isinstance(one, str) and one), unnamed)
 
     def _end_text(self, out: list[Delta]) -> None:
         if self._tags is not None:

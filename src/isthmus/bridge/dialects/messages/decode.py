@@ -248,7 +248,7 @@ class MessagesDecoder(JsonDecoder):
             out.append(deltas.TurnPaused(self._kept))
         self._finished = True
         reason = reason if isinstance(reason, str) else None
-        met = text_of(told.get("stop_sequence")) or None
+        met = text_of(told.get("stop_sequence")) or (deltas.SOME_STOP if reason == deltas.SOME_STOP else None)
         out.append(deltas.Finished(self._rules.finish_reasons.get(reason or "", reason), met))
 
 
