@@ -1,4 +1,5 @@
-"""The official SDKs of Anthropic on three dialects: create, stream, tools, thinking, counts, errors."""
+"""The official SDKs of Anthropic on three dialects: create, stream, tools, thinking, counts, errors. The fourth one, Codex
+as a backend, is asked the same in `tests/real/codex_backend/test_anthropic_sdk.py`."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from flowing import Flow, lent
 from flowing_providers import provider_flow
 from isthmus.testing import CUT, chat, chat_chunks, error, reply, stream
 from node_scripts import run_node
-from speaking_messages import called, claude, claude_error, said, thought
-from speaking_responses import native
+from speaking_messages import called, claude, claude_error, events, named_sse, said, thought
+from speaking_responses import native, native_events, native_items
 from strict_anthropic import strictly
 
 pytestmark = pytest.mark.real
@@ -117,30 +118,37 @@ def test_the_asynchronous_client(flow: Flow) -> None:
     assert asyncio.run(ask()) == "Hello there"
 
 
-def test_count_tokens_and_models(flow: Flow, client: Anthropic) -> None:
-    bare = client.messages.count_tokens(model=CHAT, messages=HI).input_tokens
-    assert client.messages.count_tokens(model=CHAT, messages=HI, tools=[LOOK], system="word " * 50).input_tokens > bare
-    ids = [model.id for model in client.models.list(limit=3)]  # pages by itself
-    assert CHAT in ids
-    assert f"claude-{CHAT}" in ids
-    assert client.models.retrieve(CHAT).id == CHAT
+@every
+def test_count_tokens_and_models(flow: Flow, client: Anthropic, model: str) -> None:
+    bare = client.messages.count_tokens(model=model, messages=HI).input_tokens
+    more = client.messages.count_tokens(model=model, messages=HI, tools=[LOOK], system="word " * 50).input_tokens
+    assert 0 < bare < more
+    assert flow.sent == []
+    ids = [found.id for found in client.models.list(limit=3)]  # pages by itself
+    assert model in ids
+    assert (f"claude-{model}" in ids) == (model != CLAUDE)
+    assert client.models.retrieve(model).id == model
 
 
+@every
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
-    ("step", "kind"),
+    ("status", "word", "kind"),
     [
-        (error(400, "bad"), anthropic.BadRequestError),
-        (error(401, "no"), anthropic.PermissionDeniedError),
-        (error(404, "no"), anthropic.NotFoundError),
-        (error(429, "slow"), anthropic.RateLimitError),
-        (error(500, "oops"), anthropic.InternalServerError),
-        (error(529, "busy"), anthropic.InternalServerError),
+        (400, "invalid_request_error", anthropic.BadRequestError),
+        (401, "authentication_error", anthropic.PermissionDeniedError),
+        (404, "not_found_error", anthropic.NotFoundError),
+        (429, "rate_limit_error", anthropic.RateLimitError),
+        (500, "api_error", anthropic.InternalServerError),
+        (529, "overloaded_error", anthropic.InternalServerError),
     ],
 )
-def test_errors_are_those_of_the_sdk(flow: Flow, client: Anthropic, step: Any, kind: type[Exception]) -> None:
-    flow.script(step)
+def test_errors_are_those_of_the_sdk(
+    flow: Flow, client: Anthropic, model: str, status: int, word: str, kind: type[Exception], streamed: bool
+) -> None:
+    flow.script(claude_error(status, word, "no") if model == CLAUDE else error(status, "no"))
     with pytest.raises(kind) as raised:
-        client.messages.create(model=CHAT, max_tokens=9, messages=HI)
+        client.messages.create(model=model, max_tokens=9, messages=HI, stream=streamed)
     told: Any = raised.value
     assert told.body["type"] == "error"
     assert told.request_id.startswith("req_")
@@ -153,11 +161,15 @@ def test_a_refusal_of_anthropic_itself_comes_through(flow: Flow, client: Anthrop
     assert raised.value.status_code == 529
 
 
-def test_a_stream_that_breaks_off_raises(flow: Flow, client: Anthropic) -> None:
-    flow.script(stream([*chat_chunks("Hello there")[:2], CUT], done=False))
+@every
+def test_a_stream_that_breaks_off_raises(flow: Flow, client: Anthropic, model: str) -> None:
+    words = "Hello there"
+    native_words, claude_words = native_events(native_items(words)), events([said(words)])
+    told: Any = {CHAT: chat_chunks(words), NATIVE: native_words, CLAUDE: list(named_sse(claude_words))}[model]
+    flow.script(stream([*told[:4], CUT], done=False))
     with (
         pytest.raises(anthropic.APIStatusError, match=r"upstream|broke|cut|closed"),
-        client.messages.stream(model=CHAT, max_tokens=9, messages=HI) as helper,
+        client.messages.stream(model=model, max_tokens=9, messages=HI) as helper,
     ):
         list(helper)
 

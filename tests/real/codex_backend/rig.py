@@ -180,8 +180,8 @@ def says(*pieces: str, thought: str = "") -> Answer:
     return stream([*_thinking(thought), *message_events(*pieces), completed()], done=False)
 
 
-def calls(*made: tuple[str, str, str]) -> Answer:
-    """A Responses stream that calls tools: (call id, name, argument text) each."""
+def calls(*made: tuple[str, str, str], thought: str = "", text: str = "") -> Answer:
+    """A Responses stream that calls tools: (call id, name, argument text) each, perhaps after a thought and words."""
     events = [
         {
             "type": "response.output_item.done",
@@ -190,7 +190,8 @@ def calls(*made: tuple[str, str, str]) -> Answer:
         }
         for index, (c, n, a) in enumerate(made)
     ]
-    return stream([*events, completed()], done=False)
+    said = message_events(text) if text else []
+    return stream([*_thinking(thought), *said, *events, completed()], done=False)
 
 
 def message_events(*pieces: str) -> list[Any]:
