@@ -29,6 +29,8 @@ _ANSWERS = {
 """What a terminal says when it is asked for its keyboard, its kind, the cursor and its colours."""
 _QUESTIONS = re.compile(b"|".join(map(re.escape, _ANSWERS)))
 
+_TITLE = re.compile(rb"\x1b\][02];([^\x07\x1b]*)$")
+
 PATIENCE = 90.0
 """Seconds that a step may take on a busy machine."""
 
@@ -37,7 +39,10 @@ class FullScreen:
     def __init__(self, process: subprocess.Popen[bytes], side: int) -> None:
         self.process = process
         self.screen = ""
+        self.titles: list[str] = []
+        """Those that the window was given, the newest last."""
         self._side = side
+        self._unended = b""
 
     def press(self, keys: str) -> None:
         """Press when nothing moves any more: what comes while a screen is drawn for the first time is thrown away."""
@@ -81,6 +86,8 @@ class FullScreen:
             return False
         for question in _QUESTIONS.findall(data):  # in the order in which they were asked
             os.write(self._side, _ANSWERS[question])
+        *told, self._unended = (self._unended + data).split(b"\x07")
+        self.titles += [found[1].decode() for one in told if (found := _TITLE.search(one))]
         self.screen += _ESCAPES.sub("", data.decode("utf-8", "replace"))
         return bool(data)
 
