@@ -33,6 +33,14 @@ def test_strict_mode_leaves_the_other_decisions_alone() -> None:
     assert apply_strict(decisions, True) == decisions
 
 
+def test_strict_mode_lets_pass_what_no_answer_depends_on_and_it_is_still_told() -> None:
+    decisions = (CompatibilityDecision("a", "ignored", "why", harmless=True),)
+    assert apply_strict(decisions, True) == decisions
+    told = diagnose(decisions[0])
+    assert told is not None
+    assert (told.action, told.code, told.to_json().get("harmless")) == ("ignored", "bridge.param.ignored", None)
+
+
 def test_without_strict_mode_nothing_changes() -> None:
     decisions = (CompatibilityDecision("a", "degraded", "why"), CompatibilityDecision("b", "ignored", "why"))
     assert apply_strict(decisions, False) is decisions

@@ -171,6 +171,41 @@ def test_strict_mode_refuses_what_would_be_changed(flow: Flow) -> None:
     assert "top_k" in failed(answer)["message"]
 
 
+@pytest.mark.parametrize("name", ["first-turn-unknown-model", "interactive-turn"])
+@pytest.mark.parametrize("model", [DEEPSEEK, "zhipu/glm-5.3"])
+def test_strict_mode_takes_what_claude_code_sends_of_its_own_accord(flow: Flow, name: str, model: str) -> None:
+    """Marks for a cache, who asks, facts for the vendor's classifiers: no word of the answer depends on them."""
+    flow.script(chat("Hello"))
+    asked = recorded(name)
+    body = {**asked.body, "model": model, "stream": False}
+    answer = flow.post("/v1/messages", body, {**asked.headers, "isthmus-strict": "true"})
+    assert answer.status == 200, answer.body
+    told = {said["path"]: said["action"] for said in answer.json["isthmus"]["diagnostics"]}
+    assert told["system[0]"] == told["system[1].cache_control"] == "ignored"
+    assert ("safeguards" in told) == (name == "interactive-turn")
+    assert told["x-claude-code-session-id"] == "ignored"
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"speed": "fast"}, "speed"),
+        ({"inference_geo": "eu"}, "inference_geo"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 5000}}, "thinking.budget_tokens"),
+        ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management.edits[0]"),
+        ({"output_config": {"effort": "medium"}}, "output_config.effort"),
+    ],
+)
+def test_strict_mode_refuses_what_an_answer_depends_on(flow: Flow, more: Json, path: str) -> None:
+    body = {**recorded("first-turn-unknown-model").body, "model": DEEPSEEK, **more}
+    answer = flow.post("/v1/messages", body, {"isthmus-strict": "true"})
+    assert answer.status == 400
+    told = failed(answer)
+    assert f"`{path}`" in told["message"]
+    assert "cache" not in told["message"]
+    assert flow.sent == []
+
+
 def test_a_response_may_be_stored_and_gone_on_from(flow: Flow) -> None:
     flow.script(chat("one"), chat("two"))
     first = flow.message({"model": PLAIN, "messages": HI, "store": True})

@@ -63,6 +63,8 @@ class CompatibilityDecision(msgspec.Struct, frozen=True):
     code: str = ""
     """The diagnostic's code; empty means the parameter code that follows from the action."""
     metadata: Mapping[str, Any] = {}
+    harmless: bool = False
+    """Whether no word of the answer depends on it (marks for a prompt cache, who asks): told, and never refused."""
 
 
 class CompatibilityDiagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,8 +122,11 @@ def diagnose(decision: CompatibilityDecision) -> CompatibilityDiagnostic | None:
 _ITEM_CODES: Final[Mapping[Action, str]] = {"degraded": "bridge.item.degraded", "ignored": "bridge.item.ignored"}
 
 
-def decide_item(path: str, action: Action, reason: str = "", **metadata: Any) -> CompatibilityDecision:
-    return CompatibilityDecision(path, action, reason, code=_ITEM_CODES.get(action, ""), metadata=metadata)
+def decide_item(
+    path: str, action: Action, reason: str = "", *, harmless: bool = False, **metadata: Any
+) -> CompatibilityDecision:
+    code = _ITEM_CODES.get(action, "")
+    return CompatibilityDecision(path, action, reason, code=code, metadata=metadata, harmless=harmless)
 
 
 def repair_history(path: str, reason: str) -> CompatibilityDecision:
@@ -149,10 +154,11 @@ _REJECTED_CODES: Final[Mapping[str, str]] = {
 
 
 def apply_strict(decisions: tuple[CompatibilityDecision, ...], strict: bool) -> tuple[CompatibilityDecision, ...]:
-    """In strict mode nothing is degraded or ignored: what cannot be had exactly is rejected."""
+    """In strict mode nothing that an answer depends on is degraded or ignored: what cannot be had exactly is rejected.
+    The rest passes and is told: agents send such fields with every request, and have no switch for them."""
     if not strict:
         return decisions
-    return tuple(_reject(d) if d.action in ("degraded", "ignored") else d for d in decisions)
+    return tuple(_reject(d) if d.action in ("degraded", "ignored") and not d.harmless else d for d in decisions)
 
 
 def apply_needs(decisions: tuple[CompatibilityDecision, ...]) -> tuple[CompatibilityDecision, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from isthmus.testing import CUT, ScriptedUpstream, chat, chat_chunks, chat_error, error, html_error, stream
 from real.claude.rig import MODELS, real, rig
+from real.claude.vendors import DEEPSEEK, GLM, LLAMA
 
 pytestmark = real
 
@@ -100,3 +101,27 @@ def test_it_dials_nobody_else(tmp_path: Path) -> None:
     ):
         it.run("hi", proxy=trap.url).worked()
         assert [request.target for request in trap.requests] == []
+
+
+STRICT = "[plan]\nstrict = true\n"
+
+
+@pytest.mark.parametrize("target", [DEEPSEEK, GLM], ids=["deepseek", "glm"])
+def test_a_strict_gateway_takes_what_it_sends_of_its_own_accord(tmp_path: Path, target: str) -> None:
+    write = ("call_1", "Write", {"file_path": "a.txt", "content": "hello"})
+    thinking = chat("Writing.", reasoning="A file.", calls=[write])
+    with rig(tmp_path, thinking, chat("Done."), target=target, more=STRICT) as it:
+        assert it.run("make a file").worked().said == "Done."
+        assert (it.work / "a.txt").read_text() == "hello"
+
+
+def test_a_strict_gateway_names_what_it_refuses_and_a_header_lets_it_pass(tmp_path: Path) -> None:
+    """A chat template that takes one system message, at the start, gets Claude Code's later ones in another form."""
+    with rig(tmp_path, chat("Hello."), target=LLAMA, more=STRICT) as it:
+        refused = it.run("hi")
+        assert refused.result["is_error"]
+        assert "strict mode" in refused.said
+        assert "output_config.effort" in refused.said
+        assert it.bodies == []
+        lenient = {"ANTHROPIC_CUSTOM_HEADERS": "Isthmus-Strict: false"}
+        assert it.run("hi", environment=lenient).worked().said == "Hello."

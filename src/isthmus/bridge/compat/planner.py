@@ -133,7 +133,8 @@ class _Planner(NamedTuple):
             return supported(path, effective_value=value, sends=nest("reasoning.summary", value))
         if self._rule(path) is None and self.capabilities.dialect in SHOWS_THINKING and value != "none":
             reason = "the provider makes no summaries; where it shows its thinking, that comes in their place"
-            return CompatibilityDecision(path, "degraded", reason, effective_value=value)
+            # `auto` asks for what there is to be seen, and that is shown.
+            return CompatibilityDecision(path, "degraded", reason, effective_value=value, harmless=value == "auto")
         return self._other(path, value)
 
     def _context(self, path: str, value: Any) -> CompatibilityDecision:

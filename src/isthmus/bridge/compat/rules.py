@@ -55,7 +55,7 @@ def without_rule(path: str, value: Any) -> CompatibilityDecision:
     if path in _INDISPENSABLE:
         return rejected(path, _INDISPENSABLE[path])
     reason = _REASONS.get(path) or _suggest(path)
-    return ignored(path, reason or "the provider has no counterpart for it")
+    return ignored(path, reason or "the provider has no counterpart for it", harmless=path in _HARMLESS)
 
 
 KEPT_AHEAD: Final = "nothing is asked yet; the input is kept for the response that continues this one"
@@ -223,6 +223,11 @@ _INDISPENSABLE: Final[Mapping[str, str]] = {
     "send its text as `instructions`",
 }
 """Parameters whose loss would change what is being asked: dropping them is worse than refusing."""
+
+_HARMLESS: Final = frozenset(
+    {"prompt_cache_key", "prompt_cache_retention", "client_metadata", "safety_identifier", "user"}
+)
+"""What an answer costs, and who asks for it: no word of it depends on them."""
 
 _REASONS: Final[Mapping[str, str]] = {
     "metadata": "nothing is stored here, so there is nothing to attach it to",

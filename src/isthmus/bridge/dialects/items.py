@@ -92,7 +92,8 @@ class ItemWriter:
         for index, words in enumerate(parts):
             if self._marked((words,)):
                 reason = "what the assistant said carries no breakpoint here; the next one behind it counts"
-                self.decisions.append(decide_item(f"{step.path}.content[{index}].{BREAKPOINT}", "ignored", reason))
+                path = f"{step.path}.content[{index}].{BREAKPOINT}"
+                self.decisions.append(decide_item(path, "ignored", reason, harmless=True))
 
     def _act(self, turn: past.Acted) -> None:
         if replay.is_unfinished(turn):

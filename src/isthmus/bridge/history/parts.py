@@ -48,7 +48,7 @@ def settle_marks(past: History, rules: MessageRules) -> list[CompatibilityDecisi
     if marked:
         reason = "the provider has no breakpoints for its prompt cache; all of them were left out"
         decisions = [one for one in decisions if one not in marked]
-        decisions.append(decide_item(marked[0].path, "ignored", reason, left_out=len(marked)))
+        decisions.append(decide_item(marked[0].path, "ignored", reason, harmless=True, left_out=len(marked)))
     if past.phased and not rules.phases:
         reason = "the provider has no word for the phase of a message; their order tells it"
         decisions.append(decide_item(past.phased, "supported", reason))

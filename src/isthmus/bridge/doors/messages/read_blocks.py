@@ -51,13 +51,17 @@ class BlockReader:
         if given.get("ttl") == "1h":
             self.ttl = "1h"
         if not placed:
-            self.decide(f"{path}.cache_control", "ignored", "there is nothing here that could be cached")
+            self.pass_over(f"{path}.cache_control", "there is nothing here that could be cached")
             return placed
         last = placed[-1]
         return [*placed[:-1], Placed({**last.part, BREAKPOINT: MARK}, last.path)]
 
     def decide(self, path: str, action: Action, reason: str) -> None:
         self.decisions.append(decide_item(path, action, reason))
+
+    def pass_over(self, path: str, reason: str) -> None:
+        """For what no answer depends on."""
+        self.decisions.append(decide_item(path, "ignored", reason, harmless=True))
 
     def _read(self, block: JsonObject, path: str) -> list[Placed]:
         if (block.get("citations") or {}) not in ({}, [], {"enabled": False}):

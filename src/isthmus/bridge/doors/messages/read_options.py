@@ -35,6 +35,8 @@ _UNHEARD: Final[Mapping[str, str]] = {
     "compaction": "the conversation is compacted by whoever sends it",
     "user_profile_id": "there are no profiles of users here",
 }
+_HARMLESS: Final = ("safeguards", "diagnostics", "user_profile_id")
+"""What of these the vendor alone reads: no word of an answer depends on it."""
 _RUN_BY_VENDOR: Final[Mapping[str, str]] = {
     "mcp_servers": "nothing here calls MCP servers for the model; connect them in the client",
     "container": "there are no containers here; run the code in the client",
@@ -75,7 +77,7 @@ class OptionReader:
                 raise RequestRefused(words, code="invalid_value", param=name)
         for name, reason in _UNHEARD.items():
             if self._body.get(name) is not None:
-                self._decide(name, "ignored", reason)
+                self.decisions.append(CompatibilityDecision(name, "ignored", reason, harmless=name in _HARMLESS))
         for name, reason in _RUN_BY_VENDOR.items():
             if self._body.get(name):
                 self._decide(name, "rejected", reason)
@@ -152,7 +154,8 @@ class OptionReader:
         if isinstance(metadata, dict):
             for name in metadata:
                 if name != "user_id":
-                    self._decide(f"metadata.{name}", "ignored", "nothing is stored that it could be attached to")
+                    reason = "nothing is stored that it could be attached to"
+                    self.decisions.append(CompatibilityDecision(f"metadata.{name}", "ignored", reason, harmless=True))
         self.paths["prompt_cache_key"] = SESSION if session else "metadata.user_id.session_id"
         session = session or str(facts.get("session_id") or "")
         if session:

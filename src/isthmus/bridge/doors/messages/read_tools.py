@@ -142,7 +142,8 @@ class ToolReader:
     def _note_mark(self, tool: Mapping[str, Any], path: str) -> None:
         if isinstance(tool.get("cache_control"), dict):
             reason = "tools carry no mark of their own here; one on the system prompt or a later turn covers them"
-            self._decide(f"{path}.cache_control", "ignored", reason)
+            mark = f"{path}.cache_control"
+            self.decisions.append(CompatibilityDecision(mark, "ignored", reason, code=TOOL_CODE, harmless=True))
 
     def _decide(self, path: str, action: Action, reason: str) -> None:
         self.decisions.append(CompatibilityDecision(path, action, reason, code=TOOL_CODE))

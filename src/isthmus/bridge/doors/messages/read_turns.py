@@ -48,7 +48,7 @@ class TurnReader(BlockReader):
             if isinstance(text, str) and text.startswith(BILLING):
                 # It changes with every version of the client, and with it all that a cache keeps behind it
                 # (llama.cpp#21793, vllm#36829).
-                self.decide(path, "ignored", "a line for the vendor's own accounts, which would spoil prompt caches")
+                self.pass_over(path, "a line for the vendor's own accounts, which would spoil prompt caches")
                 continue
             placed += self._read(block, path)
         if any(BREAKPOINT in one.part for one in placed):
@@ -83,7 +83,7 @@ class TurnReader(BlockReader):
                 placed = self.mark({"cache_control": mark}, [Placed(part, "") for part in parts], "")
                 self.items[index] = {**item, field: [one.part for one in placed]}
                 return
-        self.decide("cache_control", "ignored", "there is nothing here that could be cached")
+        self.pass_over("cache_control", "there is nothing here that could be cached")
 
     def _take(self, turn: JsonObject, role: str, path: str) -> None:
         content, where = turn["content"], f"{path}.content"
@@ -156,7 +156,7 @@ class TurnReader(BlockReader):
     def _act(self, block: JsonObject, path: str) -> None:
         if isinstance(block.get("cache_control"), dict):
             reason = "only texts, images, documents and results can be marked; what comes before the next mark counts"
-            self.decide(f"{path}.cache_control", "ignored", reason)
+            self.pass_over(f"{path}.cache_control", reason)
         match block.get("type"):
             case "tool_use":
                 given = block.get("input")
