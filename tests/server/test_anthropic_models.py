@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,9 +69,14 @@ def test_a_model_tells_its_window_and_who_it_is() -> None:
         "type": "model",
         "id": "x",
         "display_name": "M",
+        "description": "a window of 1,000 tokens",
         "created_at": "2026-01-01T00:00:00Z",
         "lifecycle": "active",
         "max_input_tokens": 1000,
         "max_tokens": 100,
         "isthmus": {"provider": "p", "model": "m", "input": ["text", "image"]},
     }
+
+
+def test_of_a_window_that_nobody_has_stated_nothing_is_said() -> None:
+    assert anthropic_model("x", replace(known("m"), context=None))["description"] is None

@@ -56,9 +56,16 @@ def anthropic_model(id: str, model: KnownModel) -> JsonObject:
         "type": "model",
         "id": id,
         "display_name": model.title,
+        "description": _describe(model),
         "created_at": _CREATED,
         "lifecycle": "active",
         "max_input_tokens": model.context,
         "max_tokens": model.output,
         "isthmus": {"provider": model.provider, "model": model.model, "input": ["text", *model.input]},
     }
+
+
+def _describe(model: KnownModel) -> str | None:
+    """What Claude Code shows beside the name in `/model`, and all that it reads there (2.1.325, 2026-11-17): it is told
+    of one window when it starts, so a person who changes the model sees the other one here."""
+    return None if model.context is None else f"a window of {model.context:,} tokens"

@@ -126,6 +126,20 @@ def test_a_full_window_is_compacted_and_the_work_goes_on(tmp_path: Path, target:
     assert "SUMMARY: much was said." in json.dumps(it.bodies[-1]["messages"])
 
 
+def test_a_window_smaller_than_it_was_told_is_found_out_and_compacted(tmp_path: Path) -> None:
+    """As after a change to another model: Claude Code is told of one window, when it starts."""
+    refused = error(400, "This model's maximum context length is 64000 tokens. However, you requested 70123 tokens")
+    summary = chat("<summary>SUMMARY: much was said.</summary>", usage=(300, 10))
+    with rig(tmp_path, chat("Read.", usage=(70_000, 10)), refused, summary, chat("After it.")) as it:
+        session = it.run("work", window=1_000_000).worked().session
+        smaller = "deepseek/deepseek-v4-flash"
+        after = it.run("go on", "--resume", session, window=1_000_000, model=smaller).worked()
+    assert after.said == "After it."
+    assert len(after.compactions) == 1
+    assert it.bodies[-1]["model"] == "deepseek-v4-flash"
+    assert "SUMMARY: much was said." in json.dumps(it.bodies[-1]["messages"])
+
+
 @pytest.mark.parametrize("target", [LLAMA, DEEPSEEK])
 def test_an_answer_that_was_cut_by_its_length_is_gone_on_with(tmp_path: Path, target: str) -> None:
     with rig(tmp_path, chat("Half an ans", finish="length"), chat("wer."), target=target) as it:

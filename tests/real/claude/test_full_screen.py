@@ -59,6 +59,7 @@ def test_a_person_makes_a_file_and_goes_on_with_a_model_from_the_gateways_list(t
         assert screen.see("Done. Write answered"), screen.screen
         order(screen, "/model")
         assert screen.see("8.demo/demo-thinking"), screen.screen
+        assert screen.see("a window of 1,000,000 tokens"), screen.screen
         screen.press("8")
         assert screen.see("Yes, switch to demo/demo-thinking"), screen.screen
         screen.press("\r")
