@@ -1,4 +1,4 @@
-"""Fields of a Messages request and of its answer, from the client's bytes to those of the upstream, in every dialect."""
+"""Fields of a Messages request and of its answer, from the client's bytes to the upstream's, in every dialect."""
 
 from __future__ import annotations
 
@@ -160,3 +160,15 @@ def test_a_title_is_asked_for_as_claude_code_does(flow: Flow) -> None:
     assert json.loads(message["content"][-1]["text"]) == {"title": "Tides"}
     assert "tools" not in flow.sent[0]
     assert flow.sent[0]["response_format"] == {"type": "json_object"}
+
+
+def test_a_schema_for_claude_has_no_open_objects(flow: Flow) -> None:
+    """The vendor refuses them; what the client asked for is still what its answer is checked against."""
+    inner = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"inner": inner}, "required": ["inner"]}
+    flow.script(strictly(claude(said('{"inner": {"n": 1}}'))))
+    form = {"format": {"type": "json_schema", "schema": schema}}
+    flow.message({"model": OPUS, "messages": [HI], "output_config": form})
+    written = flow.sent[0]["output_config"]["format"]["schema"]
+    assert written["additionalProperties"] is False
+    assert written["properties"]["inner"]["additionalProperties"] is False

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Literal
 
-from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     EXPIRED_AT_ONCE,
     LOCAL,
-    UNFINISHED,
     EventBatch,
     Held,
     ItemPage,
@@ -27,46 +25,23 @@ from isthmus.ports import (
     Pruned,
     StoredResponse,
     StoredTurn,
-    StoredWord,
     StoreStats,
     run_lease,
 )
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.memory_chats import MemoryChats
 from isthmus.store.memory_conversations import MemoryConversations
+from isthmus.store.memory_learned import MemoryLearned
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_outbox import MemoryOutbox
-from isthmus.store.memory_parts import Pool, Shared, Stream
+from isthmus.store.memory_parts import Entry, Pool, Shared, Stream
 from isthmus.store.memory_requests import MemoryRequests
-from isthmus.store.pieces import FIELD, INPUT, OUTPUT, export_line, join, split, with_status
+from isthmus.store.pieces import INPUT, OUTPUT, export_line, split, with_status
 from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row, plan_branches
 
-_BYTES_PER_PART: Final = 80
-"""What it costs to hold a piece, beside the piece."""
 
-
-@dataclass(slots=True)
-class _Entry:
-    record: StoredResponse
-    """The columns; its `response` is the skeleton and its `input` is empty, the rest is in `parts`."""
-    parts: list[tuple[int, int, Shared]] = field(default_factory=list)
-    stream: Stream = field(default_factory=Stream)
-    deleted: bool = False
-
-    def items(self, place: int) -> list[bytes]:
-        return [shared.data for at, _, shared in self.parts if at == place]
-
-    @property
-    def unfinished(self) -> bool:
-        return not self.deleted and self.record.status in UNFINISHED
-
-    @property
-    def own_bytes(self) -> int:
-        return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
-
-
-class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests):
+class MemoryStore(MemoryChats, MemoryConversations, MemoryLearned, MemoryOutbox, MemoryRequests):
     def __init__(
         self,
         *,
@@ -80,14 +55,12 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         self._max_responses = max_responses
         self._max_bytes = max_bytes
         self._max_event_bytes = max_event_bytes
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry] = {}
         """In order of use, the least recently used first."""
         self._own_bytes = 0
         self._serial: dict[str, int] = {}
         """When each id was first saved: the order that retention and exports go by."""
         self._saved = 0
-        self._lessons: dict[tuple[str, ...], Lesson] = {}
-        self._words: dict[tuple[str, str], StoredWord] = {}
         super().__init__()
         self._pool = Pool()
         self._leases = Leases(now)
@@ -124,7 +97,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         if (entry := self._find(id, owner)) is None:
             return None
         self._touch(id)
-        return _whole(entry)
+        return entry.whole
 
     async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
         if (entry := self._find(id, owner)) is None:
@@ -201,7 +174,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         entry = self._find(id, owner)
         if entry is None or (only_from and entry.record.status not in only_from):
             return False
-        changed = self._write(with_status(_whole(entry), status, fields), None)
+        changed = self._write(with_status(entry.whole, status, fields), None)
         if changed:
             self._queue(notices)
         return changed
@@ -238,31 +211,13 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
     async def expired(self, *, most: int = EXPIRED_AT_ONCE) -> list[StoredResponse]:
         left = (entry for entry in self._in_order() if entry.unfinished)
         return [
-            _whole(entry)
+            entry.whole
             for entry in left
             if self._leases.holder((entry.record.owner, run_lease(entry.record.id))) is None
         ][:most]
 
     async def watch(self, seconds: float, *, since: int | None = None) -> int:
         return await self._changes.watch(seconds, since)
-
-    async def learn(self, lesson: Lesson, *, since: float = 0.0, most: int = 1000) -> None:
-        self._lessons[lesson.provider, lesson.model, lesson.parameter, lesson.value] = lesson
-        newest = sorted(self._lessons.items(), key=lambda entry: entry[1].learned_at)[-most:]
-        self._lessons = {key: each for key, each in newest if each.learned_at >= since}
-
-    async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
-        self._words[word.provider, word.place] = word
-        newest = sorted(self._words.items(), key=lambda entry: entry[1].heard_at)[-most:]
-        self._words = {key: each for key, each in newest if each.heard_at >= since}
-
-    async def words(self, *, since: float = 0.0) -> list[StoredWord]:
-        kept = (each for each in self._words.values() if each.heard_at >= since)
-        return sorted(kept, key=lambda each: each.heard_at)
-
-    async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
-        about = (each for each in self._lessons.values() if (each.provider, each.model) == (provider, model))
-        return sorted((each for each in about if each.learned_at >= since), key=lambda each: each.learned_at)
 
     async def stats(self) -> StoreStats:
         live = [entry for entry in self._entries.values() if not entry.deleted]
@@ -311,7 +266,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
     async def export(self) -> AsyncIterator[bytes]:
         for entry in list(self._in_order()):
             if not entry.deleted:
-                yield export_line(_whole(entry))
+                yield export_line(entry.whole)
 
     async def aclose(self) -> None:
         self._entries.clear()
@@ -326,7 +281,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         entry = self._entries.get(record.previous_response_id or "")
         return entry is not None and entry.record.owner == record.owner
 
-    def _find(self, id: str, owner: str) -> _Entry | None:
+    def _find(self, id: str, owner: str) -> Entry | None:
         entry = self._entries.get(id)
         return entry if entry is not None and not entry.deleted and entry.record.owner == owner else None
 
@@ -343,7 +298,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
             stream.check(events)
         parts = [(piece.place, piece.position, self._pool.take(record.owner, piece)) for piece in pieces]
         if entry is None:
-            entry = self._entries[record.id] = _Entry(record)
+            entry = self._entries[record.id] = Entry(record)
             self._saved += 1
             self._serial[record.id] = self._saved
         else:
@@ -371,7 +326,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         wanted = (place.place, place.position)
         return next((part for at, position, part in entry.parts if (at, position) == wanted and not part.item_id), None)
 
-    def _ancestry(self, id: str, owner: str) -> Iterator[_Entry]:
+    def _ancestry(self, id: str, owner: str) -> Iterator[Entry]:
         """The response and the turns it builds on, newest first, as far back as they are known."""
         at: str | None = id
         for _ in range(len(self._entries)):
@@ -380,7 +335,7 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
             yield entry
             at = entry.record.previous_response_id
 
-    def _in_order(self) -> list[_Entry]:
+    def _in_order(self) -> list[Entry]:
         return sorted(self._entries.values(), key=lambda entry: self._serial[entry.record.id])
 
     def _touch(self, id: str) -> None:
@@ -405,16 +360,10 @@ class MemoryStore(MemoryChats, MemoryConversations, MemoryOutbox, MemoryRequests
         self._own_bytes -= entry.own_bytes
         self._release(entry)
 
-    def _release(self, entry: _Entry) -> None:
+    def _release(self, entry: Entry) -> None:
         for _, _, shared in entry.parts:
             self._pool.release(shared)
 
     @property
     def _bytes(self) -> int:
         return self._own_bytes + self._pool.size + self._kept_bytes
-
-
-def _whole(entry: _Entry) -> StoredResponse:
-    fields = [(position, shared.data) for place, position, shared in entry.parts if place == FIELD]
-    response = join(entry.record.response, entry.items(OUTPUT), fields)
-    return replace(entry.record, response=response, input=tuple(entry.items(INPUT)))

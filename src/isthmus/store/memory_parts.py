@@ -1,11 +1,16 @@
-"""What the memory store is made of: pieces shared by counting, and streams that drop their oldest events."""
+"""What the memory store is made of: pieces shared by counting, streams that drop their oldest events, and responses
+that hold both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from isthmus.ports import EventBatch
-from isthmus.store.pieces import FIELD, Piece
+from isthmus.ports import UNFINISHED, EventBatch, StoredResponse
+from isthmus.store.pieces import FIELD, INPUT, OUTPUT, Piece, join
+
+_BYTES_PER_PART: Final = 80
+"""What it costs to hold a piece, beside the piece."""
 
 
 @dataclass(slots=True)
@@ -103,3 +108,31 @@ class Stream:
 
 def _size(batch: EventBatch) -> int:
     return sum(map(len, batch.events))
+
+
+@dataclass(slots=True)
+class Entry:
+    """A response as it is kept."""
+
+    record: StoredResponse
+    """The columns; its `response` is the skeleton and its `input` is empty, the rest is in `parts`."""
+    parts: list[tuple[int, int, Shared]] = field(default_factory=list)
+    stream: Stream = field(default_factory=Stream)
+    deleted: bool = False
+
+    def items(self, place: int) -> list[bytes]:
+        return [shared.data for at, _, shared in self.parts if at == place]
+
+    @property
+    def unfinished(self) -> bool:
+        return not self.deleted and self.record.status in UNFINISHED
+
+    @property
+    def own_bytes(self) -> int:
+        return len(self.record.response) + len(self.record.memo) + self.stream.size + _BYTES_PER_PART * len(self.parts)
+
+    @property
+    def whole(self) -> StoredResponse:
+        fields = [(position, shared.data) for place, position, shared in self.parts if place == FIELD]
+        response = join(self.record.response, self.items(OUTPUT), fields)
+        return replace(self.record, response=response, input=tuple(self.items(INPUT)))

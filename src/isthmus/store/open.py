@@ -12,8 +12,8 @@ from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
 from isthmus.ports import Store, StoredWord
 from isthmus.store.sqlite.connect import FAULTS, Durability, connect_reader, unavailable
+from isthmus.store.sqlite.learned import load_lessons, load_words
 from isthmus.store.sqlite.medium import Medium
-from isthmus.store.sqlite.reads import load_lessons, load_words
 from isthmus.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not

@@ -92,7 +92,7 @@ QUIET = {"DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTO
 
 
 def answer_or_name(request: RecordedRequest) -> Any:
-    """The answer of a model that works, or the title by one that is asked for it: in a fence, unless a schema binds it."""
+    """The answer of a model that works, or the title by one that is asked for it; in a fence, unless a schema binds."""
     body = request.json
     if "tools" in body:
         return chat("Hello, harbour.")(request)

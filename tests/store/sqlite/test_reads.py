@@ -13,7 +13,7 @@ import pytest
 
 from every_store import Clock
 from isthmus.errors import RequestRefused
-from isthmus.ports import LOCAL, EventBatch
+from isthmus.ports import LOCAL
 from isthmus.store.sqlite.leases import claim
 from isthmus.store.sqlite.reads import (
     find_ends,
@@ -21,14 +21,13 @@ from isthmus.store.sqlite.reads import (
     list_input_items,
     load_after,
     load_chain,
-    load_events,
     load_expired,
     load_response,
     measure,
     measure_bytes,
 )
 from isthmus.store.sqlite.store import SqliteStore
-from isthmus.store.sqlite.writes import append_events, delete_response, save_response
+from isthmus.store.sqlite.writes import delete_response, save_response
 from stored import ids, message, texts, turn
 
 
@@ -166,21 +165,6 @@ def test_only_what_is_shown_is_read(connection: sqlite3.Connection) -> None:
     list_input_items(connection, "r1", LOCAL, 2, None, "asc")
     (contents,) = [text for text in seen if text.startswith("SELECT key, item_id, hash, data")]
     assert contents.count(",") <= 5, "the contents of two items, not of fifty"
-
-
-@pytest.mark.parametrize(("after", "kept"), [(2, [b"3", b"4"]), (3, [b"4"]), (4, []), (99, [])])
-def test_events_come_behind_a_number_and_not_from_before_what_was_dropped(
-    connection: sqlite3.Connection, after: int, kept: list[bytes]
-) -> None:
-    key = save(connection, "r1", status="in_progress")
-    assert load_events(connection, "r1", LOCAL, -1) == []
-    append_events(connection, key, EventBatch(0, (b"0", b"1", b"2")), 3)
-    append_events(connection, key, EventBatch(3, (b"3", b"4")), 3)
-    assert load_events(connection, "r1", LOCAL, after) == kept
-    assert load_events(connection, "r1", "ann", after) == []
-    with pytest.raises(RequestRefused) as refused:
-        load_events(connection, "r1", LOCAL, 1)
-    assert refused.value.code == "events_expired"
 
 
 def test_what_is_measured_is_what_lives(connection: sqlite3.Connection) -> None:

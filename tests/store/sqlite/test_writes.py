@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch
 from isthmus.store.memory_parts import Stream
-from isthmus.store.sqlite.reads import load_events, load_lessons, load_response
+from isthmus.store.sqlite.learned import load_lessons
+from isthmus.store.sqlite.reads import load_response
+from isthmus.store.sqlite.streams import load_events
 from isthmus.store.sqlite.writes import (
     append_events,
     delete_response,

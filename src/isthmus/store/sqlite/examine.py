@@ -15,7 +15,8 @@ from typing import Any, Final
 from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
 from isthmus.store.sqlite.examine_conversations import examine_conversations
-from isthmus.store.sqlite.reads import damage_of_events, find_damage
+from isthmus.store.sqlite.reads import find_damage
+from isthmus.store.sqlite.streams import damage_of_events
 from isthmus.store.sqlite.writes import remove_row
 
 _STEP: Final = 200

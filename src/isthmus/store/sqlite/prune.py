@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from isthmus.ports import Pruned
-from isthmus.store.sqlite import leases, reads, writes
+from isthmus.store.sqlite import leases, reads, streams, writes
 from isthmus.store.sqlite.conversation_rows import find_unused
 from isthmus.store.sqlite.conversation_writes import remove
 from isthmus.store.sqlite.readers import Readers
@@ -82,7 +82,7 @@ async def _end_unused(writer: Writer, older_than: float, now: Callable[[], float
 async def drop_events(readers: Readers, writer: Writer, older_than: float) -> None:
     """Let the events of finished responses go that were made before then."""
     after = 0
-    while keys := await readers.run(partial(reads.find_streams, after=after, older_than=older_than, count=_STEP)):
+    while keys := await readers.run(partial(streams.find_streams, after=after, older_than=older_than, count=_STEP)):
         await writer.run(partial(writes.drop_streams, keys=keys))
         after = keys[-1]
 

@@ -14,22 +14,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
     ItemPage,
     StoredResponse,
     StoredTurn,
-    StoredWord,
     StoreStats,
     run_lease,
 )
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
-from isthmus.store.refusals import damaged, events_expired, not_found, too_long
+from isthmus.store.refusals import damaged, not_found, too_long
 from isthmus.store.sqlite.conversation_rows import find_named
-from isthmus.store.sqlite.packing import digest_events, digest_row, digest_turn, read_piece, unpack, unpack_list
+from isthmus.store.sqlite.packing import digest_row, digest_turn, read_piece, unpack
 
 _COLUMNS: Final = (
     "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo,"
@@ -179,45 +177,6 @@ def list_input_items(
     )
     found = {key: (item_id, hash, data) for key, item_id, hash, data in rest}
     return make_page([(name, _item(owner, name, *found[piece])) for name, piece in page], has_more)
-
-
-def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int) -> list[bytes]:
-    stream = connection.execute(
-        "SELECT key, dropped FROM responses JOIN streams ON response = key WHERE id = ? AND owner = ? AND deleted = 0",
-        (id, owner),
-    ).fetchone()
-    if stream is None:
-        return []
-    key, dropped = stream
-    if after < dropped:
-        raise events_expired(id, after)
-    batches = connection.execute(
-        "SELECT first, last, data, digest FROM events WHERE response = ? AND last > ? ORDER BY first", (key, after)
-    )
-    events: list[bytes] = []
-    for first, last, data, digest in batches:
-        if (what := damage_of_events(first, last, data, digest)) is not None:
-            raise damaged(id, what)
-        events += [event for number, event in enumerate(unpack_list(data), first) if number > after]
-    return events
-
-
-def find_streams(connection: sqlite3.Connection, after: int, older_than: float, count: int) -> list[int]:
-    """Finished responses made before then whose events are kept, by their keys, those behind `after`."""
-    found = connection.execute(
-        "SELECT response FROM streams JOIN responses ON key = response WHERE response > ? AND bytes > 0"
-        " AND created_at < ? AND status NOT IN ('queued', 'in_progress') ORDER BY response LIMIT ?",
-        (after, older_than, count),
-    )
-    return [key for (key,) in found]
-
-
-def damage_of_events(first: int, last: int, data: bytes, digest: bytes | None) -> str | None:
-    try:
-        whole = digest == digest_events(first, last, data) if digest else len(unpack_list(data)) == last - first + 1
-    except (zlib.error, ValueError, TypeError):
-        whole = False
-    return None if whole else f"its events {first} to {last} are not as they were written"
 
 
 def measure(connection: sqlite3.Connection) -> StoreStats:
@@ -389,19 +348,3 @@ def _find_unnamed(connection: sqlite3.Connection, id: str, owner: str) -> tuple[
 
 def _json(values: Sequence[object]) -> str:
     return msgspec.json.encode(values).decode()
-
-
-def load_lessons(connection: sqlite3.Connection, provider: str, model: str, since: float) -> list[Lesson]:
-    rows = connection.execute(
-        "SELECT provider, model, parameter, value, learned_at FROM lessons"
-        " WHERE provider = ? AND model = ? AND learned_at >= ? ORDER BY learned_at",
-        (provider, model, since),
-    )
-    return [Lesson(*row) for row in rows]
-
-
-def load_words(connection: sqlite3.Connection, since: float) -> list[StoredWord]:
-    rows = connection.execute(
-        "SELECT provider, place, data, heard_at FROM words WHERE heard_at >= ? ORDER BY heard_at", (since,)
-    )
-    return [StoredWord(provider, place, bytes(data), heard_at) for provider, place, data, heard_at in rows]

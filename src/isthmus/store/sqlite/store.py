@@ -31,7 +31,7 @@ from isthmus.ports import (
 )
 from isthmus.store.pieces import export_line, with_status
 from isthmus.store.refusals import damaged
-from isthmus.store.sqlite import leases, reads, writes
+from isthmus.store.sqlite import learned, leases, reads, streams, writes
 from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
@@ -146,7 +146,7 @@ class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests
 
     async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         bounded = max(-1, min(after, _LARGEST_NUMBER))
-        return await self._read(id, partial(reads.load_events, id=text(id), owner=owner, after=bounded))
+        return await self._read(id, partial(streams.load_events, id=text(id), owner=owner, after=bounded))
 
     async def claim(self, name: str, *, owner: str = LOCAL, holder: str, seconds: float) -> bool:
         return await self.writer.run(
@@ -182,14 +182,14 @@ class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests
         await self.writer.run(partial(writes.keep_lesson, lesson=lesson, since=since, most=most))
 
     async def lessons(self, provider: str, model: str, *, since: float = 0.0) -> list[Lesson]:
-        query = partial(reads.load_lessons, provider=provider, model=text(model), since=since)
+        query = partial(learned.load_lessons, provider=provider, model=text(model), since=since)
         return await self.readers.run(query)
 
     async def hear(self, word: StoredWord, *, since: float = 0.0, most: int = 200) -> None:
         await self.writer.run(partial(writes.keep_word, word=word, since=since, most=most))
 
     async def words(self, *, since: float = 0.0) -> list[StoredWord]:
-        return await self.readers.run(partial(reads.load_words, since=since))
+        return await self.readers.run(partial(learned.load_words, since=since))
 
     async def stats(self) -> StoreStats:
         return await self.readers.run(reads.measure)
