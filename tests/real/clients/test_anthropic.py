@@ -1,5 +1,5 @@
-"""The official SDKs of Anthropic on three dialects: create, stream, tools, thinking, counts, errors. The fourth, Codex as
-a backend, is asked the same in `tests/real/codex_backend/test_anthropic_sdk.py`."""
+"""The official SDKs of Anthropic on three dialects: create, stream, tools, thinking, counts, errors. Codex as a backend
+is asked the same in `tests/real/codex_backend/test_anthropic_sdk.py`."""
 
 from __future__ import annotations
 
