@@ -26,5 +26,6 @@ ROUTES = {
     "/v1/models/plain/x": "GET",
     "/health": "GET",
     "/ready": "GET",
+    "/metrics": "GET",
     "/openapi.json": "GET",
 }

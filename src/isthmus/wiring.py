@@ -36,6 +36,7 @@ from isthmus.gateway.settings import Settings
 from isthmus.log import tell
 from isthmus.observe.everybody import Everybody
 from isthmus.observe.log import LogObserver
+from isthmus.observe.metrics.meters import Meters
 from isthmus.ports import Messenger, Observer, Store, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
@@ -49,6 +50,7 @@ from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
 from isthmus.wiring_observe import SCRUB, SCRUBBER, open_tracer
+from isthmus.wiring_watch import metrics_observer, open_otel, store_timer, watch_parts
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -60,8 +62,8 @@ log = logging.getLogger("isthmus.wiring")
 
 
 @asynccontextmanager
-async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
-    """A gateway with everything it needs, closed in the right order."""
+async def running_gateway(config: Config, meters: Meters | None = None) -> AsyncIterator[Gateway]:
+    """A gateway with everything it needs, closed in the right order. `meters`: where it is counted what it does."""
     async with AsyncExitStack() as stack:
         workers, aside = open_workers(config.checks), Aside()
         stack.push_async_callback(workers.aclose)
@@ -73,7 +75,10 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
         store = open_store(
-            config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
+            config.store.url,
+            durability=config.store.durability,
+            max_event_bytes=config.background.max_events,
+            timed=store_timer(meters),
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
         observers: list[Observer] = [LogObserver()]
@@ -82,6 +87,13 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             tracer = open_tracer(config, key, workers)
             observers.append(tracer)
             stack.push_async_callback(tracer.aclose)
+        if meters is not None:
+            watch_parts(meters, workers, store, tracer)
+            observers.append(metrics_observer(config, meters, served))
+        if config.otel.enabled:
+            otel = open_otel(config, meters, served)
+            stack.push_async_callback(otel.aclose)
+            observers.append(otel)
         gateway = Gateway(
             Directory(
                 served=served,
@@ -240,6 +252,7 @@ async def serve_provider(
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = take_limits(AnswerLimits, config.limits)
     places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
+    wires = [place.wire for place in places]
     backend: HttpBackend | PooledBackend | RetryingBackend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
@@ -255,6 +268,7 @@ async def serve_provider(
         listed=config.models.listed,
         asking=asking,
         embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
+        load=lambda: (sum(wire.load[0] for wire in wires), sum(wire.load[1] for wire in wires)),
     )
 
 

@@ -44,7 +44,7 @@ _NEVER: Final = 1 << 62
 class Life:
     __slots__ = (
         *("_begun_at", "_failure", "_first_at", "_first_byte", "_id", "_marks", "_now", "_observer", "_over_at"),
-        *("_owner", "_sent_at", "_stride", "_whole", "attempts", "batches", "due"),
+        *("_owner", "_sent_at", "_stride", "_whole", "attempts", "batches", "due", "longest_gap"),
     )
 
     def __init__(self, id: str, owner: str, now: Callable[[], float], observer: Observer | None) -> None:
@@ -63,6 +63,8 @@ class Life:
         """How often an upstream was asked, repairs and searches not counted."""
         self.batches = 0
         """Batches of events that were told: counted by whoever tells them."""
+        self.longest_gap = 0.0
+        """Seconds between two of them: kept by whoever tells them."""
         self.due = 1
         """With which of them `mark` is to be called."""
         self._stride = 1
@@ -164,6 +166,7 @@ class Life:
             settled=0.0 if self._over_at is None else now - self._over_at,
             batches=self.batches,
             events=events,
+            longest_gap=self.longest_gap,
             marks=tuple(self._marks),
             response=response,
         )

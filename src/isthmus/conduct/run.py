@@ -18,6 +18,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from math import inf
+from time import monotonic
 from typing import Final, Literal, Protocol, TypeVar
 
 from isthmus.bridge.deltas import Delta
@@ -272,7 +274,7 @@ class Run:
         try:
             while isinstance(command, Send):
                 sending = self._send(command)
-                answer = await self._open(sending)
+                answer, told_at = await self._open(sending), inf
                 try:
                     await self._ways.accepted()
                     events = turn.accepted()
@@ -284,6 +286,10 @@ class Run:
                             break
                         events = turn.feed(deltas)
                         if events:
+                            now = monotonic()
+                            if now - told_at > life.longest_gap:
+                                life.longest_gap = now - told_at
+                            told_at = now
                             life.batches += 1
                             if life.batches >= life.due:
                                 life.mark(events[-1]["type"])

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_watch import Metrics, Otel
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "Lessons",
     "Limits",
     "Log",
+    "Metrics",
     "Models",
+    "Otel",
     "PlanSettings",
     "ProviderConfig",
     "Seconds",
@@ -309,3 +312,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     webhooks: Webhooks = Webhooks()
     trace: Trace = Trace()
     log: Log = Log()
+    metrics: Metrics = Metrics()
+    otel: Otel = Otel()

@@ -32,6 +32,7 @@ from isthmus.ports.facts import (
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.outbox import Backlog, Delivery, Messenger, Notice, Outbox, Refused
+from isthmus.ports.outgoing import OUTGOING
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
@@ -58,6 +59,7 @@ __all__ = [
     "DEFAULT_MAX_DEPTH",
     "EXPIRED_AT_ONCE",
     "LOCAL",
+    "OUTGOING",
     "UNFINISHED",
     "Accepted",
     "Again",

@@ -174,6 +174,8 @@ class Ended(msgspec.Struct, frozen=True):
     batches: int = 0
     """Batches of events that were told, one for each read."""
     events: int = 0
+    longest_gap: float = 0.0
+    """Seconds between two of these batches, the longest."""
     marks: tuple[Mark, ...] = ()
     """Moments of the stream, a bounded number of them, as evenly spread over its batches as they come."""
     response: Mapping[str, Any] | None = None

@@ -21,6 +21,7 @@ from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of, read_client_id
 from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
+from isthmus.server.metrics import watch_server
 from isthmus.server.options import ServerOptions
 from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
@@ -41,7 +42,10 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     """The whole HTTP surface as one ASGI application."""
     readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
     room = Room(options.limits, options.vitals, options.server.max_concurrent)
-    return App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
+    app = App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
+    if options.meters is not None:
+        watch_server(options.meters, room, lambda: len(app.sockets or ()), options.vitals)
+    return app
 
 
 class App:

@@ -18,7 +18,7 @@ from isthmus.server.http import header, new_request_id
 
 log = logging.getLogger("isthmus.server")
 
-_PROBES: Final = ("/health", "/ready")
+_PROBES: Final = ("/health", "/ready", "/metrics")
 _ASKING: Final = ("POST", "WS")
 _KEPT_OUT: Final = ("missing_api_key", "invalid_api_key")
 """Codes of those who did not say who they are."""

@@ -103,6 +103,7 @@ def build_document() -> JsonObject:
             "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello")},
             "/health": {"get": _operation("Whether the process answers", "health")},
             "/ready": {"get": _operation("Whether it can serve", "ready")},
+            "/metrics": {"get": _operation("Everything that is counted, for Prometheus", "metrics", kind="text/plain")},
             "/openapi.json": {"get": _operation("This surface as an OpenAPI document", "openapi")},
             "/": {"get": _operation("What answers here, and its default model", "welcome")},
         },
@@ -224,9 +225,15 @@ def _page(order: str) -> JsonObject:
 
 
 def _operation(
-    summary: str, id: str, *, body: Any = None, query: JsonObject | None = None, stream: bool = False
+    summary: str,
+    id: str,
+    *,
+    body: Any = None,
+    query: JsonObject | None = None,
+    stream: bool = False,
+    kind: str = "application/json",
 ) -> JsonObject:
-    content: JsonObject = {"application/json": {"schema": {"type": "object"}}}
+    content: JsonObject = {kind: {"schema": {"type": "object" if kind == "application/json" else "string"}}}
     if stream:
         content["text/event-stream"] = {}  # events, not one value: OpenAPI 3.1 has no words for them
     error = {

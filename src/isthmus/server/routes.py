@@ -9,7 +9,9 @@ from typing import Any, Final
 from starlette.types import Receive, Scope, Send
 
 from isthmus.gateway.gateway import Gateway
+from isthmus.server.callers import METRICS
 from isthmus.server.chat import ChatApi
+from isthmus.server.metrics import MetricsApi
 from isthmus.server.models import ModelsApi
 from isthmus.server.options import ServerOptions
 from isthmus.server.readiness import Readiness
@@ -31,6 +33,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     embeddings = Later(lambda: _embeddings(gateway))
     conversations = Later(lambda: _conversations(gateway))
     traces = Later(lambda: _traces(gateway, options))
+    metrics = MetricsApi(gateway, options.meters)
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -69,6 +72,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},
         "/ready": {"GET": status.ready},
+        METRICS: {"GET": metrics.show},
         "/openapi.json": {"GET": Later(_openapi)("document")},
         "/": {"GET": status.welcome},
     }

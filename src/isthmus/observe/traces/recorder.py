@@ -100,6 +100,11 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="isthmus-traces", daemon=True)
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """Drafts that are not written yet."""
+        return self._queue.qsize()
+
     def put(self, draft: Draft) -> None:
         """Take it, or count it as lost; at once."""
         keeping = self._keeping

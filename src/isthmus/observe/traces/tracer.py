@@ -145,6 +145,11 @@ class Tracer:
             withheld=recorder.cleaner.withheld,
         )
 
+    @property
+    def waiting(self) -> int:
+        """Traces that are not written yet."""
+        return self._recorder.waiting
+
     def forget(self, owner: str, response: str) -> None:
         self._recorder.forget(owner, response)
 
