@@ -91,7 +91,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             watch_parts(meters, workers, store, tracer)
             observers.append(metrics_observer(config, meters, served))
         if config.otel.enabled:
-            otel = open_otel(config, meters, served)
+            otel = open_otel(config, meters, served, __version__)
             stack.push_async_callback(otel.aclose)
             observers.append(otel)
         gateway = Gateway(

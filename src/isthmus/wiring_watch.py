@@ -28,7 +28,7 @@ def metrics_observer(config: Config, meters: Meters, served: Mapping[str, Served
     return MetricsObserver(meters, Models(_names(config, served), config.metrics.max_models))
 
 
-def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served]) -> Otel:
+def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served], version: str) -> Otel:
     """The way to a collector; to be closed."""
     otel = config.otel
     try:
@@ -45,6 +45,7 @@ def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served
         endpoint=otel.endpoint,
         headers=otel.headers,
         service_name=otel.service_name,
+        version=version,
         traces=otel.traces,
         metrics=otel.metrics,
         sample=otel.sample,

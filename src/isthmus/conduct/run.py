@@ -287,9 +287,7 @@ class Run:
                         events = turn.feed(deltas)
                         if events:
                             now = monotonic()
-                            if now - told_at > life.longest_gap:
-                                life.longest_gap = now - told_at
-                            told_at = now
+                            life.longest_gap, told_at = max(life.longest_gap, now - told_at), now
                             life.batches += 1
                             if life.batches >= life.due:
                                 life.mark(events[-1]["type"])

@@ -14,7 +14,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from collecting import Collector
-from isthmus import __version__
 from isthmus.observe.metrics.labels import Models
 from isthmus.observe.otel import names
 from isthmus.observe.otel import open as module
@@ -54,14 +53,14 @@ def ask(otel: Otel, count: int = 1, traceparent: str = "") -> None:
 
 async def test_spans_and_metrics_arrive_with_who_we_are() -> None:
     with Collector.running() as collector:
-        otel = opened(collector.url, headers={"x-key": "sk-collector"})
+        otel = opened(collector.url, version="1.2.3", headers={"x-key": "sk-collector"})
         ask(otel, traceparent=PARENT)
         otel.tell(ended())
         await otel.aclose()
         (span,) = collector.spans(1)
         assert (span.name, span.trace, span.parent) == ("POST /v1/responses", PARENT[3:35], PARENT[36:52])
         assert collector.resource()["service.name"] == "isthmus"
-        assert collector.resource()["service.version"] == __version__
+        assert collector.resource()["service.version"] == "1.2.3"
         assert names.REQUEST_DURATION in collector.metrics()
         assert {headers["x-key"] for _, headers, _ in collector.requests} == {"sk-collector"}
         scope = collector.messages("/v1/traces")[0].resource_spans[0].scope_spans[0]

@@ -23,7 +23,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-from isthmus import __version__
 from isthmus.log import tell
 from isthmus.observe.everybody import Everybody
 from isthmus.observe.metrics.labels import Models
@@ -47,6 +46,7 @@ class OtelOptions:
     endpoint: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     service_name: str = "isthmus"
+    version: str = ""
     traces: bool = True
     metrics: bool = True
     sample: float = 1.0
@@ -61,7 +61,7 @@ class Otel:
     def __init__(self, options: OtelOptions, models: Models, vendors: Mapping[str, str]) -> None:
         """`vendors`: provider of the configuration → what the conventions call it."""
         self._complaints = _Complaints()
-        resource = Resource.create({SERVICE_VERSION: __version__})
+        resource = Resource.create({SERVICE_VERSION: options.version})
         if str(resource.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
             resource = resource.merge(Resource({SERVICE_NAME: options.service_name}))
         observers: list[Observer] = []
@@ -74,13 +74,13 @@ class Otel:
             exporter = OTLPSpanExporter(_at(options, "traces"), headers=dict(options.headers) or None)
             self._queue = _Queue(exporter, options.max_queued)
             self._spans.add_span_processor(self._queue)
-            tracer = self._spans.get_tracer("isthmus", __version__, schema_url=names.SCHEMA_URL)
+            tracer = self._spans.get_tracer("isthmus", options.version, schema_url=names.SCHEMA_URL)
             observers.append(SpanObserver(tracer, models, vendors=vendors, pass_on=options.pass_on))
         if options.metrics:
             sender = OTLPMetricExporter(_at(options, "metrics"), headers=dict(options.headers) or None)
             reader = PeriodicExportingMetricReader(sender, export_interval_millis=options.interval * 1000)
             self._numbers = MeterProvider([reader], resource, shutdown_on_exit=False)
-            meter = self._numbers.get_meter("isthmus", __version__, schema_url=names.SCHEMA_URL)
+            meter = self._numbers.get_meter("isthmus", options.version, schema_url=names.SCHEMA_URL)
             observers.append(InstrumentObserver(meter, models, vendors=vendors))
         self._observers = Everybody(observers)
 
