@@ -64,7 +64,7 @@ def received(path: str = "/v1/responses", request: str = "req_1") -> Received:
 
 
 def planned(*actions: Any, id: str = "resp_1", request: str = "req_1", **more: Any) -> Planned:
-    plan = SimpleNamespace(decisions=[CompatibilityDecision("x", action) for action in actions])
+    plan = SimpleNamespace(decisions=[CompatibilityDecision("x", action) for action in actions], diagnostics=())
     return Planned(id, request, "local", plan, more.pop("asked", {}), **more)
 
 

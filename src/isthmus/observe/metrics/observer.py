@@ -90,7 +90,8 @@ class MetricsObserver:
         _keep(self._doors, fact.request, door_of(fact.path))
 
     def _planned(self, fact: Planned) -> None:
-        for decision in fact.plan.decisions:
+        plan = fact.plan  # that of embeddings tells only what it changed
+        for decision in getattr(plan, "decisions", None) or plan.diagnostics:
             self._decisions.add((decision.action,))
         # Whatever is made again after a crash has no request, and was asked for in the background.
         run = _Run(self._doors.get(fact.request, DOORS["responses"]))
