@@ -198,3 +198,9 @@ def test_without_anybody_who_watches_nothing_is_missed(clock: Clock) -> None:
     life.checked([ContractCheck(True, "")])
     life.end(life.whole(PLAN, "completed", DONE["usage"], None, background=False))
     assert life.whole(PLAN, "refused", None, None, background=False).attempts == 1
+
+
+def test_the_longest_silence_of_a_stream_is_told_at_its_end(clock: Clock) -> None:
+    life = Life("resp_1", "ann", clock, Heard())
+    life.longest_gap = 1.5
+    assert life.whole(PLAN, "completed", None, None).longest_gap == 1.5

@@ -142,7 +142,8 @@ def known_names(provider: Provider) -> frozenset[str]:
     named += provider.capabilities().embeddings.models
     known = provider.snapshot.rows if provider.snapshot is not None else ()
     told = provider.told
-    return frozenset(name.lower() for name in (*named, *known, *told.models, *told.words) if name)
+    found = {name.lower() for name in (*named, *known, *told.models, *told.words) if name}
+    return frozenset(found | {name.removesuffix(":latest") for name in found})
 
 
 def describe_model(provider: Provider, model: str) -> KnownModel:
