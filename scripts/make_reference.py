@@ -284,7 +284,7 @@ def metrics_page() -> Iterator[str]:
 
     yield from ("# Metrics", "")
     yield "Everything at `/metrics`, and all of it: [how to watch](../guides/watch.md). A counter only grows; of a"
-    yield "histogram there are `…_bucket`, `…_count` and `…_sum`. Labels hold words that the gateway knows, never a client's."
+    yield "histogram there are `…_bucket`, `…_count` and `…_sum`. Labels hold words that we know, never a client's."
     yield from ("", "| metric | kind | labels | |", "|---|---|---|---|")
     for metric in CATALOG.values():
         yield f"| `{metric.name}` | {metric.kind} | {_names(metric.labels)} | {_cell(metric.help)} |"
@@ -302,17 +302,17 @@ def metrics_page() -> Iterator[str]:
 
 LABELS: Mapping[str, str] = {
     "door": "`responses`, `chat`, `messages`, `embeddings`, `conversations`, `models`; `other`",
-    "status": "of HTTP requests the number; of what was made for them `completed`, `incomplete`, `failed`, `cancelled`, "
-    "`refused` (it failed before there was an answer)",
+    "status": "of HTTP requests the number; of what was made for them `completed`, `incomplete`, `failed`, "
+    "`cancelled`, `refused` (it failed before there was an answer)",
     "provider": "its name in the configuration",
     "model": "a model that its provider's file, the snapshot, its server's list or the configuration names, the first "
     "`metrics.max_models` of them; `other`",
-    "kind": "of tokens `input`, `output`, `cached`, `reasoning`; of retries `again`, `elsewhere`; of tools `web_search`, "
-    "`mcp`, `image_generation`",
+    "kind": "of tokens `input`, `output`, `cached`, `reasoning`; of retries `again`, `elsewhere`; of tools "
+    "`web_search`, `mcp`, `image_generation`",
     "action": "`supported`, `degraded`, `ignored`, `rejected`",
     "code": "a [code of ours](../concepts/errors.md); `other` for a vendor's own",
-    "result": "of checks `valid`, `invalid`, `unchecked`; of tools `completed`, `failed`, `cancelled`; of spans `sent`, "
-    "`failed`, `dropped`",
+    "result": "of checks `valid`, `invalid`, `unchecked`; of tools `completed`, `failed`, `cancelled`; of spans "
+    "`sent`, `failed`, `dropped`",
     "queue": "`checks`: schemas and answers for worker processes; `store`: writes; `aside`: large requests that are "
     "worked on beside the loop",
     "state": "of workers `busy`, `idle`; of background responses `running`, `queued`; of webhooks `waiting`, "
