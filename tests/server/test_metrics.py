@@ -86,7 +86,7 @@ def test_the_longest_gap_of_a_stream_is_the_time_that_nothing_came() -> None:
             list(told)
         numbers = scrape_until(talk, lambda found: found["isthmus_token_gap_longest_seconds_count"] == 1)
     assert numbers["isthmus_token_gap_longest_seconds_sum"] >= 0.3
-    assert 0.1 < numbers["isthmus_token_gap_seconds_sum"] < numbers["isthmus_token_gap_longest_seconds_sum"]
+    assert 0.02 < numbers["isthmus_token_gap_seconds_sum"] < numbers["isthmus_token_gap_longest_seconds_sum"]
     assert numbers["isthmus_open_streams"] == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ from isthmus.server.cors import cors_headers, preflight_headers
 from isthmus.server.errors import draining, internal_error
 from isthmus.server.exchange import Exchange, exchange_of, read_client_id
 from isthmus.server.http import ClientLeft, RawHeaders, header, send_anthropic_error, send_error, send_json
-from isthmus.server.metrics import watch_server
 from isthmus.server.options import ServerOptions
 from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
@@ -44,7 +43,7 @@ def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> Ap
     room = Room(options.limits, options.vitals, options.server.max_concurrent)
     app = App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
     if options.meters is not None:
-        watch_server(options.meters, room, lambda: len(app.sockets or ()), options.vitals)
+        options.meters.watch(app.look)
     return app
 
 
@@ -71,6 +70,14 @@ class App:
         """Path → method → handler: all that there is."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
+
+    def look(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """What the listening side knows, for `/metrics`."""
+        yield "isthmus_requests_in_flight", (), self._room.active
+        yield "isthmus_request_bytes", (), self._room.held
+        yield "isthmus_websockets", (), len(self.sockets or ())
+        if self._options.vitals is not None:
+            yield "isthmus_loop_lag_worst_seconds", (), self._options.vitals.worst_lag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -1,11 +1,11 @@
-"""`/metrics`: everything that is counted, as Prometheus reads it; and what only the server knows of itself.
+"""`/metrics`: everything that is counted, as Prometheus reads it; and what the gateway knows of itself.
 
 It is a look, not work: it takes no place, waits for nothing, and is answered while everything else is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from starlette.types import Receive, Scope, Send
 
@@ -16,9 +16,7 @@ from isthmus.observe.metrics.exposition import CONTENT_TYPES, choose_format, ren
 from isthmus.observe.metrics.meters import Labels, Meters
 from isthmus.observe.metrics.process import process_probe
 from isthmus.observe.outlet import lost_lines
-from isthmus.observe.vitals import Vitals
 from isthmus.server.http import header, send_bytes
-from isthmus.server.room import Room
 
 Seen = Iterator[tuple[str, Labels, float]]
 
@@ -65,16 +63,3 @@ class MetricsApi:
         for name, backlog in (gateway.deliveries.backlogs() if gateway.deliveries is not None else {}).items():
             yield "isthmus_webhook_backlog", (name, "waiting"), backlog.waiting
             yield "isthmus_webhook_backlog", (name, "given_up"), backlog.given_up
-
-
-def watch_server(meters: Meters, room: Room, sockets: Callable[[], int], vitals: Vitals | None) -> None:
-    """What the listening side knows."""
-
-    def look() -> Seen:
-        yield "isthmus_requests_in_flight", (), room.active
-        yield "isthmus_request_bytes", (), room.held
-        yield "isthmus_websockets", (), sockets()
-        if vitals is not None:
-            yield "isthmus_loop_lag_worst_seconds", (), vitals.worst_lag
-
-    meters.watch(look)

@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 from isthmus.gateway.gateway import Gateway
 from isthmus.server.callers import METRICS
 from isthmus.server.chat import ChatApi
-from isthmus.server.metrics import MetricsApi
 from isthmus.server.models import ModelsApi
 from isthmus.server.options import ServerOptions
 from isthmus.server.readiness import Readiness
@@ -33,7 +32,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     embeddings = Later(lambda: _embeddings(gateway))
     conversations = Later(lambda: _conversations(gateway))
     traces = Later(lambda: _traces(gateway, options))
-    metrics = MetricsApi(gateway, options.meters)
+    metrics = Later(lambda: _metrics(gateway, options))
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -72,7 +71,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},
         "/ready": {"GET": status.ready},
-        METRICS: {"GET": metrics.show},
+        METRICS: {"GET": metrics("show")},
         "/openapi.json": {"GET": Later(_openapi)("document")},
         "/": {"GET": status.welcome},
     }
@@ -124,6 +123,12 @@ def _traces(gateway: Gateway, options: ServerOptions) -> Any:
     from isthmus.server.traces import TracesApi
 
     return TracesApi(gateway, options)
+
+
+def _metrics(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.metrics import MetricsApi
+
+    return MetricsApi(gateway, options.meters)
 
 
 def _openapi() -> Any:
