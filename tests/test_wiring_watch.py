@@ -55,7 +55,7 @@ async def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeyp
 
 
 async def test_a_trace_is_passed_on_to_providers_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="`otel.pass_on` names `other`, which is no provider here; these are: main"):
+    with pytest.raises(ConfigError, match=r"`otel\.pass_on` names `other`, which is no provider here; these are: main"):
         async with running_gateway(config(tmp_path, '[otel]\nenabled = true\npass_on = ["other"]\n')):
             pass
 
