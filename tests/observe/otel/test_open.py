@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from isthmus.observe.otel.open import Otel, OtelOptions
 from isthmus.ports import Answered, Received
 from isthmus.testing.signals import PATIENCE
 from observe.otel.test_instruments import ended
+from waiting import until_soon
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -33,12 +33,6 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(endpoint: str, **options: Any) -> Otel:
     return Otel(OtelOptions(endpoint=endpoint, **options), Models(lambda provider: {"v4"}), {"main": "deepseek"})
-
-
-def nobody_there() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def counts(otel: Otel) -> dict[str, float]:
@@ -114,18 +108,6 @@ async def test_a_collector_that_refuses_costs_spans_and_is_told_of(caplog: pytes
     assert "otel.trouble" in caplog.text
 
 
-async def test_a_collector_that_is_not_there_holds_nobody_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "_LAST_WORDS", 0.05)
-    otel = opened(nobody_there(), metrics=False)
-    ask(otel, 3)
-    with caplog.at_level(logging.WARNING, "isthmus"):
-        await otel.aclose()
-    assert "otel.cut_off" in caplog.text
-    otel._complaints.close()
-
-
 class Stuck(SpanExporter):
     """A collector that takes its time."""
 
@@ -138,6 +120,22 @@ class Stuck(SpanExporter):
         assert self.go_on.wait(PATIENCE)
         self.got += len(spans)
         return SpanExportResult.SUCCESS
+
+
+async def test_a_collector_that_takes_for_ever_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stuck = Stuck()
+    monkeypatch.setattr(module, "OTLPSpanExporter", lambda *_, **__: stuck)
+    monkeypatch.setattr(module, "_LAST_WORDS", 0.05)
+    otel = opened("http://127.0.0.1:9", metrics=False)
+    ask(otel, 3)
+    with caplog.at_level(logging.WARNING, "isthmus"):
+        await otel.aclose()
+    assert "otel.cut_off" in caplog.text
+    stuck.go_on.set()
+    await until_soon(lambda: counts(otel)["sent"] == 3)
+    otel._complaints.close()
 
 
 def test_more_spans_than_may_wait_are_dropped_and_counted() -> None:
