@@ -208,3 +208,19 @@ secret = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"
     assert {each["state"] for each in numbers.labels("isthmus_webhook_backlog")} == {"waiting", "given_up"}
     assert {each["queue"] for each in numbers.labels("isthmus_queue_length")} == {"checks", "store", "aside"}
     assert json.dumps(numbers.labels("isthmus_requests_total")).count("sk-") == 0
+
+
+def test_background_responses_are_told_by_whether_they_run_or_wait() -> None:
+    gate = Gate()
+    held = ScriptedUpstream.running(default=reply(chat_reply("held"), after=gate))
+    with held as upstream, one_provider(upstream, "[background]\nmax_running = 1\n") as (talk, _):
+        asked = [talk.post("/v1/responses", {"input": "hi", "background": True}).json["id"] for _ in range(3)]
+        until(lambda: len(upstream.requests) == 1)
+        numbers = scrape(talk)
+        told = {state: numbers["isthmus_background_runs", {"state": state}] for state in ("running", "queued")}
+        assert told == {"running": 1, "queued": 2}
+        gate.open()
+        for id in asked:
+            until(lambda id=id: talk.get(f"/v1/responses/{id}").json["status"] == "completed")
+        numbers = scrape_until(talk, lambda found: found["isthmus_background_runs"] == 0)
+        assert numbers["isthmus_requests_total", {"door": "responses", "status": "completed"}] == 3

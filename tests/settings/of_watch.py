@@ -37,7 +37,7 @@ async def the_key_in_it_does(scene: Scene) -> None:
 @proves("metrics.max_models", "7")
 async def so_many_models_have_numbers_of_their_own(scene: Scene) -> None:
     async with running_gateway(scene.load(), Meters()) as gateway:
-        observers: Any = gateway._observer
+        observers: Any = gateway.observer
         assert [each._models._most for each in observers._observers if hasattr(each, "_models")] == [7]
 
 
