@@ -9,11 +9,12 @@ PRICES_NAME ?= genai-prices
 MODELS := $(VENV)/.installed-models
 CLAUDE := $(VENV)/.installed-claude
 CLAUDE_PINS := tests/real/claude/node
+PROMETHEUS := $(VENV)/.installed-prometheus
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models check-robustness check-storm check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-claude test-models test-prometheus check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -42,7 +43,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -59,11 +60,17 @@ test-claude: $(REAL) $(CLAUDE) ## the real Claude Code as a client
 test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, in both of its dialects
 	@$(BIN)/pytest -m real tests/real/models
 
+test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool over metrics, alerts and dashboard
+	@$(BIN)/pytest -m real tests/real/prometheus
+
 check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, draining, kill -9, two gateways, background, fuzz, attacks, chains
 	@$(BIN)/python -m bench.robustness
 
 check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for ten minutes (`STORM_MINUTES=…`, `STORM_SEED=…`)
 	@$(BIN)/python -m bench.robustness storm --minutes $${STORM_MINUTES:-10} $${STORM_SEED:+--seed $$STORM_SEED}
+
+check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
+	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}
 
 check-fuzz: $(STAMP) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`)
 	@$(BIN)/python -m bench.fuzz --seconds $${FUZZ_SECONDS:-300}
@@ -107,3 +114,6 @@ $(MODELS): $(REAL) requirements-models.lock
 
 $(CLAUDE): $(STAMP) $(CLAUDE_PINS)/package-lock.json
 	@sh scripts/setup_claude.sh $(VENV) $(CLAUDE_PINS)
+
+$(PROMETHEUS): $(STAMP)
+	@sh scripts/setup_prometheus.sh $(VENV)

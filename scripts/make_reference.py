@@ -28,6 +28,7 @@ def make_pages() -> dict[str, str]:
         "diagnostics.md": diagnostics_page,
         "endpoints.md": endpoints_page,
         "limits.md": limits_page,
+        "metrics.md": metrics_page,
         "providers.md": providers_page,
     }
     return {name: "\n".join([NOTE, "", *maker()]).rstrip() + "\n" for name, maker in makers.items()}
@@ -235,6 +236,16 @@ FIXED: Mapping[str, str] = {
     "providers.word.told.LARGEST_SIZE": "Tokens of a window that a server may claim.",
     "providers.word.told.LONGEST_NAME": "Characters of a model's name in a server's list.",
     "providers.word.told.MAX_MODELS": "Models of a server's list that are read.",
+    "conduct.life.MOST_MARKS": "Moments of a stream that its trace remembers, evenly spread.",
+    "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body that a trace has hashes of; the rest is counted.",
+    "observe.traces.recorder._GROUP": "Traces that are written together.",
+    "observe.traces.tracer.MOST_OPEN": "Requests whose facts are gathered at the same time; one more has no trace.",
+    "ports.traces.MOST_WALKED": "Traces of one conversation that are handed out.",
+    "server.traces.LONGEST_CAPTURE": "Seconds for which all content may be captured before somebody asks again.",
+    "server.traces._LONGEST_TEXT": "Characters of a word that traces are filtered by.",
+    "store.traces.rows.MOST_KINDS": "Kinds of requests that totals tell apart; further ones lose the model's name.",
+    "wiring_observe.MOST_IN_MEMORY": "Bytes of traces beside a store in memory.",
+    "observe.metrics.observer.MOST_OPEN": "Requests whose door is remembered; of more, the oldest count as `other`.",
     "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
     "observe.vitals._LONGEST_PAUSE": "Seconds between two attempts to give memory back, where that was in vain.",
     "store.memory_requests.MAX_REQUESTS": "Names of requests that a store in memory keeps.",
@@ -264,6 +275,53 @@ FIXED: Mapping[str, str] = {
     "workers.process._LONGEST_STACK": "Bytes that a stuck worker process may say about where it stands.",
 }
 """Constants of the code that bound something, and what; `tests/docs/test_limits_page.py` knows if one is missing."""
+
+
+# ── metrics ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def metrics_page() -> Iterator[str]:
+    from isthmus.observe.metrics.catalog import CATALOG
+
+    yield from ("# Metrics", "")
+    yield "Everything at `/metrics`, and all of it: [how to watch](../guides/watch.md). A counter only grows; of a"
+    yield "histogram there are `…_bucket`, `…_count` and `…_sum`. Labels hold words that we know, never a client's."
+    yield from ("", "| metric | kind | labels | |", "|---|---|---|---|")
+    for metric in CATALOG.values():
+        yield f"| `{metric.name}` | {metric.kind} | {_names(metric.labels)} | {_cell(metric.help)} |"
+    yield from ("", "## Labels", "", "| label | values |", "|---|---|")
+    for name, words in LABELS.items():
+        yield f"| `{name}` | {words} |"
+    yield from ("", "## Buckets", "", "| metrics | up to, in seconds |", "|---|---|")
+    buckets: dict[tuple[float, ...], list[str]] = {}
+    for metric in CATALOG.values():
+        if metric.buckets:
+            buckets.setdefault(metric.buckets, []).append(metric.name)
+    for bounds, names in buckets.items():
+        yield f"| {_names(names)} | {', '.join(f'{bound:g}' for bound in bounds)} |"
+
+
+LABELS: Mapping[str, str] = {
+    "door": "`responses`, `chat`, `messages`, `embeddings`, `conversations`, `models`; `other`",
+    "status": "of HTTP requests the number; of what was made for them `completed`, `incomplete`, `failed`, "
+    "`cancelled`, `refused` (it failed before there was an answer)",
+    "provider": "its name in the configuration",
+    "model": "a model that its provider's file, the snapshot, its server's list or the configuration names, the first "
+    "`metrics.max_models` of them; `other`",
+    "kind": "of tokens `input`, `output`, `cached`, `reasoning`; of retries `again`, `elsewhere`; of tools "
+    "`web_search`, `mcp`, `image_generation`",
+    "action": "`supported`, `degraded`, `ignored`, `rejected`",
+    "code": "a [code of ours](../concepts/errors.md); `other` for a vendor's own",
+    "result": "of checks `valid`, `invalid`, `unchecked`; of tools `completed`, `failed`, `cancelled`; of spans "
+    "`sent`, `failed`, `dropped`",
+    "queue": "`checks`: schemas and answers for worker processes; `store`: writes; `aside`: large requests that are "
+    "worked on beside the loop",
+    "state": "of workers `busy`, `idle`; of background responses `running`, `queued`; of webhooks `waiting`, "
+    "`given_up`",
+    "endpoint": "a receiver of webhooks, by its name in the configuration",
+    "operation": "`read`, `write`; a store in memory has none",
+    "version": "of the gateway",
+}
 
 
 # ── providers ──────────────────────────────────────────────────────────────────────────────────────

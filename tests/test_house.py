@@ -15,6 +15,7 @@ DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
+    "config/schema_watch": "likewise",
     "conduct/attempt": "four fields; what is done with them is shown by the tests of `ways` and `run`",
 }
 """Files that do nothing which a test could break."""

@@ -34,8 +34,10 @@ from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.gateway.runs import RunLimits
 from isthmus.gateway.settings import Settings
 from isthmus.log import tell
+from isthmus.observe.everybody import Everybody
 from isthmus.observe.log import LogObserver
-from isthmus.ports import Messenger, Store, Workers
+from isthmus.observe.metrics.meters import Meters
+from isthmus.ports import Messenger, Observer, Store, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
@@ -47,6 +49,8 @@ from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
+from isthmus.wiring_observe import SCRUB, SCRUBBER, open_tracer
+from isthmus.wiring_watch import metrics_observer, open_otel, store_timer, watch_parts
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -58,8 +62,8 @@ log = logging.getLogger("isthmus.wiring")
 
 
 @asynccontextmanager
-async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
-    """A gateway with everything it needs, closed in the right order."""
+async def running_gateway(config: Config, meters: Meters | None = None) -> AsyncIterator[Gateway]:
+    """A gateway with everything it needs, closed in the right order. `meters`: where it is counted what it does."""
     async with AsyncExitStack() as stack:
         workers, aside = open_workers(config.checks), Aside()
         stack.push_async_callback(workers.aclose)
@@ -71,9 +75,25 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
         key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
         store = open_store(
-            config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
+            config.store.url,
+            durability=config.store.durability,
+            max_event_bytes=config.background.max_events,
+            timed=store_timer(meters),
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
+        observers: list[Observer] = [LogObserver()]
+        tracer = None
+        if config.trace.capture != "off":
+            tracer = open_tracer(config, key, workers)
+            observers.append(tracer)
+            stack.push_async_callback(tracer.aclose)
+        if meters is not None:
+            watch_parts(meters, workers, store, tracer)
+            observers.append(metrics_observer(config, meters, served))
+        if config.otel.enabled:
+            otel = open_otel(config, meters, served, __version__)
+            stack.push_async_callback(otel.aclose)
+            observers.append(otel)
         gateway = Gateway(
             Directory(
                 served=served,
@@ -103,9 +123,10 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             ),
             now=time.time,
             new_id=new_id,
-            observer=LogObserver(),
+            observer=observers[0] if len(observers) == 1 else Everybody(observers),
             aside=aside,
             deliveries=deliveries,
+            tracing=tracer,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -163,7 +184,7 @@ def open_workers(checks: Checks) -> WorkerPool:
     """The pool; it starts no process before the first job."""
     return WorkerPool(
         PoolOptions(
-            runners={CHECK: RUNNER, "demo": "isthmus.demo.compose:run_encoded"},
+            runners={CHECK: RUNNER, SCRUB: SCRUBBER, "demo": "isthmus.demo.compose:run_encoded"},
             workers=checks.workers,
             slow_workers=checks.slow_workers,
             quick=checks.quick,
@@ -231,6 +252,7 @@ async def serve_provider(
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = take_limits(AnswerLimits, config.limits)
     places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
+    wires = [place.wire for place in places]
     backend: HttpBackend | PooledBackend | RetryingBackend = places[0] if len(places) == 1 else PooledBackend(places)
     if settings.retries:
         backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
@@ -246,6 +268,7 @@ async def serve_provider(
         listed=config.models.listed,
         asking=asking,
         embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
+        load=lambda: (sum(wire.load[0] for wire in wires), sum(wire.load[1] for wire in wires)),
     )
 
 

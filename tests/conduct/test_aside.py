@@ -99,3 +99,14 @@ async def test_the_loop_gets_its_turns_sooner_meanwhile() -> None:
     assert max(inside) < before / 5
     assert sys.getswitchinterval() == before
     aside.close()
+
+
+async def test_it_says_how_much_is_not_done_yet() -> None:
+    aside, over = Aside(), threading.Event()
+    asked = [asyncio.create_task(aside.do(lambda: over.wait(60), heavy=True)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert aside.waiting == 3
+    over.set()
+    await asyncio.gather(*asked)
+    assert aside.waiting == 0
+    aside.close()

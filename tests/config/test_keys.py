@@ -83,6 +83,7 @@ def test_the_servers_keys_may_come_from_files(read: Read, tmp_path: Path) -> Non
         ("providers.deepseek", "api_key_file"),
         ("server", "api_keys_file"),
         ("server", "admin_key_file"),
+        ("metrics", "key_file"),
     ],
 )
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_a_file_without_a_key_is_one_error_that_names_key_and_path(
     reading = read(f'[{section}]\n{key} = "secret"\n', DEEPSEEK_API_KEY="sk-env")
     (problem,) = reading.errors
     assert problem.text.startswith(f"{tmp_path / 'isthmus.toml'}:2: `{section}.{key}` names `{file}`, {says}. Fix: ")
-    if section != "server":
+    if section.startswith("providers"):
         assert reading.config.providers["deepseek"].api_key == "", "another key than the one that was asked for"
 
 
@@ -133,6 +134,7 @@ def test_a_file_of_several_lines_is_no_key(read: Read, tmp_path: Path) -> None:
         ('[providers.deepseek]\napi_keys = ["a"]\napi_key_file = "secret"\n', "providers.deepseek.api_keys"),
         ('[server]\napi_keys = ["a"]\napi_keys_file = "secret"\n', "server.api_keys_file"),
         ('[server]\nadmin_key = "a"\nadmin_key_file = "secret"\n', "server.admin_key_file"),
+        ('[metrics]\nkey = "a"\nkey_file = "secret"\n', "metrics.key_file"),
     ],
 )
 def test_a_key_and_a_file_exclude_each_other(read: Read, tmp_path: Path, text: str, key: str) -> None:
@@ -145,10 +147,12 @@ def test_a_key_and_a_file_exclude_each_other(read: Read, tmp_path: Path, text: s
 def test_what_a_file_holds_is_never_shown_and_its_name_always(read: Read, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET)
     server = '[server]\napi_keys_file = "secret"\nadmin_key_file = "secret"\n'
-    reading = read(f'{server}[providers.mine]\n{LOCAL}api_key_file = "secret"\n')
+    metrics = '[metrics]\nkey_file = "secret"\n'
+    reading = read(f'{server}{metrics}[providers.mine]\n{LOCAL}api_key_file = "secret"\n')
+    assert reading.config.metrics.key == SECRET
     shown = render_toml(reading, origins=True)
     assert SECRET not in shown + repr(reading)
-    assert shown.count('key_file = "secret"') + shown.count('keys_file = "secret"') == 3
+    assert shown.count('key_file = "secret"') + shown.count('keys_file = "secret"') == 4
     (tmp_path / "isthmus.toml").write_text(shown)
     again = read_config(tmp_path / "isthmus.toml", environ={"HOME": str(tmp_path)})
     assert again.errors == ()

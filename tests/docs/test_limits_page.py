@@ -21,6 +21,7 @@ DEFAULTS = {
     "upstream.wire.MAX_QUEUED": "providers.NAME.max_queued",
     "ports.records.DEFAULT_MAX_DEPTH": "store.max_chain",
     "bridge.sse.MAX_EVENT": "limits.max_answer",
+    "observe.metrics.labels.MAX_MODELS": "metrics.max_models",
     "bridge.sse.MAX_VALUES": "limits.max_values",
 }
 """Constants that are the default of a setting."""

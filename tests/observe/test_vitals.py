@@ -218,3 +218,13 @@ async def test_where_nobody_tells_the_memory_it_is_nothing(clock: Clock) -> None
     vitals = Vitals(clock=clock, memory=lambda: None, trim=lambda: pytest.fail("nothing to give back"))
     vitals.look()
     assert vitals.memory == 0
+
+
+def test_every_delay_is_told_to_whoever_measures() -> None:
+    clock, heard = Clock(), list[float]()
+    vitals = Vitals(clock=clock, measured=heard.append)
+    vitals._over.set()  # it does not come again: there is no loop here
+    for late in (0.0, 0.25):
+        clock.now += TICK + late
+        vitals.tick()
+    assert heard == [pytest.approx(0.0), pytest.approx(0.25)]

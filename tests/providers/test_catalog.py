@@ -10,6 +10,7 @@ from isthmus.providers import load_provider
 from isthmus.providers.catalog import (
     describe_model,
     known_models,
+    known_names,
     lists,
     offer_named,
     offered_embeddings,
@@ -112,3 +113,14 @@ def test_models_that_make_vectors_stand_apart() -> None:
     assert [each.model.model for each in found][:1] == ["text-embedding-3-small"]
     assert all(each.embeds for each in found)
     assert "text-embedding-3-small" not in [known.model for known in known_models([load_provider("openai")])]
+
+
+def test_known_names_are_those_of_files_snapshot_and_server_and_nobody_elses() -> None:
+    provider = load_provider("deepseek", models={"My-Own": {}, "glob-*": {}})
+    names = known_names(provider)
+    assert {provider.default_model.lower(), "my-own"} <= names
+    assert "glob-*" not in names
+    assert "whatever a client says" not in names
+    told = known_names(provider.hear(Told(at=1.0, models=("Told-By-It", "small:latest"))))
+    assert {"told-by-it", "small:latest", "small"} <= told
+    assert "" not in known_names(load_provider("openai-compatible"))

@@ -64,3 +64,30 @@ def test_health_needs_no_key() -> None:
 
 def test_the_client_is_recognised_on_the_way() -> None:
     assert KEYS.identify(asking(x_api_key="first", originator="codex_cli_rs")).client is CODEX
+
+
+def test_a_key_for_metrics_opens_these_and_nothing_else() -> None:
+    keys = Keys(["first"], "chief", "watch")
+    assert keys.identify(asking("/metrics", x_api_key="watch")).scopes == frozenset()
+    assert keys.identify(asking("/metrics", x_api_key="chief")).scopes == ADMIN
+    for path, key in (("/v1/models", "watch"), ("/metrics", "first")):
+        with pytest.raises(RequestRefused) as refused:
+            keys.identify(asking(path, x_api_key=key))
+        assert refused.value.code == "invalid_api_key"
+    assert "`metrics.key`" in refused.value.message
+
+
+def test_without_such_a_key_the_operators_opens_metrics_and_else_any() -> None:
+    assert Keys(["first"]).identify(asking("/metrics", x_api_key="first")).owner == "local"
+    assert Keys().identify(asking("/metrics")).owner == "local"
+    with pytest.raises(RequestRefused, match="no API key"):
+        Keys(["first"]).identify(asking("/metrics"))
+    with pytest.raises(RequestRefused, match="does not open `/metrics`"):
+        Keys(["first"], "chief").identify(asking("/metrics", x_api_key="first"))
+
+
+def test_metrics_may_have_a_key_where_nothing_else_has() -> None:
+    keys = Keys(metrics="watch")
+    assert keys.identify(asking("/v1/models")).owner == "local"
+    with pytest.raises(RequestRefused, match="no API key"):
+        keys.identify(asking("/metrics"))

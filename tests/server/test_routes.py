@@ -10,10 +10,15 @@ from typing import Any
 from isthmus.server.routes import Later
 
 LATE = (
+    "isthmus.server.metrics",
+    "isthmus.observe.metrics.exposition",
+    "prometheus_client",
+    "opentelemetry",
     "isthmus.server.messages",
     "isthmus.server.embeddings",
     "isthmus.server.conversations",
     "isthmus.server.openapi",
+    "isthmus.server.traces",
 )
 
 

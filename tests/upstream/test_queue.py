@@ -139,3 +139,17 @@ async def test_a_crowd_is_told_once_and_again_when_it_forms_anew(caplog: pytest.
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
     said = [record.msg for record in caplog.records]
     return [(each.event, each.facts) for each in said if isinstance(each, Told)]
+
+
+async def test_it_says_how_many_are_under_way_and_how_many_wait() -> None:
+    queue = Queue("main", 2, 5, 60.0)
+    taken = [await queue.take(), await queue.take()]
+    waiting = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    assert (queue.taken, queue.waiting) == (2, 1)
+    taken[0].release()
+    await waiting
+    assert (queue.taken, queue.waiting) == (2, 0)
+    for places in taken:
+        places.release()
+    assert (queue.taken, queue.waiting) == (0, 0)

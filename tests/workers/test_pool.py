@@ -287,3 +287,15 @@ def test_processes_end_with_a_parent_that_is_killed_also_in_the_middle_of_a_job(
         parent.kill()
     assert len(pids) == 2
     until(lambda: all(map(is_gone, pids)), "a worker outlived its parent")
+
+
+async def test_it_says_how_many_wait_and_how_many_work(tmp_path: Path) -> None:
+    held = Held(tmp_path / "held")
+    async with pool() as workers:
+        jobs = [asyncio.create_task(workers.run("hold", held.payload)) for _ in range(3)]
+        await until_soon(lambda: held.begun and workers.waiting == 2)
+        assert (workers.busy, workers.waiting, workers.started) == (1, 2, 1)
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        assert (workers.busy, workers.waiting) == (0, 0)

@@ -27,6 +27,11 @@ class Aside:
         self._working = 0
         self._interval = 0.0
 
+    @property
+    def waiting(self) -> int:
+        """Pieces of work that are not done yet, the one that is worked on included."""
+        return self._working
+
     async def do(self, work: Callable[[], _T], *, heavy: bool) -> _T:
         """Whoever is cancelled meanwhile waits until it is over: nobody else touches what is worked on."""
         if not heavy:

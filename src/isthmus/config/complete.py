@@ -23,7 +23,7 @@ from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, ProviderConfig, Server, Webhooks
+from isthmus.config.schema import Config, Metrics, ProviderConfig, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -55,6 +55,7 @@ def complete(config: Config, state: Completion) -> Config:
         models=msgspec.structs.replace(config.models, default=default),
         store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
         webhooks=_fill_webhooks(config.webhooks, state),
+        metrics=_fill_metrics(config.metrics, state),
     )
 
 
@@ -162,6 +163,16 @@ def _fill_webhooks(webhooks: Webhooks, state: Completion) -> Webhooks:
             read = state.read_secret(path, endpoint.secret_file)
             endpoints[name] = msgspec.structs.replace(endpoint, secret=read)
     return msgspec.structs.replace(webhooks, endpoints=endpoints)
+
+
+def _fill_metrics(metrics: Metrics, state: Completion) -> Metrics:
+    """The key of whoever watches, from a file of its own."""
+    if not metrics.key_file:
+        return metrics
+    path = ("metrics", "key_file")
+    if metrics.key:
+        state.problems.append(Problem(path, "excludes `key`", "keep one of them"))
+    return msgspec.structs.replace(metrics, key=state.read_secret(path, metrics.key_file))
 
 
 def _read_lines(text: str) -> list[str]:

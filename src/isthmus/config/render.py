@@ -44,6 +44,7 @@ def effective_values(reading: Reading) -> dict[str, Any]:
     """Every value as it may be shown; keys that are unset or empty are left out."""
     values: dict[str, Any] = msgspec.to_builtins(reading.config, enc_hook=str)
     _leave_out_contents(values["server"], "api_keys", "admin_key")
+    _leave_out_contents(values["metrics"], "key")
     for provider in values["providers"].values():
         for place in (provider, *provider["endpoints"]):
             _leave_out_contents(place, "api_key")

@@ -79,6 +79,11 @@ class Courier:
         self._wake.set()
 
     @property
+    def backlog(self) -> Backlog:
+        """As it was when somebody last looked."""
+        return self._backlog
+
+    @property
     def word(self) -> str | None:
         """What is wrong, in words; `None`: nothing."""
         if self._backlog.given_up:
@@ -226,6 +231,10 @@ class Deliveries:
     def words(self) -> dict[str, str | None]:
         """Receiver → what is wrong with it; `None`: nothing."""
         return {courier.name: courier.word for courier in self._couriers}
+
+    def backlogs(self) -> dict[str, Backlog]:
+        """Receiver → what waits for it, and what was given up, as of a minute ago."""
+        return {courier.name: courier.backlog for courier in self._couriers}
 
     async def settle(self, seconds: float) -> None:
         """Before the end: deliver what can be delivered within so many seconds. The rest waits in the store."""

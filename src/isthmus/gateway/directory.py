@@ -43,6 +43,8 @@ class Served:
     asking: Asking | None = None
     embedder: Embedder | None = None
     """The way to its vectors, where it makes some."""
+    load: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """How many requests to it are on their way, and how many wait for a connection."""
 
     def hear(self, told: Told) -> None:
         """What its server says counts from the next request on."""

@@ -208,6 +208,12 @@ class Runs:
 
     # ── in the background ──────────────────────────────────────────────────────────────────────────
 
+    @property
+    def in_background(self) -> tuple[int, int]:
+        """How many are made, and how many wait for a place."""
+        waiting = len(self._queue)
+        return len(self._background) - waiting, waiting
+
     async def start(self, run: Run, record: StoredResponse) -> bool:
         """Keep it as it is, then make it. False: somebody else makes it, or has ended it."""
         if len(self._background) >= self._limits.background + self._limits.queued:

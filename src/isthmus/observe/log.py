@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from isthmus.log import tell
-from isthmus.ports import AttemptFailed, Ended, Fact, Sent
+from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
 
 log = logging.getLogger("isthmus.run")
 
@@ -25,7 +25,7 @@ class LogObserver:
             told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
             failure = fact.failure
             tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
-        elif log.isEnabledFor(logging.DEBUG):
+        elif isinstance(fact, Sent | FirstToken) and log.isEnabledFor(logging.DEBUG):
             if isinstance(fact, Sent):
                 told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
                 tell(log, "debug", "attempt.sent", id=fact.id, **told)

@@ -43,13 +43,16 @@ class Vitals:
         clock: Callable[[], float] = time.monotonic,
         memory: Callable[[], int | None] = resident,
         trim: Callable[[], bool] = give_back,
+        measured: Callable[[float], None] = lambda lag: None,
     ) -> None:
+        """`measured` hears every delay, on the loop."""
         self.lag = 0.0
         """Seconds that the loop's last turn was late."""
         self.memory = memory() or 0
         """Bytes of the process, as of a moment ago; 0: nobody says."""
         self._slow, self._stuck = slow, stuck
         self._clock, self._measure, self._trim = clock, memory, trim
+        self._measured = measured
         self._worst: list[tuple[float, float]] = []
         self._turn = clock()
         self._told_slow = -_MINUTE
@@ -89,6 +92,7 @@ class Vitals:
         now = self._clock()
         self.lag = max(now - self._turn - TICK, 0.0)
         self._turn = now
+        self._measured(self.lag)
         if self.lag > TICK:
             self._note(now)
         if not self._over.is_set():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Backend, Checker, Embedder, Workers, limits_of
+from isthmus.ports.backend import Again, Backend, Checker, Embedder, Workers, limits_of, trail_of
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.conversations import (
     APPENDING,
@@ -12,10 +12,27 @@ from isthmus.ports.conversations import (
     conversation_lease,
     conversation_locked,
 )
-from isthmus.ports.facts import AttemptFailed, Ended, Fact, FirstToken, Observer, Sent
+from isthmus.ports.facts import (
+    Accepted,
+    Answered,
+    Asking,
+    AttemptFailed,
+    ContractChecked,
+    Ended,
+    Fact,
+    FirstToken,
+    Mark,
+    Observer,
+    Planned,
+    Received,
+    Retried,
+    Sent,
+    ToolRan,
+)
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.outbox import Backlog, Delivery, Messenger, Notice, Outbox, Refused
+from isthmus.ports.outgoing import OUTGOING
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
@@ -42,13 +59,19 @@ __all__ = [
     "DEFAULT_MAX_DEPTH",
     "EXPIRED_AT_ONCE",
     "LOCAL",
+    "OUTGOING",
     "UNFINISHED",
+    "Accepted",
+    "Again",
+    "Answered",
+    "Asking",
     "AttemptFailed",
     "Backend",
     "Backlog",
     "ChatPage",
     "Chats",
     "Checker",
+    "ContractChecked",
     "ConversationTurns",
     "Conversations",
     "Delivery",
@@ -61,14 +84,18 @@ __all__ = [
     "ItemPage",
     "Learned",
     "Leases",
+    "Mark",
     "Messenger",
     "NamedRequest",
     "NamedRequests",
     "Notice",
     "Observer",
     "Outbox",
+    "Planned",
     "Pruned",
+    "Received",
     "Refused",
+    "Retried",
     "Sent",
     "Signal",
     "Store",
@@ -77,10 +104,12 @@ __all__ = [
     "StoredResponse",
     "StoredTurn",
     "StoredWord",
+    "ToolRan",
     "Workers",
     "conversation_lease",
     "conversation_locked",
     "limits_of",
     "request_lease",
     "run_lease",
+    "trail_of",
 ]

@@ -136,6 +136,16 @@ def is_known(provider: Provider, model: str) -> bool:
     return model in (provider.default_model, *named) or model.lower() in known
 
 
+def known_names(provider: Provider) -> frozenset[str]:
+    """Every model that a file, the snapshot or the server names, in small letters: nobody's word but theirs."""
+    named = [provider.default_model, *(entry.pattern for entry in provider.models if entry.exact)]
+    named += provider.capabilities().embeddings.models
+    known = provider.snapshot.rows if provider.snapshot is not None else ()
+    told = provider.told
+    found = {name.lower() for name in (*named, *known, *told.models, *told.words) if name}
+    return frozenset(found | {name.removesuffix(":latest") for name in found})
+
+
 def describe_model(provider: Provider, model: str) -> KnownModel:
     """What is known about one model, listed or not, as it is spoken to."""
     facts = capabilities_for(provider, model or provider.default_model)

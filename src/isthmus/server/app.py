@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -33,12 +33,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("isthmus.server")
 
+_TRACEPARENT: Final = 128
+"""Characters of a `traceparent` that are looked at; it has 55."""
+
 
 def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
     """The whole HTTP surface as one ASGI application."""
     readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
     room = Room(options.limits, options.vitals, options.server.max_concurrent)
-    return App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
+    app = App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
+    if options.meters is not None:
+        options.meters.watch(app.look)
+    return app
 
 
 class App:
@@ -65,6 +71,14 @@ class App:
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
 
+    def look(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """What the listening side knows, for `/metrics`."""
+        yield "isthmus_requests_in_flight", (), self._room.active
+        yield "isthmus_request_bytes", (), self._room.held
+        yield "isthmus_websockets", (), len(self.sockets or ())
+        if self._options.vitals is not None:
+            yield "isthmus_loop_lag_worst_seconds", (), self._options.vitals.worst_lag
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
@@ -78,7 +92,8 @@ class App:
         self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, _Answer], Awaitable[None]]
     ) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
-        exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
+        exchange = Exchange(scope["method"], scope["path"], _peer(scope), self._gateway.observer)
+        scope["isthmus.exchange"] = exchange
         exchange.anthropic = speaks_messages(scope)
         answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
@@ -136,8 +151,15 @@ class App:
             self._check_drain()
             self._room.check_places()
             room = self._room.take(len(scope[BODY]))
+            self._receive(scope)
         with room, self._room.led(), self._room.place():
             await handler(scope, receive, answer)
+
+    def _receive(self, scope: Scope) -> None:
+        exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
+        caller = exchange.caller
+        raw = body if tracing is not None and tracing.wants_all(caller.owner, caller.key, len(body)) else None
+        exchange.receive(len(body), traceparent=header(scope, b"traceparent")[:_TRACEPARENT], raw=raw)
 
     async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if not self._options.server.websockets or SOCKET not in scope:

@@ -21,34 +21,48 @@ from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header
 
 ADMIN: Final = frozenset({"admin"})
+METRICS: Final = "/metrics"
 _OPEN: Final = ("/health", "/api/hello")
 """Say nothing but that the process answers; whoever looks after it, or for it, has no key."""
 
 
 class Keys:
-    def __init__(self, keys: Sequence[str] = (), admin: str = "") -> None:
-        known = [(key, frozenset[str]()) for key in keys] + ([(admin, ADMIN)] if admin else [])
-        digests = [(_digest(key), scopes) for key, scopes in known]
-        self._known = [(digest, Caller(key=digest.hex()[:8], scopes=scopes)) for digest, scopes in digests]
+    def __init__(self, keys: Sequence[str] = (), admin: str = "", metrics: str = "") -> None:
+        """`metrics` opens `/metrics` and nothing else; where there is such a key, or an operator's, no other does."""
+        operators = _callers([admin] if admin else [], ADMIN)
+        self._known = _callers(keys) + operators
+        self._watching = _callers([metrics] if metrics else []) + operators or self._known
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._known)
 
     def identify(self, scope: Scope) -> Caller:
         """The caller of this request; refused where a key is needed and none that we know is shown."""
         client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))
-        caller = self._find(scope) if self._known and scope["path"] not in _OPEN else LOCAL
+        known = self._watching if scope["path"] == METRICS else self._known
+        caller = self._find(scope, known) if known and scope["path"] not in _OPEN else LOCAL
         return caller if client is caller.client else replace(caller, client=client)
 
-    def _find(self, scope: Scope) -> Caller:
+    def _find(self, scope: Scope, known: Sequence[tuple[bytes, Caller]]) -> Caller:
         kind, _, key = header(scope, b"authorization").partition(" ")
         given = key.strip() if kind.lower() == "bearer" else header(scope, b"x-api-key")
         if not given:
             words = "no API key; send `Authorization: Bearer KEY` or `x-api-key: KEY`"
             raise RequestRefused(words, code="missing_api_key")
         digest = _digest(given)
-        found = [caller for known, caller in self._known if hmac.compare_digest(known, digest)]
+        found = [caller for each, caller in known if hmac.compare_digest(each, digest)]
         if not found:
             words = "this API key is not known here; send one of those in `server.api_keys`"
+            if known is not self._known:
+                words = "this API key does not open `/metrics`; send the one in `metrics.key`, or `server.admin_key`"
             raise RequestRefused(words, code="invalid_api_key")
         return found[-1]
+
+
+def _callers(keys: Sequence[str], scopes: frozenset[str] = frozenset()) -> list[tuple[bytes, Caller]]:
+    digests = map(_digest, keys)
+    return [(digest, Caller(key=digest.hex()[:8], scopes=scopes)) for digest in digests]
 
 
 def caller_of(scope: Scope) -> Caller:

@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from isthmus.config.schema import Limits, Server, WebSocket
 from isthmus.errors import RequestRefused
+from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.callers import Keys
 
@@ -30,6 +31,8 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
     vitals: Vitals | None = None
     """Who measures the loop and the memory."""
+    meters: Meters | None = None
+    """Where everything is counted; `None`: nothing is."""
 
 
 def query(scope: Scope) -> dict[str, str]:

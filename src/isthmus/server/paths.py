@@ -21,11 +21,11 @@ _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
     r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?|embeddings"
     r"|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
-    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?"
-    r"|health|ready|openapi\.json)\Z",
+    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?|isthmus/traces(?:/[^/]+(?:/conversation)?)?"
+    r"|health|ready|metrics|openapi\.json)\Z",
     re.DOTALL,
 )
-_PLAIN: Final = ("health", "ready", "openapi.json")
+_PLAIN: Final = ("health", "ready", "metrics", "openapi.json")
 
 
 def clean_prefix(prefix: str) -> str:

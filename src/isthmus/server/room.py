@@ -27,7 +27,8 @@ class Room:
         self._limits = limits
         self._vitals = vitals
         self._places = places
-        self._active = 0
+        self.active = 0
+        """Requests that are served."""
         self._serving = 0
         self.held = 0
         """Bytes that all requests take which are served."""
@@ -67,15 +68,15 @@ class Room:
     @contextmanager
     def place(self) -> Iterator[None]:
         """One of `server.max_concurrent`, whatever is asked for."""
-        self._active += 1
+        self.active += 1
         try:
             yield
         finally:
-            self._active -= 1
+            self.active -= 1
 
     def check_places(self) -> None:
         """Refused where all are taken: of those who ask for work, not of those who only look."""
-        if self._active >= self._places:
+        if self.active >= self._places:
             raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
 
     def _check(self, cost: int) -> None:

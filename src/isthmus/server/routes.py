@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.types import Receive, Scope, Send
 
 from isthmus.gateway.gateway import Gateway
+from isthmus.server.callers import METRICS
 from isthmus.server.chat import ChatApi
 from isthmus.server.models import ModelsApi
 from isthmus.server.options import ServerOptions
@@ -19,6 +20,7 @@ from isthmus.server.status import StatusApi
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Routes = dict[str, dict[str, Handler]]
 RESPONSES: Final = "/v1/responses"
+TRACES: Final = "/v1/isthmus/traces"
 _ID: Final = r"(?P<id>[^/]+)"
 
 
@@ -29,6 +31,8 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     messages = Later(lambda: _messages(gateway, options))
     embeddings = Later(lambda: _embeddings(gateway))
     conversations = Later(lambda: _conversations(gateway))
+    traces = Later(lambda: _traces(gateway, options))
+    metrics = Later(lambda: _metrics(gateway, options))
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -58,10 +62,16 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
             "GET": conversations("retrieve_item"),
             "DELETE": conversations("delete_item"),
         },
+        TRACES: {"GET": traces("list")},
+        f"{TRACES}/totals": {"GET": traces("totals")},
+        f"{TRACES}/capture": {"GET": traces("capturing"), "POST": traces("capture")},
+        f"{TRACES}/{_ID}": {"GET": traces("retrieve")},
+        f"{TRACES}/{_ID}/conversation": {"GET": traces("conversation")},
         "/v1/models": {"GET": models.list},
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},
         "/ready": {"GET": status.ready},
+        METRICS: {"GET": metrics("show")},
         "/openapi.json": {"GET": Later(_openapi)("document")},
         "/": {"GET": status.welcome},
     }
@@ -107,6 +117,18 @@ def _conversations(gateway: Gateway) -> Any:
     from isthmus.server.conversations import ConversationsApi
 
     return ConversationsApi(gateway)
+
+
+def _traces(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.traces import TracesApi
+
+    return TracesApi(gateway, options)
+
+
+def _metrics(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.metrics import MetricsApi
+
+    return MetricsApi(gateway, options.meters)
 
 
 def _openapi() -> Any:

@@ -22,6 +22,7 @@ from isthmus.errors import ConfigError
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.observe.memory import tune_allocator
+from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
@@ -67,11 +68,16 @@ async def serve(
         stack.callback(listening.close)
         raise_file_limit()
         tune_allocator()
-        vitals = Vitals(slow=config.limits.slow_loop, stuck=config.limits.stuck_loop)
+        meters = Meters() if config.metrics.enabled else None
+        vitals = Vitals(
+            slow=config.limits.slow_loop,
+            stuck=config.limits.stuck_loop,
+            measured=meters.histogram("isthmus_loop_lag_seconds").note if meters is not None else lambda lag: None,
+        )
         vitals.start()
         stack.callback(vitals.stop)
-        gateway = await stack.enter_async_context(running_gateway(config))
-        app = _make_app(gateway, config, vitals)
+        gateway = await stack.enter_async_context(running_gateway(config, meters))
+        app = _make_app(gateway, config, vitals, meters)
         stack.push_async_callback(app.aclose)
         server = _Server(_uvicorn_config(app, config), tls, config.server.head_timeout)
         hurry = asyncio.Event()
@@ -221,18 +227,19 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None) -> App:
+def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None, meters: Meters | None = None) -> App:
     server = config.server
     options = ServerOptions(
         server=server,
         websocket=config.websocket,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
         allow_origins=frozenset(server.allow_origins),
-        keys=Keys(server.api_keys, server.admin_key),
+        keys=Keys(server.api_keys, server.admin_key, config.metrics.key),
         prefix=clean_prefix(server.path_prefix),
         missing_keys=missing_keys(config, gateway.directory.served),
         limits=config.limits,
         vitals=vitals,
+        meters=meters,
     )
     return create_app(gateway, options)
 

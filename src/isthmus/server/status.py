@@ -69,6 +69,7 @@ class StatusApi:
                 "/v1/models",
                 "/health",
                 "/ready",
+                "/metrics",
                 "/openapi.json",
             ],
         }

@@ -14,9 +14,10 @@ from isthmus.ports import Store, StoredWord
 from isthmus.store.sqlite.connect import FAULTS, Durability, connect_reader, unavailable
 from isthmus.store.sqlite.learned import load_lessons, load_words
 from isthmus.store.sqlite.medium import Medium
-from isthmus.store.sqlite.store import SqliteStore
+from isthmus.store.sqlite.store import SqliteStore, Timed
 
 if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
+    from isthmus.ports.traces import TraceStore
     from isthmus.store.sqlite.backup import BackedUp
     from isthmus.store.sqlite.examine import Examined
 
@@ -34,10 +35,12 @@ def open_store(
     durability: Durability = "process",
     relative_to: Path | None = None,
     max_event_bytes: int = DEFAULT_EVENT_BYTES,
+    timed: Timed = lambda operation, seconds: None,
 ) -> Store:
     """Open or create the store that `url` names. Relative paths start at `relative_to`, or the working folder.
 
-    Does its IO in the calling thread: meant for the start of a process. Close it with `await store.aclose()`.
+    Does its IO in the calling thread: meant for the start of a process. Close it with `await store.aclose()`. `timed`
+    hears how long each read and write takes where a disk has to do with it.
     """
     if durability not in ("process", "power"):
         raise ConfigError(
@@ -52,7 +55,7 @@ def open_store(
             return MemoryStore(max_event_bytes=max_event_bytes)
         case "sqlite":
             path = _sqlite_path(url, rest, relative_to)
-            return SqliteStore(path, durability=durability, max_event_bytes=max_event_bytes)
+            return SqliteStore(path, durability=durability, max_event_bytes=max_event_bytes, timed=timed)
         case "postgres" | "postgresql":
             raise ConfigError(
                 "`store.url` names Postgres: that store is an extra which comes later; use `sqlite:isthmus.db` for now",
@@ -69,6 +72,20 @@ def database_path(url: str) -> Path | None:
     """The file of a store that is one, whether it is there or not."""
     scheme, _, rest = url.partition(":")
     return _sqlite_path(url, rest, None) if scheme.lower() == "sqlite" else None
+
+
+def traces_path(url: str) -> Path | None:
+    """Where the traces lie beside a store that is a file: `isthmus.db` → `isthmus.traces.db`."""
+    path = database_path(url)
+    return None if path is None else path.with_name(f"{path.stem}.traces{path.suffix}")
+
+
+def open_traces(url: str) -> TraceStore:
+    """The traces beside the store that `url` names; in memory beside one in memory. Nothing is opened before it is
+    used. Close it with `close()`."""
+    from isthmus.store.traces.sqlite import SqliteTraces
+
+    return SqliteTraces(traces_path(url))
 
 
 def examine_store(url: str, *, repair: bool = False) -> Examined:

@@ -21,6 +21,7 @@ from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
+from isthmus.ports import OUTGOING, Again
 from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
@@ -68,7 +69,7 @@ class HttpBackend:
         """An answer that was accepted, and what reads it."""
         size = plan.size
         data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, dialect=plan.target.capabilities.dialect)
+        incoming = await self.wire.send(data, headers=_trace(), dialect=plan.target.capabilities.dialect)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
@@ -79,13 +80,13 @@ class HttpBackend:
             incoming.close()
             raise
 
-    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
         """Vectors, whole: of those nothing can be told before all are there."""
         from isthmus.bridge.embeddings.answer import NotVectors, read_embeddings
 
         size = plan.size
         data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, dialect=EMBEDDINGS)
+        incoming = await self.wire.send(data, headers=_trace(), dialect=EMBEDDINGS)
         try:
             scrubber = self.wire.scrubber
             if not incoming.ok:
@@ -194,6 +195,12 @@ class _Sending:
                 await self._incoming.let_end()
         finally:
             self._incoming.close()
+
+
+def _trace() -> dict[str, str] | None:
+    """The trace that this is asked in, where somebody wants it told."""
+    traceparent = OUTGOING.get()
+    return {"traceparent": traceparent} if traceparent else None
 
 
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:

@@ -63,6 +63,16 @@ class Queue:
         self._refused = False
 
     @property
+    def taken(self) -> int:
+        """Places that are taken."""
+        return self._most - self._places.free
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for one."""
+        return len(self._places.waiting)
+
+    @property
     def length(self) -> int:
         """How far from the front one more would stand; 0: it would not have to wait."""
         return 0 if self._places.free else len(self._places.waiting) + 1

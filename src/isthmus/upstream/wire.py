@@ -149,6 +149,11 @@ class Wire:
         return self._queue.length
 
     @property
+    def load(self) -> tuple[int, int]:
+        """How many requests are on their way, and how many wait for a connection."""
+        return self._queue.taken, self._queue.waiting
+
+    @property
     def scrubber(self) -> Scrubber:
         """With what the last request was signed with: tokens come and go."""
         signer = self.endpoint.signer

@@ -58,6 +58,16 @@ class WorkerPool:
         """How many processes it ever started."""
 
     @property
+    def waiting(self) -> int:
+        """Jobs that no process has begun."""
+        return self._waiting
+
+    @property
+    def busy(self) -> int:
+        """Processes that work."""
+        return len(self._busy)
+
+    @property
     def pids(self) -> list[int]:
         """The processes that there are now."""
         return [worker.pid for worker in (*self._idle, *self._busy)]

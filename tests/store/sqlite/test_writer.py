@@ -172,3 +172,27 @@ def test_whatever_goes_wrong_while_it_looks_at_the_file_it_looks_again(
 
     asyncio.run(ask())
     assert caplog.text.count("store.look.failed") == 2
+
+
+def test_every_read_and_write_is_timed_with_its_wait_also_one_that_fails(tmp_path: Path) -> None:
+    heard: list[tuple[str, float]] = []
+
+    async def ask() -> None:
+        store = SqliteStore(tmp_path / "store.db", timed=lambda operation, seconds: heard.append((operation, seconds)))
+        busy = threading.Event()
+        blocked = asyncio.ensure_future(store.writer.run(lambda connection: busy.wait(60)))
+        await asyncio.sleep(0)
+        saving = asyncio.ensure_future(store.save(turn("r1")))
+        await asyncio.sleep(0)
+        assert store.writer.waiting == 2
+        busy.set()
+        await asyncio.gather(blocked, saving)
+        assert store.writer.waiting == 0
+        await store.load("r1")
+        with pytest.raises(ZeroDivisionError):
+            await store.writer.run(lambda connection: 1 / 0)
+        await store.aclose()
+
+    asyncio.run(ask())
+    assert [operation for operation, _ in heard] == ["write", "write", "read", "write"]
+    assert all(seconds > 0 for _, seconds in heard)

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Final, TypeVar
 
 from isthmus.store.sqlite.connect import FAULTS, concerns_file, trouble_of, unavailable
@@ -19,7 +20,9 @@ _ONE_PAGE: Final = sqlite3.SQLITE_CORRUPT
 
 
 class Readers:
-    def __init__(self, medium: Medium, *, threads: int) -> None:
+    def __init__(self, medium: Medium, *, threads: int, timed: Callable[[float], None] = lambda seconds: None) -> None:
+        """`timed` hears, on the loop, how long each query took with its wait."""
+        self._timed = timed
         self._medium = medium
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="isthmus-store-reader")
         self._room = asyncio.Semaphore(threads * 2)
@@ -30,10 +33,14 @@ class Readers:
 
     async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """The query's result; all its statements see the same moment."""
-        async with self._room:
-            if self._closed:
-                raise RuntimeError("the store is closed")
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, query)
+        began = perf_counter()
+        try:
+            async with self._room:
+                if self._closed:
+                    raise RuntimeError("the store is closed")
+                return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, query)
+        finally:
+            self._timed(perf_counter() - began)
 
     async def aclose(self) -> None:
         self._closed = True

@@ -54,6 +54,8 @@ _MOST_NAMED: Final = 1000
 
 log = logging.getLogger("isthmus.store")
 T = TypeVar("T")
+Timed = Callable[[str, float], None]
+"""Hears how many seconds a `read` or a `write` took."""
 
 
 class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests):
@@ -68,19 +70,27 @@ class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests
         max_event_bytes: int = 16 * 1024 * 1024,
         retry_seconds: float = 1.0,
         now: Callable[[], float] = time.time,
+        timed: Timed = lambda operation, seconds: None,
     ) -> None:
         """Opens the file and brings it up to date, in the calling thread: this is for the start of a process.
 
         `now` is the clock of the leases; it is asked inside transactions, never by callers. A file that cannot be used
-        any more is tried again every `retry_seconds`.
+        any more is tried again every `retry_seconds`. `timed` hears of every read and write.
         """
         medium = self._medium = Medium(path, durability, busy_seconds)
         connection = medium.open()
         self._max_event_bytes = max_event_bytes
         self._now = now
         self._named: set[str] = set()
-        self.writer = Writer(connection, medium, probe=probe, queue_size=queue_size, retry_seconds=retry_seconds)
-        self.readers = Readers(medium, threads=readers)
+        self.writer = Writer(
+            connection,
+            medium,
+            probe=probe,
+            queue_size=queue_size,
+            retry_seconds=retry_seconds,
+            timed=partial(timed, "write"),
+        )
+        self.readers = Readers(medium, threads=readers, timed=partial(timed, "read"))
         self._changes = Changes(medium)
 
     async def check(self) -> None:

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
 
 from isthmus.errors import IsthmusError
@@ -54,14 +55,17 @@ class Writer:
         probe: Operation[None],
         queue_size: int = 1024,
         retry_seconds: float = 1.0,
+        timed: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """`probe` raises what keeps a response from being saved; it is tried every `retry_seconds` while there is
-        trouble. It makes its own transactions."""
+        trouble. It makes its own transactions. `timed` hears, on the loop, how long each operation took with its
+        wait."""
         self.commits = 0
         self.operations = 0
         self._connection: sqlite3.Connection | None = connection
         self._medium = medium
         self._probe = probe
+        self._timed = timed
         self._retry_seconds = retry_seconds
         self._room = asyncio.Semaphore(queue_size)
         """The bound of the queue: who finds no room waits here, on the loop."""
@@ -77,6 +81,7 @@ class Writer:
         """The operation's result, after its commit. A caller that is cancelled gives up the answer, not the write."""
         if self._closing:
             raise RuntimeError("the store is closed")
+        began = perf_counter()
         self._accepted += 1
         try:
             await self._room.acquire()
@@ -86,8 +91,16 @@ class Writer:
         loop = asyncio.get_running_loop()
         job = _Job(operation, loop.create_future(), loop)
         self._queue.put(job)
-        result: T = await job.future
+        try:
+            result: T = await job.future
+        finally:
+            self._timed(perf_counter() - began)
         return result
+
+    @property
+    def waiting(self) -> int:
+        """Operations that are not committed yet."""
+        return self._accepted
 
     async def aclose(self) -> None:
         if self._closing:
