@@ -47,6 +47,7 @@ from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
+from isthmus.wiring_tools import open_hosted
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -74,6 +75,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
+        hosted = open_hosted(config)
         gateway = Gateway(
             Directory(
                 served=served,
@@ -100,12 +102,14 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                     lease=config.background.lease,
                     told=config.limits.max_told,
                 ),
+                tools=hosted.limits,
             ),
             now=time.time,
             new_id=new_id,
             observer=LogObserver(),
             aside=aside,
             deliveries=deliveries,
+            hosted=hosted,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()

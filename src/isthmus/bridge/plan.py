@@ -90,7 +90,13 @@ def plan_request(
     asked, request = request, apply_updates(request, items)
     body = request.body
     survey = survey_tools(
-        body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored, search=searches < MAX_SEARCHES
+        body.get("tools"),
+        items,
+        body.get("tool_choice"),
+        capabilities,
+        stored=stored,
+        search=searches < MAX_SEARCHES,
+        managed=host.managed,
     )
     past = normalise_history(
         items,

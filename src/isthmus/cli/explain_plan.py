@@ -191,7 +191,9 @@ def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) ->
     decided: list[CompatibilityDecision] = [*asked.noted]
     identities: list[ToolIdentity] = []
     try:
-        survey = survey_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
+        survey = survey_tools(
+            body.get("tools"), request.items, body.get("tool_choice"), capabilities, managed=host.managed
+        )
         identities += survey.identities
         decided += plan_bridge_compatibility(request, capabilities, host, survey=survey).decisions
         decided += plan_tools(survey).decisions

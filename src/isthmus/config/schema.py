@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_tools import Tools
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Text",
     "Timeout",
     "Timeouts",
+    "Tools",
     "WebSocket",
     "WebhookEndpoint",
     "WebhookEvent",
@@ -283,6 +285,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checks: Checks = Checks()
     limits: Limits = Limits()
     lessons: Lessons = Lessons()
+    tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
     log: Log = Log()

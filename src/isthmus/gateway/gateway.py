@@ -19,9 +19,11 @@ from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
+from isthmus.bridge.types.managed import Managed
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.run import Run, Save
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
@@ -78,6 +80,7 @@ class Gateway:
         observer: Observer | None = None,
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
+        hosted: Hosted = NO_TOOLS,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -88,6 +91,7 @@ class Gateway:
         self._observer = observer
         self.aside = aside or Aside()
         self.deliveries = deliveries
+        self.hosted = hosted
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -232,7 +236,8 @@ class Gateway:
         """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
         history, request, _ = await self._past(caller, request)
-        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted)
+        managed = await self._managed(caller, request, history)
+        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
         await self._checker.admit(plan.contract)
@@ -291,6 +296,7 @@ class Gateway:
         await self.runs.aclose()
         if self.deliveries is not None:
             await self.deliveries.aclose()
+        await self.hosted.aclose()
         await self._locks.aclose()
         self.aside.close()
         await self.store.aclose()
@@ -333,7 +339,10 @@ class Gateway:
         try:
             history, request, at = await self._past(caller, request, lane)
             began = self._now() if created is None else created
-            attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
+            managed = await self._managed(caller, request, history)
+            attempts = Attempts(
+                self.settings, caller, request, history, strict, noted, id, began, lane is not None, managed
+            )
             taken = Taken(request, id, caller.owner, began, history, at, chat)
             streamed = request.body.get("stream") is True and not request.body.get("background")
             outline = Outline() if taken.stored and streamed and not chat else None
@@ -375,6 +384,9 @@ class Gateway:
             aside=self.aside,
             local=None if lane is None else lane.turns,
         )
+
+    async def _managed(self, caller: Caller, request: Request, history: Sequence[JsonObject]) -> Managed:
+        return await self.hosted.managed_for(request.body.get("tools"), (*history, *request.items), caller.owner)
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""

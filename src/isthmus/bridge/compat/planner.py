@@ -72,7 +72,8 @@ def plan_bridge_compatibility(
     `history` are the items of earlier, stored turns, `thinking_stops` says why they leave no thinking."""
     body = request.body
     if survey is None:
-        survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
+        items = (*history, *request.items)
+        survey = survey_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, managed=host.managed)
     reasoning = plan_reasoning(
         (body.get("reasoning") or {}).get("effort"),
         capabilities.reasoning,

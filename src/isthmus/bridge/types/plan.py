@@ -11,6 +11,7 @@ import msgspec
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
+from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ToolLimits
 from isthmus.bridge.types.tools import ToolPlan
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
@@ -69,6 +70,10 @@ class Host:
     """How large the schemas of a request may be."""
     remembers: bool = False
     """Whether what is not stored is known to the next turn all the same: by the connection that it comes over."""
+    managed: Managed = NOTHING_MANAGED
+    """Tools of the request that run here."""
+    limits: ToolLimits = DEFAULT_TOOL_LIMITS
+    """How much these may take."""
 
 
 LIBRARY: Final = Host()

@@ -14,10 +14,9 @@ from typing import Any, Final
 from isthmus.bridge.doors.messages.failures import kind_of_code
 from isthmus.bridge.doors.messages.fold import fold_message
 from isthmus.bridge.doors.messages.report import render_usage, stop_of
-from isthmus.bridge.history.items import write_json
 from isthmus.protocol.events import Event
 from isthmus.protocol.items import Annotation
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, write_json
 from isthmus.protocol.response import Response
 
 _BETWEEN: Final = "\n\n"
