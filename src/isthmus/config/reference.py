@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from isthmus.config import schema, schema_bounds, schema_providers
+from isthmus.config import schema, schema_bounds, schema_providers, schema_tools
 from isthmus.values.read import describe_type
 from isthmus.values.toml_text import toml_value
 
@@ -34,7 +34,7 @@ NO_BOUNDS: Final = frozenset(
 """Numbers that refuse nothing and cut nothing off."""
 
 
-_PARTS: Final = (schema, schema_bounds, schema_providers)
+_PARTS: Final = (schema, schema_bounds, schema_providers, schema_tools)
 """Where the words stand."""
 _NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint)
 """Sections under names of the user's choice."""
