@@ -13,8 +13,9 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Host, Lesson, Plan, Target
+from isthmus.conduct.around import Stop
 from isthmus.conduct.attempt import Attempt
-from isthmus.conduct.run import Run, Stop
+from isthmus.conduct.run import Run
 from isthmus.ports import Checker, Ended
 from isthmus.protocol.events import Event
 from isthmus.providers import load_provider

@@ -21,10 +21,11 @@ from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.types.managed import Managed
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
-from isthmus.conduct.run import Run, Save
+from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
@@ -365,6 +366,7 @@ class Gateway:
                 total_timeout=candidates[0].served.total_timeout,
                 aside=self.aside,
                 release=None if lock is None else lock.release,
+                hosted=self.hosted,
             )
             run.recorder = outline
             await self._checker.admit(run.plan.contract)

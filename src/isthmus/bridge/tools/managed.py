@@ -17,18 +17,24 @@ from isthmus.bridge.projection import project_parameters
 from isthmus.bridge.tools.builtin import closed, field
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
-from isthmus.bridge.types.managed import Listing, Managed, ManagedKind
+from isthmus.bridge.types.managed import Listing, Managed, ManagedKind, Output
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.items import HostedItem
 from isthmus.protocol.json import JsonObject, read_json, write_json
 
 MAX_QUERIES: Final = 8
 """Wordings of one search that are looked for; a model that names more is answered for these."""
+SOURCES: Final = "web_search_call.action.sources"
+"""What a client includes to be told of the pages that a search found."""
 ITEM_TYPES: Final[Mapping[ManagedKind, str]] = {
     "web_search": "web_search_call",
     "mcp": "mcp_call",
     "image_generation": "image_generation_call",
 }
+_MAX_URLS: Final = 20
+"""Pages of a past search that are named where nothing else is left of it."""
+IMAGE_MADE: Final = "The image was made, and the user sees it."
+"""What the model is told of an image: it needs no more to go on, and images cost tokens."""
 _SEARCH: Final = (
     "Search the web and get the best results with their addresses. Where an answer rests on a page, link to it in "
     "Markdown: [title](address)."
@@ -147,7 +153,7 @@ def _plan(
 
 def shape_managed(identity: ToolIdentity, arguments: str) -> HostedItem:
     """The item of a call whose arguments are whole, before anything came of it; its id is open."""
-    given = read_arguments(identity.managed, arguments)
+    given = read_arguments(identity.managed, arguments) or {}
     match identity.managed:
         case "mcp" if identity.asks:
             item: Any = {"type": "mcp_approval_request", **_called(identity, arguments)}
@@ -161,13 +167,14 @@ def shape_managed(identity: ToolIdentity, arguments: str) -> HostedItem:
     return cast(HostedItem, {**item, "id": "", "status": "in_progress"})
 
 
-def read_arguments(kind: ManagedKind | None, arguments: str) -> JsonObject:
-    """What a call asks for, as the host reads it (`ManagedCall.arguments`). Whatever a model says can be looked for."""
+def read_arguments(kind: ManagedKind | None, arguments: str) -> JsonObject | None:
+    """What a call asks for, as the host reads it (`ManagedCall.arguments`). Whatever a model says can be looked for, or
+    painted; a server is asked only for what it can read: `None`."""
     value = read_json(arguments)
     value = read_json(value) if isinstance(value, str) else value
     given, bare = (value, "") if isinstance(value, dict) else ({}, arguments.strip())
     if kind == "mcp":
-        return given
+        return None if bare else given
     if kind == "image_generation":
         return {**given, "prompt": _text(given.get("prompt")) or bare}
     if url := _text(given.get("url")):
@@ -197,6 +204,39 @@ def asked_by(item: Mapping[str, Any]) -> tuple[str, str | None, str]:
     asked = [action.get("query"), *(more if isinstance(more, list) else [])]
     queries = list(dict.fromkeys(words for one in asked if (words := _text(one))))
     return "web_search", None, write_json(_search_arguments(queries[:MAX_QUERIES]))
+
+
+def failed_fields(kind: str, words: str) -> JsonObject:
+    """What the item of a call says that failed for a reason of ours."""
+    if kind == "mcp":
+        return {"error": {"type": "mcp_protocol_error", "code": -32_000, "message": words}}
+    return {"error": {"code": "tool_failed", "message": words}} if kind == "image_generation" else {}
+
+
+def recall(item: Mapping[str, Any]) -> Output | None:
+    """What the model was told of a past call, as far as the item itself says it; `None`: it does not."""
+    output, error = item.get("output"), item.get("error")
+    if item["type"] == "mcp_call" and isinstance(output, str) and not error:
+        return output
+    if item["type"] == "image_generation_call" and item.get("result"):
+        return IMAGE_MADE
+    return None
+
+
+def describe_result(item: Mapping[str, Any]) -> str:
+    """The same in words, where nothing better is left of it."""
+    told = recall(item)
+    if isinstance(told, str):
+        return told
+    error, failed = item.get("error"), item.get("status") == "failed"
+    if error or failed:
+        why = error.get("message") or error.get("content") if isinstance(error, dict) else error
+        why = why if isinstance(why, str) or not why else write_json(why)
+        return f"[it failed: {why}]" if why else "[it failed]"
+    action = item.get("action")
+    sources = action.get("sources") if isinstance(action, dict) else None
+    urls = [url for one in sources or () if isinstance(one, dict) and (url := _text(one.get("url")))]
+    return "\n".join(["[what it found is in the answer that followed]", *urls[:_MAX_URLS]])
 
 
 def _search_arguments(queries: list[str]) -> JsonObject:

@@ -19,7 +19,7 @@ from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_t
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
 from isthmus.bridge.tools.managed import is_called, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
-from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
 from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
@@ -41,6 +41,11 @@ class ToolSurvey(msgspec.Struct, frozen=True):
     """Whether the request has a list of tools at all, be it an empty one."""
     listings: Mapping[str, Listing] = {}
     """By label: MCP servers whose tools run here."""
+
+    @property
+    def managed(self) -> frozenset[ManagedKind]:
+        """What of the request runs here."""
+        return frozenset(identity.managed for identity in self.identities if identity.managed is not None)
 
     @property
     def patient(self) -> frozenset[tuple[str | None, str]]:
