@@ -104,7 +104,8 @@ def test_a_search_is_told_step_by_step_and_its_result_goes_back_to_the_model() -
     assert [item["type"] for item in done.response["output"]] == ["web_search_call", "message"]
     assert done.response["status"] == "completed"
     assert done.response["usage"] == {**done.response["usage"], "input_tokens": 20, "output_tokens": 10}
-    assert done.response["tool_usage"] == {"web_search": {"num_requests": 1}}
+    assert done.response["tool_usage"]["web_search"] == {"num_requests": 1}
+    assert done.response["tool_usage"]["image_gen"]["total_tokens"] == 0
 
 
 def test_calls_of_every_kind_are_told_in_their_order_with_their_own_events() -> None:
@@ -221,7 +222,7 @@ def asked() -> list[Any]:
     assert isinstance(done, Done)
     assert types(done.events) == ["output_item.added", "output_item.done", "completed"]
     request = done.response["output"][-1]
-    told = {"server_label": "docs", "name": "ask", "arguments": '{"q": "b"}'}
+    told = {"server_label": "docs", "name": "ask", "arguments": '{"q": "b"}', "status": "completed"}
     assert request == {"type": "mcp_approval_request", "id": request["id"], **told}
     return [{"role": "user", "content": "hi"}, *done.response["output"]]
 

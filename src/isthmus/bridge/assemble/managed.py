@@ -38,6 +38,15 @@ _MAX_SOURCES: Final = 500
 _SPENT: Final = (
     "[not carried out: this response has called as many tools of the server as it may; answer with what is known]"
 )
+_NO_USAGE: Final[JsonObject] = {
+    "image_gen": {
+        "input_tokens": 0,
+        "input_tokens_details": {"image_tokens": 0, "text_tokens": 0},
+        "output_tokens": 0,
+        "total_tokens": 0,
+    },
+    "web_search": {"num_requests": 0},
+}
 _ENDED: Final = "the response ended before the call was over"
 
 
@@ -82,11 +91,12 @@ class ManagedCalls(msgspec.Struct, eq=False):
         if listing.known:
             return
         id, index = self._output.place("mcpl")
-        item: Any = {"type": "mcp_list_tools", "id": id, "server_label": label, "tools": []}
+        item: Any = {"type": "mcp_list_tools", "id": id, "status": "in_progress", "server_label": label, "tools": []}
         self._output.added(index, item)
         self._step(id, index, "mcp_list_tools", "in_progress")
-        self._step(id, index, "mcp_list_tools", "failed" if listing.error is not None else "completed")
-        ended: Any = {**item, "tools": list(listing.tools)}
+        self._step(id, index, "mcp_list_tools", "completed" if listing.error is None else "failed")
+        failed = listing.error is not None
+        ended: Any = {**item, "status": "failed" if failed else "completed", "tools": list(listing.tools)}
         if listing.error is not None:
             ended["error"] = listing.error
         self._output.done(index, ended)
@@ -137,7 +147,7 @@ class ManagedCalls(msgspec.Struct, eq=False):
             if len(kept) <= _MAX_SEALED:
                 item["encrypted_content"] = self._seal(Sealed("", kept), "tool_result")
         self._end(known, item)
-        self._count(known.kind, ran)
+        self._count(item, ran)
         for source in ran.sources:
             if len(self._sources) < _MAX_SOURCES and isinstance(url := source.get("url"), str):
                 self._sources.setdefault(url, str(source.get("title") or ""))
@@ -159,9 +169,9 @@ class ManagedCalls(msgspec.Struct, eq=False):
     def _ask(self, id: str, identity: ToolIdentity, arguments: str) -> None:
         _, index = self._output.place("", id)
         item: Any = {**shape_managed(identity, arguments), "id": id}
-        del item["status"]  # it has none: it waits for its answer, and that is another item
         self._output.added(index, item)
-        self._output.done(index, item)
+        ended: Any = {**item, "status": "completed"}
+        self._output.done(index, ended)
 
     def _decline(self, id: str, identity: ToolIdentity, arguments: str) -> None:
         label = {} if identity.namespace is None else {"namespace": identity.namespace}
@@ -208,12 +218,17 @@ class ManagedCalls(msgspec.Struct, eq=False):
             return told
         return {**told, "sources": [{"type": "url", **source} for source in ran.sources]}
 
-    def _count(self, kind: str, ran: Ran) -> None:
-        if kind == "web_search":
-            one = {"num_requests": 1, **ran.usage}
-            self.usage["web_search"] = _add(self.usage.get("web_search", {}), one)
-        elif kind == "image_generation" and ran.usage:
-            self.usage["image_gen"] = _add(self.usage.get("image_gen", {}), ran.usage)
+    def _count(self, item: Any, ran: Ran) -> None:
+        """Opening a page is no search, and one that failed costs nothing, unless the runner says otherwise."""
+        match item["type"]:
+            case "web_search_call":
+                searched = item["action"].get("type") == "search" and not ran.failed
+                spent = {"web_search": {"num_requests": int(searched), **ran.usage}}
+            case "image_generation_call":
+                spent = {"image_gen": dict(ran.usage)}
+            case _:
+                return
+        self.usage = _add(self.usage or _NO_USAGE, spent)
 
 
 def _bound(output: Result, most: int) -> Result:

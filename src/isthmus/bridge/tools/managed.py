@@ -89,7 +89,7 @@ def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool
 def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedKind | None:
     kind = managed_kind(tool.type)
     who = {"web_search": managed.search, "image_generation": managed.images, "mcp": tool.name in managed.mcp}
-    if kind is None or not who[kind]:
+    if kind is None or not who[kind] or "function" not in support.native:
         return None
     own = tool.type if tool.type in support.native else support.degraded.get(tool.type, "function")
     # A provider whose own search cannot be kept off the live web has none for this request.
