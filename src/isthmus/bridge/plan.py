@@ -166,8 +166,8 @@ def plan_request(
         after_tools=after_tools if survey.deferred or here else None,
         approved=_find_approved(items, here, survey.identities) if here.labels else (),
         limits=host.limits,
-        max_tool_calls=body.get("max_tool_calls"),
-        tells_sources=SOURCES in (body.get("include") or ()),
+        max_tool_calls=_most_calls(body, survey.identities) if here else None,
+        tells_sources=client.shows_sources or SOURCES in (body.get("include") or ()),
         client=client,
         size=max(request.size, 1) if request.heavy else 0,
         reasoning_as="summary" if capabilities.dialect in SHOWS_THINKING and summary not in _NONE else "text",
@@ -214,6 +214,15 @@ def _go_on_with(body: CreateResponse, progress: Progress) -> CreateResponse:
 
 def _in_auto_mode(nested: Any) -> JsonObject:
     return {"allowed_tools": {**nested, "mode": "auto"}} if isinstance(nested, dict) else {}
+
+
+def _most_calls(body: CreateResponse, identities: ToolIdentityMap) -> int | None:
+    """How many calls are carried out here: what the request says, and what it says of its search, if that is all."""
+    said = [body.get("max_tool_calls")]
+    kinds = {identity.managed for identity in identities if identity.managed is not None}
+    if kinds == {"web_search"}:
+        said += [identity.tool.get("max_uses") for identity in identities if identity.managed is not None]
+    return min((most for most in said if isinstance(most, int) and not isinstance(most, bool)), default=None)
 
 
 def _find_approved(items: Sequence[JsonObject], here: Here, identities: ToolIdentityMap) -> tuple[Approved, ...]:

@@ -10,7 +10,7 @@ declaration as the provider wants it, merged over `{"type": <provider type>}`. I
 - everything else is sent as it stands.
 
 Options: of a web search `search_context_size` (`low`, `medium`, `high`), `content_size` (`high`, else
-`medium`), `allowed_domain` (the first), `allowed_domains`, `blocked_domains`, `user_location` and its parts
+`medium`), `max_uses`, `allowed_domain` (the first), `allowed_domains`, `blocked_domains`, `user_location` and its parts
 `country`, `region`, `city`, `timezone`; of a file search `vector_store_id` (the first), `vector_store_ids`,
 `max_num_results`; of MCP `server_label`, `server_url`, `connector_id`, `server_description`, `headers`,
 `authorization`, `allowed_tools`, `require_approval`.
@@ -35,7 +35,9 @@ DEFAULT_TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
 """What is sent where the provider file says nothing about the type."""
 
 _CARRIED: Final[Mapping[str, str]] = {
-    **{name: name for name in ("search_context_size", "vector_store_ids", "max_num_results", *_MCP_OPTIONS)},
+    **{
+        name: name for name in ("search_context_size", "max_uses", "vector_store_ids", "max_num_results", *_MCP_OPTIONS)
+    },
     **dict.fromkeys(("user_location", "country", "region", "city", "timezone"), "user_location"),
     "content_size": "search_context_size",
     "allowed_domain": "filters.allowed_domains",

@@ -34,6 +34,8 @@ class ClientProfile:
     needs_hosted_tools: bool = False
     """Whether a request is refused for a tool that nobody runs: the client would take an answer without it for its
     result (clowder-ai#1077)."""
+    shows_sources: bool = False
+    """Whether the pages that a search found belong to its item, also where the request does not include them."""
 
 
 ANY_CLIENT: Final = ClientProfile()
@@ -44,7 +46,9 @@ CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="in
 
 
 # A block that ends is whole for a client of Messages: Claude Code would go on from half a text, and run half a call.
-MESSAGES: Final = ClientProfile(leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True)
+MESSAGES: Final = ClientProfile(
+    leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True, shows_sources=True
+)
 CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
 
 
