@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from isthmus.bridge.types.managed import ToolLimits
 from isthmus.conduct.hosted import Hosted
 from isthmus.config.schema import Config
 from isthmus.ports.tools import HostedTool
 
 
-def open_hosted(config: Config) -> Hosted:
-    """What a gateway or a library is handed; whoever takes it closes it."""
+def open_hosted(config: Config, executors: Iterable[HostedTool] = ()) -> Hosted:
+    """What a gateway or a library is handed; whoever takes it closes it. `executors` win over what is configured."""
     tools, opened = config.tools, list[HostedTool]()
-    return Hosted(opened, ToolLimits(tools.max_rounds, tools.max_parallel, tools.timeout, tools.max_result))
+    return Hosted(
+        [*opened, *executors], ToolLimits(tools.max_rounds, tools.max_parallel, tools.timeout, tools.max_result)
+    )
