@@ -32,6 +32,9 @@ class Noting:
         self.asked.append((list(tools), len(items), owner))
         return replace(managed, **self._offer)
 
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+        return replace(managed, **self._offer)
+
     def runner(self, owner: str) -> Noting:
         self.owners.append(owner)
         return self
@@ -62,6 +65,13 @@ async def test_a_request_that_needs_none_of_them_asks_nobody(tools: list[JsonObj
     search = Noting("web_search", search="x")
     assert await Hosted([search]).managed_for(tools, [], "ann") is NOTHING_MANAGED
     assert search.asked == []
+
+
+def test_what_is_only_looked_at_asks_nobody() -> None:
+    search, servers = Noting("web_search", search="x"), Noting("mcp", mcp={"docs": Listing(later=True)})
+    managed = Hosted([search, servers]).foresee([SEARCH], [{"type": "additional_tools", "tools": [DOCS]}])
+    assert managed == Managed("x", mcp={"docs": Listing(later=True)})
+    assert (search.asked, servers.asked) == ([], [])
 
 
 async def test_nothing_runs_where_nothing_is_configured() -> None:

@@ -26,14 +26,26 @@ class Hosted:
         if not self._tools:
             return NOTHING_MANAGED
         managed = NOTHING_MANAGED
-        asked: dict[ManagedKind, list[JsonObject]] = {}
+        for kind, wanted in self._wanted(tools, items).items():
+            managed = await self._tools[kind].offer(managed, wanted, items, owner)
+        return managed
+
+    def foresee(self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]) -> Managed:
+        """The same, without asking anybody."""
+        managed = NOTHING_MANAGED
+        for kind, wanted in self._wanted(tools, items).items():
+            managed = self._tools[kind].foresee(managed, wanted)
+        return managed
+
+    def _wanted(
+        self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]
+    ) -> dict[ManagedKind, list[JsonObject]]:
+        wanted: dict[ManagedKind, list[JsonObject]] = {}
         for tool in _all(tools, items):
             kind = managed_kind(str(tool.get("type", "")))
             if kind is not None and kind in self._tools:
-                asked.setdefault(kind, []).append(tool)
-        for kind, wanted in asked.items():
-            managed = await self._tools[kind].offer(managed, wanted, items, owner)
-        return managed
+                wanted.setdefault(kind, []).append(tool)
+        return wanted
 
     def runner(self, kind: ManagedKind, owner: str) -> ToolRunner:
         return self._tools[kind].runner(owner)

@@ -39,6 +39,9 @@ class ScriptedTool:
     ) -> Managed:
         return replace(managed, **self._offer)
 
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+        return replace(managed, **self._offer)
+
     def runner(self, owner: str) -> _Runner:
         return _Runner(self, owner)
 

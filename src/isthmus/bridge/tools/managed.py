@@ -104,6 +104,8 @@ def _plan_server(
     if listing.error is not None:
         why = listing.error.get("message") or listing.error.get("type") or "it gave no reason"
         return [leave_out(tool, "ignored", f"the tools of the MCP server `{label}` could not be listed: {why}")]
+    if listing.later:
+        return [leave_out(tool, "supported", f"runs here ({label}); its tools are listed when the request is made")]
     if not listing.tools:
         return [leave_out(tool, "ignored", f"the MCP server `{label}` offers no tool that may be called")]
     planned: list[ToolDeclarationPlan] = []

@@ -28,6 +28,8 @@ class Listing(msgspec.Struct, frozen=True):
     """Why there are none."""
     known: bool = False
     """Whether the conversation holds the list already: then it is not told again."""
+    later: bool = False
+    """Whether nobody has asked the server yet, because nothing is sent: a plan is only looked at."""
     asks: frozenset[str] = frozenset()
     """Names of the tools that are called only after the user has approved it."""
 
