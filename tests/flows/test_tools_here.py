@@ -142,6 +142,17 @@ def test_pages_that_were_found_and_named_are_cited() -> None:
         assert told["isthmus"]["diagnostics"] == []
 
 
+def test_a_stored_stream_can_be_read_again_from_any_event() -> None:
+    with tools_here(listing=Listing((ASK,))) as scene:
+        image = ("image_generation", {"prompt": "an otter"})
+        scene.script(scene.calls(*MIXED[:3], image), scene.says(f"See [otters]({OTTERS['url']})."))
+        events, response = scene.talk.stream(ask(store=True, include=["web_search_call.action.sources"]))
+        for after in (0, 7, len(events) // 2):
+            path = f"/v1/responses/{response['id']}?stream=true&starting_after={after}"
+            with scene.talk.streaming(path, method="GET") as stream:
+                assert list(stream) == events[after + 1 :]
+
+
 # What goes wrong
 
 

@@ -231,6 +231,46 @@ class ManagedCalls(msgspec.Struct, eq=False):
         self.usage = _add(self.usage or _NO_USAGE, spent)
 
 
+def tell_ran(output: Output, item: Any) -> None:
+    """A call of these kinds that is over, told again with the steps that it had."""
+    id, index = output.place("", item["id"])
+    failed, type = item.get("status") == "failed", item["type"]
+    empty = {name: value for name, value in _EMPTY.get(type, {}).items() if name in item}
+    begun: Any = {**item, **empty, "status": "in_progress"}
+    begun.pop("encrypted_content", None)
+    if isinstance(action := item.get("action"), dict):
+        begun["action"] = {name: value for name, value in action.items() if name != "sources"}
+    output.added(index, begun)
+    if type == "mcp_approval_request":
+        output.done(index, item)
+        return
+    at = {"item_id": id, "output_index": index}
+    output.say(f"response.{type}.in_progress", **at)
+    if type == "mcp_call":
+        output.say("response.mcp_call_arguments.delta", **at, delta=item["arguments"])
+        output.say("response.mcp_call_arguments.done", **at, arguments=item["arguments"])
+    elif word := _STEPS.get(type.removesuffix("_call")):
+        output.say(f"response.{type}.{word}", **at)
+    if not failed or type in ("mcp_call", "mcp_list_tools"):
+        output.say(f"response.{type}.{'failed' if failed else 'completed'}", **at)
+    output.done(index, item)
+
+
+_EMPTY: Final[Mapping[str, JsonObject]] = {
+    "mcp_call": {"arguments": "", "output": None, "error": None},
+    "mcp_list_tools": {"tools": []},
+    "image_generation_call": {"result": None},
+}
+"""What comes into an item between its beginning and its end."""
+TOLD_IN_STEPS: Final = (
+    "web_search_call",
+    "mcp_call",
+    "image_generation_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+)
+
+
 def _bound(output: Result, most: int) -> Result:
     """What the model reads of a result: texts are cut at the limit, images are not touched."""
     if isinstance(output, str):
