@@ -50,6 +50,19 @@ async def test_each_call_begins_tells_of_itself_and_ends() -> None:
     ]
 
 
+async def test_the_log_tells_of_each_call_and_not_what_it_asked(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(call: ManagedCall, tell: Tell) -> Ran:
+        return Ran("found", failed=True)
+
+    with caplog.at_level("INFO"):
+        await all_of(work(act, ManagedCall("mcp_1", "mcp", "ask", {"q": "secret words"}, {"authorization": "sk-1"})))
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage().split()[0]) == ("WARNING", "tool.ended")
+    assert "mcp_1" in record.getMessage()
+    assert "secret" not in record.getMessage()
+    assert "sk-1" not in record.getMessage()
+
+
 async def test_no_calls_are_over_at_once() -> None:
     async def act(call: ManagedCall, tell: Tell) -> Ran:
         raise AssertionError

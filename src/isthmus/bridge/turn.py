@@ -294,6 +294,7 @@ class Turn:
                 self._notice("compaction_failed", "context_management", words)
             self._plan = compaction.then(item)
             self._frame = replace(self._frame, plan=self._plan)
+            self._rounds.list_tools(self._plan)  # a summary needs none
             send = self._send(self._plan.body)
             return self._approved() or send
         if item is not None:
@@ -384,8 +385,7 @@ class Turn:
         response = self._frame.response("in_progress")
         self._output.tell("response.created", response)
         self._output.tell("response.in_progress", response)
-        for label, listing in self._plan.tools.listings.items():
-            self._managed.list_tools(label, listing)
+        self._rounds.list_tools(self._plan)
 
     def _move(self, action: str) -> None:
         following = TRANSITIONS.get((self._phase, action))

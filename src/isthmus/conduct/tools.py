@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from isthmus.bridge.tools.managed import failed_fields
 from isthmus.bridge.types.managed import ManagedCall, ManagedKind, Ran, ToolLimits
-from isthmus.log import tell
+from isthmus.log import Level, tell
 from isthmus.ports.tools import ToolRunner
 from isthmus.protocol.json import JsonObject
 
@@ -83,7 +83,11 @@ class Work:
     async def _carry_out(self, call: ManagedCall) -> None:
         async with self._places:
             self._say(Began(call.id))
+            begun = asyncio.get_running_loop().time()
             ran = await self._run(call)
+        took = asyncio.get_running_loop().time() - begun
+        level: Level = "warning" if ran.failed else "info"
+        tell(log, level, "tool.ended", id=call.id, kind=call.kind, name=call.name, failed=ran.failed, seconds=took)
         self._left -= 1
         self._say(Ended(call.id, ran))
 

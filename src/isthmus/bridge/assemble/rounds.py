@@ -30,6 +30,11 @@ class Rounds:
         self._after: Callable[[Progress], Plan] | None = None
         """Of the plan that the response began with: those that follow have what was said in them already."""
 
+    def list_tools(self, plan: Plan) -> None:
+        """The tools of MCP servers, before anything else is told of the answer."""
+        for label, listing in plan.tools.listings.items():
+            self.managed.list_tools(label, listing)
+
     def approve(self, plan: Plan) -> tuple[ManagedCall, ...]:
         """What the user has approved since the model called it."""
         for call in plan.approved:
