@@ -7,10 +7,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from isthmus.bridge.at_once import end_here, feed_here
 from isthmus.bridge.commands import Done, RunTool, Send
-from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Failed, Finished, Text, Usage, Used
+from isthmus.bridge.deltas import (
+    CallArguments,
+    CallOpened,
+    Delta,
+    Failed,
+    Finished,
+    ItemBegan,
+    ItemEnded,
+    Reasoning,
+    Text,
+    Usage,
+    Used,
+    VendorExtra,
+)
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
@@ -34,7 +48,8 @@ SPENT = Usage(10, 5, 15)
 def plan_for(
     body: dict[str, Any] | None = None, managed: Managed = MANAGED, limits: ToolLimits | None = None, **more: Any
 ) -> Plan:
-    target = Target("one", "m", load_provider("openai-compatible").capabilities("m"))
+    provider, model = more.pop("provider", "openai-compatible"), more.pop("model", "m")
+    target = Target("one", model, load_provider(provider).capabilities(model))
     request = parse_request({"model": "one/m", "input": "hi", "tools": TOOLS, **(body or {})})
     host = Host(managed=managed, limits=limits or ToolLimits(), **more.pop("host", {}))
     return plan_request(request, target, host, envelope_key=KEY, **more)
@@ -183,6 +198,61 @@ def test_the_next_request_begins_with_the_very_messages_that_this_response_sent(
     ]
     assert second.body["messages"][: len(first.body["messages"])] == first.body["messages"]
     assert later[: len(second.body["messages"])] == second.body["messages"]
+
+
+BLOCK = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
+SIGNED = {"google": {"thought_signature": "s1"}}
+THINKERS: list[tuple[str, str, list[Delta], list[Delta], Any]] = [
+    (
+        *("deepseek", "deepseek-v4-pro"),
+        [Reasoning("Hm.")],
+        [],
+        lambda message: message["reasoning_content"] == "Hm.",
+    ),
+    (
+        *("anthropic", "claude-opus-5-5"),
+        [
+            *(ItemBegan("reasoning"), Reasoning("Hm."), VendorExtra("thinking_blocks", [BLOCK])),
+            *(VendorExtra("thinking_model", "claude-opus-5-5"), ItemEnded()),
+        ],
+        [],
+        lambda message: message["content"][0] == BLOCK,
+    ),
+    (
+        *("gemini", "gemini-3.5-pro"),
+        [],
+        [VendorExtra("extra_content", SIGNED, 0)],
+        lambda message: message["tool_calls"][0]["extra_content"] == SIGNED,
+    ),
+]
+
+
+@pytest.mark.parametrize(("provider", "model", "before", "beside", "kept"), THINKERS, ids=[row[0] for row in THINKERS])
+def test_what_a_vendor_wants_back_of_its_thinking_goes_back_with_the_results(
+    provider: str, model: str, before: list[Delta], beside: list[Delta], kept: Any
+) -> None:
+    """Also of calls made side by side, and also to a client that keeps nothing here."""
+    managed = replace(MANAGED, prefers=frozenset({"web_search"}))
+    body = {"reasoning": {"effort": "high"}, "tools": [SEARCH], "store": False}
+    asked = {"managed": managed, "provider": provider, "model": model}
+    turn = turn_of(plan_for(body, **asked))
+    _, command = reply(turn, before, search(0, "a"), beside, search(1, "b"))
+    _, command = carry_out(turn, command, Ran("found"))
+    (acted,) = [message for message in command.body["messages"] if message["role"] == "assistant"]
+    assert kept(acted)
+    calls = acted.get("tool_calls") or [block for block in acted["content"] if block["type"] == "tool_use"]
+    assert len(calls) == 2
+    _, done = reply(turn, [Text("There.")], reason="stop")
+    items = [{"role": "user", "content": "hi"}, *done.response["output"], {"role": "user", "content": "more"}]
+    later = plan_for({**body, "input": items}, **asked).body["messages"]
+    assert unmarked(later)[: len(command.body["messages"])] == unmarked(command.body["messages"])
+
+
+def unmarked(value: Any) -> Any:
+    """Without the marks of a prompt cache, which move along."""
+    if isinstance(value, dict):
+        return {name: unmarked(inner) for name, inner in value.items() if name != "cache_control"}
+    return [unmarked(inner) for inner in value] if isinstance(value, list) else value
 
 
 def test_a_forced_search_is_not_forced_again() -> None:
