@@ -345,6 +345,25 @@ def test_a_search_for_tools_takes_part_in_the_same_loop(dialect: str) -> None:
         assert prefixes[2].startswith(prefixes[1])
 
 
+def test_tools_of_a_server_that_wait_are_found_and_run_here() -> None:
+    late = {**DOCS, "defer_loading": True, "authorization": "sk-docs"}
+    with tools_here() as scene:
+        steps = [
+            scene.calls(("tool_search", {"query": "ask"})),
+            scene.calls(("docs__ask", {"q": "b"})),
+            scene.says("So it is."),
+        ]
+        scene.script(*steps, *steps)
+        whole, _ = scene.talk.both(ask(tools=[{"type": "tool_search"}, late, MINE]))
+        assert [item["type"] for item in whole["output"]] == [
+            *("tool_search_call", "tool_search_output", "mcp_call", "message"),
+        ]
+        offered = [[tool["function"]["name"] for tool in body["tools"]] for body in scene.sent[:3]]
+        assert offered == [["tool_search", "mine"], ["docs__ask", "mine"], ["docs__ask", "mine"]]
+        assert scene.docs.calls[0].tool["authorization"] == "sk-docs"
+        assert "sk-docs" not in str(whole) + str(scene.sent)
+
+
 # Approvals
 
 ASKS = Listing((ASK,), known=True, asks=frozenset({"ask"}))

@@ -12,6 +12,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport,
 from isthmus.bridge.tools.choice import plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.tools.managed import MAX_QUERIES, asked_by, managed_kind, read_arguments, shape_managed
+from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.tools.survey import ToolSurvey, plan_tools, survey_tools
 from isthmus.bridge.types.managed import Listing, Managed
 from isthmus.bridge.types.tools import ToolIdentity
@@ -34,6 +35,7 @@ ASK = {
     "description": "Ask.",
     "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}},
 }
+TOLD = {"name": "ask", "description": "Ask.", "parameters": ASK["input_schema"]}
 READ = {"name": "read", "input_schema": {"type": "object", "properties": {}}}
 SERVER = Managed(mcp={"docs": Listing((ASK, READ))})
 NAMES = ["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
@@ -148,6 +150,27 @@ def test_pages_can_be_opened_only_where_the_host_does() -> None:
     assert opened.parameters is not None
     assert "url" not in closed.parameters["properties"]
     assert {"url", "pattern"} <= opened.parameters["properties"].keys()
+
+
+def test_tools_of_a_server_may_wait_for_a_search_that_shows_nothing_of_its_credentials() -> None:
+    server = {**DOCS, "defer_loading": True, "authorization": "sk-1"}
+    tools = [{"type": "tool_search"}, server, {"type": "function", "name": "mine"}]
+    found = survey(*tools, managed=SERVER)
+    assert [plan.source.name for plan in found.deferred] == ["ask", "read"]
+    assert [i.requested_name for i in identities(found)] == ["tool_search", "mine"]
+    shown = search_tools({"query": "ask"}, found.deferred)
+    assert shown == [{"type": "namespace", "name": "docs", "description": "", "tools": [{"type": "function", **TOLD}]}]
+    # What was found is offered from then on, and is nobody's but the server's.
+    item = {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": shown}
+    later = survey_tools(tools, [item], None, PLAIN, managed=SERVER)
+    assert [plan.source.name for plan in later.deferred] == ["read"]
+    assert [(i.provider_name, i.managed) for i in identities(later)] == [
+        ("tool_search", None),
+        ("docs__ask", "mcp"),
+        ("mine", None),
+    ]
+    assert later.identities.by_request("ask", "docs") is not None
+    assert identities(later)[1].tool["authorization"] == "sk-1"
 
 
 CHOICES: list[tuple[Any, str, frozenset[str] | None]] = [

@@ -8,7 +8,7 @@ provider's own tool wins unless the host prefers its own. What a call asked for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
 from isthmus.bridge.capabilities import ToolSupport
@@ -60,8 +60,12 @@ def managed_kind(tool_type: str) -> ManagedKind | None:
     return "mcp" if tool_type == "mcp" else "image_generation" if tool_type == "image_generation" else None
 
 
+Loaded = Set[tuple[str | None, str]]
+"""Label and name of tools that a search has found."""
+
+
 def plan_managed(
-    tool: CatalogTool, support: ToolSupport, managed: Managed, allocate: NameAllocator
+    tool: CatalogTool, support: ToolSupport, managed: Managed, allocate: NameAllocator, loaded: Loaded = frozenset()
 ) -> list[ToolDeclarationPlan]:
     """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's."""
     kind = _runs(tool, support, managed)
@@ -78,7 +82,7 @@ def plan_managed(
             return [_plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)]
         case "image_generation":
             return [_plan(tool, kind, kind, None, *_IMAGE, managed.images, support, allocate)]
-    return _plan_server(tool, managed.mcp[tool.name], support, allocate)
+    return _plan_server(tool, managed.mcp[tool.name], support, allocate, loaded)
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:
@@ -88,8 +92,10 @@ def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool
 
 def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedKind | None:
     kind = managed_kind(tool.type)
+    if kind is None or "function" not in support.native:
+        return None
     who = {"web_search": managed.search, "image_generation": managed.images, "mcp": tool.name in managed.mcp}
-    if kind is None or not who[kind] or "function" not in support.native:
+    if not who[kind]:
         return None
     own = tool.type if tool.type in support.native else support.degraded.get(tool.type, "function")
     # A provider whose own search cannot be kept off the live web has none for this request.
@@ -97,8 +103,16 @@ def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedK
     return kind if own == "function" or kind in managed.prefers or unfit else None
 
 
+def part_found(catalog: Sequence[CatalogTool], servers: Set[str]) -> tuple[list[CatalogTool], Loaded]:
+    """The request's own tools, and apart from them those of these servers that a search has found: it tells of them as
+    functions, which are nobody's but the server's."""
+    found = [one for one in catalog if one.namespace in servers and not one.path.startswith("tools[")]
+    paths = {one.path for one in found}
+    return [one for one in catalog if one.path not in paths], {(one.namespace, one.name) for one in found}
+
+
 def _plan_server(
-    tool: CatalogTool, listing: Listing, support: ToolSupport, allocate: NameAllocator
+    tool: CatalogTool, listing: Listing, support: ToolSupport, allocate: NameAllocator, loaded: Loaded
 ) -> list[ToolDeclarationPlan]:
     label, about = tool.name, tool.tool.get("server_description")
     if listing.error is not None:
@@ -110,14 +124,16 @@ def _plan_server(
         return [leave_out(tool, "ignored", f"the MCP server `{label}` offers no tool that may be called")]
     planned: list[ToolDeclarationPlan] = []
     for index, one in enumerate(listing.tools):
-        name = str(one["name"])
-        part = CatalogTool(f"{tool.path}.tools[{index}]", tool.type, name, label, tool.tool)
+        name, schema, own = str(one["name"]), one.get("input_schema"), str(one.get("description") or "")
+        # As a search tells of it: without what the client's declaration of the server holds for the server alone.
+        shown = {"type": "function", "name": name, "description": own, "parameters": schema}
         # The server's own words travel once, with its first tool.
-        heads = [f"Part of `{label}`: {about}"] if about and not index else []
-        words = "\n\n".join([*heads, str(one.get("description") or "")]).strip()
-        asks = name in listing.asks
-        schema = one.get("input_schema")
-        planned.append(_plan(part, "mcp", name, label, words, schema, label, support, allocate, asks=asks))
+        about_it = str(about) if about and not index else ""
+        late = tool.deferred and (label, name) not in loaded
+        part = CatalogTool(f"{tool.path}.tools[{index}]", tool.type, name, label, shown, about_it, late)
+        words = "\n\n".join([*([f"Part of `{label}`: {about_it}"] if about_it else []), own]).strip()
+        plan = _plan(part, "mcp", name, label, words, schema, label, support, allocate, tool.tool, name in listing.asks)
+        planned.append(plan)
     return planned
 
 
@@ -131,9 +147,10 @@ def _plan(
     who: str,
     support: ToolSupport,
     allocate: NameAllocator,
-    *,
+    declared: JsonObject | None = None,
     asks: bool = False,
 ) -> ToolDeclarationPlan:
+    """`declared`: what the client said of the server that a tool belongs to."""
     parameters, _ = project_parameters(schema, support.drop_keywords, support.inline_refs, support.plain_root)
     identity = ToolIdentity(
         requested_name=name,
@@ -141,7 +158,7 @@ def _plan(
         provider_name=allocate(flat_name(name, label)),
         provider_type="function",
         namespace=label,
-        tool=tool.tool,
+        tool=tool.tool if declared is None else declared,
         managed=kind,
         asks=asks,
     )

@@ -17,10 +17,10 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
-from isthmus.bridge.tools.managed import is_called, plan_managed
+from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
-from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
+from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
@@ -74,11 +74,15 @@ def survey_tools(
     deferred, whatever the tools say: the model has searched often enough. `managed` is what the host runs itself; once
     its budget is `spent`, the model is not offered it any more."""
     allocate = create_provider_name_allocator()
-    catalog = build_tool_catalog(tools, items, stored=stored)
+    catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
     support, searched = capabilities.tools, any(runs_here(tool.type, tool.tool) for tool in catalog)
     declared: list[ToolDeclarationPlan] = []
+    servers = frozenset(tool.name for tool in catalog if is_called(tool, support, managed)) if managed.mcp else None
+    found: Loaded = frozenset()
+    if servers:
+        catalog, found = part_found(catalog, servers)
     for tool in catalog:
-        here = plan_managed(tool, support, managed, allocate)
+        here = plan_managed(tool, support, managed, allocate, found)
         declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched)]
     searches = [index for index, plan in enumerate(declared) if runs_here(plan.source.type, plan.source.tool)]
     choice = read_tool_choice(tool_choice)
@@ -103,7 +107,7 @@ def survey_tools(
         most=capabilities.tools.max,
         support=capabilities.tool_choice,
         given=tools is not None,
-        listings={tool.name: managed.mcp[tool.name] for tool in catalog if is_called(tool, support, managed)},
+        listings={label: managed.mcp[label] for label in managed.mcp if label in (servers or ())},
     )
 
 
