@@ -30,8 +30,7 @@ from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.life import Life
-from isthmus.conduct.tools import Began, Fact, Step, Work
-from isthmus.conduct.tools import Ended as CallEnded
+from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
@@ -249,7 +248,8 @@ class Run:
         try:
             while not isinstance(command, Done):
                 if isinstance(command, RunTool):
-                    async with aclosing(self._run_tools(command)) as told:
+                    tools = run_tools(turn, command, self._hosted, self.owner, self._wait)
+                    async with aclosing(tools) as told:
                         async for events in told:
                             yield self._record(events)
                     command = await self._end()
@@ -299,27 +299,6 @@ class Run:
             raise Stopped
         self._life.sent(self._turn.plan, anew=anew)
         return self._ways.current.backend.send(self._turn.plan, command.body)
-
-    async def _run_tools(self, command: RunTool) -> AsyncGenerator[list[Event], None]:
-        """Carry these calls out, and tell how far they are; whoever stops listening stops them."""
-        if events := self._turn.feed(()):
-            yield events
-        async with Work(command.calls, lambda kind: self._hosted.runner(kind, self.owner), self._hosted.limits) as work:
-            while facts := await self._wait(work.news()):
-                if events := self._tell_tools(facts):
-                    yield events
-
-    def _tell_tools(self, facts: Sequence[Fact]) -> list[Event]:
-        turn, events = self._turn, list[Event]()
-        for fact in facts:
-            match fact:
-                case Began(id):
-                    events += turn.began(id)
-                case Step(id, word, fields):
-                    events += turn.progress(id, word, fields)
-                case CallEnded(id, ran):
-                    events += turn.ran(id, ran)
-        return events
 
     async def _end(self) -> Done | Send | RunTool:
         turn = self._turn

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from isthmus.bridge.commands import RunTool
 from isthmus.bridge.tools.managed import failed_fields
+from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.managed import ManagedCall, ManagedKind, Ran, ToolLimits
+from isthmus.conduct.hosted import Hosted
 from isthmus.log import Level, tell
 from isthmus.ports.tools import ToolRunner
+from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 
 log = logging.getLogger("isthmus.conduct")
@@ -46,6 +50,33 @@ class Ended:
 
 
 Fact = Began | Step | Ended
+Wait = Callable[[Awaitable[list[Fact]]], Awaitable[list[Fact]]]
+"""Waits, unless whoever waits is told to stop."""
+
+
+async def run_tools(
+    turn: Turn, command: RunTool, hosted: Hosted, owner: str, wait: Wait
+) -> AsyncGenerator[list[Event], None]:
+    """Carry these calls out, and tell how far they are; whoever stops listening stops them."""
+    if events := turn.feed(()):
+        yield events
+    async with Work(command.calls, lambda kind: hosted.runner(kind, owner), hosted.limits) as work:
+        while facts := await wait(work.news()):
+            if events := _tell(turn, facts):
+                yield events
+
+
+def _tell(turn: Turn, facts: Sequence[Fact]) -> list[Event]:
+    events: list[Event] = []
+    for fact in facts:
+        match fact:
+            case Began(id):
+                events += turn.began(id)
+            case Step(id, word, fields):
+                events += turn.progress(id, word, fields)
+            case Ended(id, ran):
+                events += turn.ran(id, ran)
+    return events
 
 
 class Work:
