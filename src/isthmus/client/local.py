@@ -24,7 +24,7 @@ from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.limits import OWN_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.turn import Turn
-from isthmus.bridge.types.managed import NOTHING_MANAGED
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import Host, Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.conduct.attempt import Attempt
@@ -87,8 +87,7 @@ class LocalLine:
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         id, checked = _response_id(request), parse_request(request, self._limits)
         managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "")
-        host = self._host if managed is NOTHING_MANAGED else replace(self._host, managed=managed)
-        first = self._attempt(checked, self._target(request["model"]), id, host)
+        first = self._attempt(checked, self._target(request["model"]), id, managed=managed)
         await self._checker.admit(first.plan.contract)
         run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember, hosted=self._hosted)
         try:
@@ -101,13 +100,19 @@ class LocalLine:
             raise run.bug or failure from None  # who embeds us sees a bug as it is
 
     def _attempt(
-        self, request: Request, target: Target, id: str, host: Host, dropped: frozenset[str] = frozenset()
+        self,
+        request: Request,
+        target: Target,
+        id: str,
+        dropped: frozenset[str] = frozenset(),
+        managed: Managed = NOTHING_MANAGED,
     ) -> Attempt:
+        host = self._host if managed is NOTHING_MANAGED else replace(self._host, managed=managed)
         noted = tell_lessons(request.body, target) if target.lessons else ()
         plan = fit_request(request, leave_out(target, dropped), host, envelope_key=ENVELOPE_KEY, noted=noted)
 
         def without(lesson: Lesson) -> Attempt:
-            return self._attempt(request, learn(target, [lesson]), id, host, dropped | {lesson.parameter})
+            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter}, managed)
 
         def locate(kind: str) -> str | None:
             return locate_content(kind, request.items, ())
