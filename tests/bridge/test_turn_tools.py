@@ -364,10 +364,19 @@ def test_after_the_last_round_the_model_has_to_answer() -> None:
     _, command = reply(turn, search(0, "b"))
     _, command = carry_out(turn, command)
     assert "web_search" not in str(command.body["tools"])
-    # One that calls all the same is not asked for ever.
-    _, command = reply(turn, search(0, "c"))
-    _, done = carry_out(turn, command) if isinstance(command, RunTool) else (None, command)
+    # One that calls all the same is not asked for ever, and nothing runs for it.
+    _, done = reply(turn, search(0, "c"))
     assert isinstance(done, Done)
+    assert [item["type"] for item in done.response["output"]] == ["web_search_call", "web_search_call"]
+    assert [said["code"] for said in done.response["isthmus"]["diagnostics"]] == ["bridge.tool.call_suppressed"]
+
+
+def test_a_call_beyond_the_budget_beside_one_of_the_clients_is_not_left_out_in_silence() -> None:
+    turn = turn_of(plan_for({"max_tool_calls": 0}))
+    _, done = reply(turn, search(0, "a"), call(1, "mine", "{}"))
+    assert isinstance(done, Done)
+    assert [item["type"] for item in done.response["output"]] == ["function_call"]
+    assert [said["code"] for said in done.response["isthmus"]["diagnostics"]] == ["bridge.tool.call_suppressed"]
 
 
 def test_tokens_that_were_written_are_not_there_any_more() -> None:
@@ -443,6 +452,7 @@ def test_steering_stops_tools_at_once() -> None:
     done = end_here(turn, 2)
     assert isinstance(done, Done)
     assert done.response["output"][0]["status"] == "failed"  # type: ignore[typeddict-item]
+    assert done.response["incomplete_details"] == {"reason": "steered"}
 
 
 # Every mix of calls, results and cuts

@@ -201,6 +201,8 @@ class Turn:
         """The reply is over, and what it called is carried out; the client's own calls wait for the client."""
         steering = self._reply.steering
         self._over = self._reply.close(self._reply.outcome)
+        if steering and self._reply.calls.only_here:
+            return self.steer_out(now)
         if steering or self._over.status != "completed":
             return self._close(self._over, now)
         waiting = self._managed.take_waiting()
@@ -209,11 +211,11 @@ class Turn:
     def _after_tools(self, now: int) -> Done | Send:
         """Everything that was called here has its result: the model gets them, unless others are to answer as well."""
         calls, over, used = self._reply.calls, self._over or Outcome("completed"), self._used
-        if calls and not calls.only_here:
-            return self._done(over, now)
-        if self._rounds.spent and calls.runs:  # what it was asked with did not offer them
-            words = "the model called tools of the server again, which it may not any more; they were not carried out"
-            self._notices.append(notice("bridge.tool.call_suppressed", "output", words))
+        unasked = self._rounds.spent and calls.runs  # what it was asked with did not offer them
+        if unasked or (calls and not calls.only_here):
+            if self._managed.take_beside():  # nobody tells the model
+                words = "the model called tools of the server more often than it may; further calls are left out"
+                self._notices.append(notice("bridge.tool.call_suppressed", "output", words))
             return self._done(over, now)
         limit = self._frame.plan.echo["max_output_tokens"]
         most = None if limit is None or used is None else limit - used.output_tokens

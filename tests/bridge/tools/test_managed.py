@@ -143,6 +143,13 @@ def test_a_spent_budget_takes_the_offer_back_and_keeps_the_names() -> None:
     assert found.identities.by_request("web_search") is not None
 
 
+def test_a_thread_of_codex_is_left_its_own_tools() -> None:
+    (declared,) = survey({"type": "web_search"}, managed=SEARCH, facts=ProviderCapabilities(dialect="codex")).declared
+    assert declared.identity is None
+    (here,) = survey({"type": "web_search"}, managed=SEARCH).declared
+    assert here.identity is not None
+
+
 def test_pages_can_be_opened_only_where_the_host_does() -> None:
     (closed,) = survey({"type": "web_search"}, managed=SEARCH).declared
     (opened,) = survey({"type": "web_search"}, managed=Managed("x", pages=True)).declared

@@ -55,5 +55,7 @@ class Rounds:
         self._heard += [*map(dict, items[self._known :]), *self.managed.take_beside()]
         self._known = len(items)
         self.spent = self._rounds >= plan.limits.rounds or self.managed.left == 0
+        if self.spent:
+            self.managed.left = 0
         results = self.managed.results
         return self._after(Progress(self._heard, results, self._searches, self._rounds, self.spent, most))

@@ -73,6 +73,8 @@ def survey_tools(
     """Look at all tools of one request; the first `stored` items come from earlier turns. Without `search` nothing is
     deferred, whatever the tools say: the model has searched often enough. `managed` is what the host runs itself; once
     its budget is `spent`, the model is not offered it any more."""
+    if capabilities.dialect == "codex":
+        managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
     allocate = create_provider_name_allocator()
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
     support, searched = capabilities.tools, any(runs_here(tool.type, tool.tool) for tool in catalog)
