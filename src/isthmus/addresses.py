@@ -9,7 +9,7 @@ another host, because the key goes wherever the address leads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
@@ -106,6 +106,31 @@ def fault_of_call(url: str, allowed: Iterable[str], private: Iterable[str]) -> s
         return f"leads to `{shown}`, which `allowed_hosts` does not name"
     if is_loopback(host) or (_is_address(host) and not is_public(host)):
         return f"leads to `{host}`, which is private, and `private_hosts` does not name it"
+    return None
+
+
+def fault_of_page(url: str, ports: Iterable[int], allows: Callable[[str], bool]) -> str | None:
+    """What keeps us from opening a page that somebody else has named, in words; `None`: nothing does.
+
+    `allows`: which IP addresses may be connected to. Those that a name leads to are looked at when it is called; here
+    only what is written as an address is, because nobody is asked about that any more.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return "is no address"
+    if parts.scheme not in _PORTS or not host or any(character.isspace() for character in url):
+        return "must be a whole one, with http or https"
+    if parts.username is not None or parts.password is not None:
+        return "has a user or a password in it"
+    if (port if port is not None else _PORTS[parts.scheme]) not in ports:
+        return "names a port that is not opened (`search.page_ports`)"
+    bare = host.partition("%")[0]
+    if (is_loopback(host) or host in _HERE) and not allows(bare):
+        return "leads to this machine"
+    if _is_address(bare) and not allows(bare):
+        return "leads into a private network"
     return None
 
 

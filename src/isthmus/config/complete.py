@@ -18,14 +18,16 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.addresses import may_get_key
 from isthmus.bridge.resolve import split_reference
 from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, ProviderConfig, Server, Webhooks
+from isthmus.config.schema import Config, ProviderConfig, Search, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
+from isthmus.providers.search import load_search
 from isthmus.values.problems import KeyPath, Problem
 
 SQLITE: Final = "sqlite:"
@@ -55,6 +57,7 @@ def complete(config: Config, state: Completion) -> Config:
         models=msgspec.structs.replace(config.models, default=default),
         store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
         webhooks=_fill_webhooks(config.webhooks, state),
+        search=_fill_search(config.search, state),
     )
 
 
@@ -162,6 +165,23 @@ def _fill_webhooks(webhooks: Webhooks, state: Completion) -> Webhooks:
             read = state.read_secret(path, endpoint.secret_file)
             endpoints[name] = msgspec.structs.replace(endpoint, secret=read)
     return msgspec.structs.replace(webhooks, endpoints=endpoints)
+
+
+def _fill_search(search: Search, state: Completion) -> Search:
+    """The key of the search engine: from its file, or from the environment where it goes to the engine's own place."""
+    if search.api_key_file:
+        path = ("search", "api_key_file")
+        if search.api_key:
+            state.problems.append(Problem(path, "excludes `api_key`", "keep one of them"))
+        return msgspec.structs.replace(search, api_key=state.read_secret(path, search.api_key_file))
+    if search.api_key or search.backend in ("", DEMO):
+        return search
+    facts = load_search(search.backend)
+    found = [name for name in facts.key_env if state.environ.get(name, "").strip()]
+    if not found or not may_get_key(facts.base_url, search.url):
+        return search
+    state.origins[("search", "api_key")] = Origin("environment", f"${found[0]}")
+    return msgspec.structs.replace(search, api_key=state.environ[found[0]].strip())
 
 
 def _read_lines(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_search import Search, SearchLocation
 from isthmus.config.schema_tools import Tools
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
@@ -31,6 +32,8 @@ __all__ = [
     "Models",
     "PlanSettings",
     "ProviderConfig",
+    "Search",
+    "SearchLocation",
     "Seconds",
     "Section",
     "Server",
@@ -288,4 +291,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    search: Search = Search()
     log: Log = Log()
