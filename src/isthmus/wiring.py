@@ -54,6 +54,7 @@ from isthmus.workers.pool import PoolOptions, WorkerPool
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
     from isthmus.upstream.codex.options import CodexOptions
+    from isthmus.wiring_search import Searching
 
 log = logging.getLogger("isthmus.wiring")
 
@@ -75,7 +76,8 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
-        hosted = open_hosted(config)
+        searching = _open_search(config, workers) if config.search.backend else None
+        hosted = open_hosted(config, () if searching is None else (searching.tool,))
         gateway = Gateway(
             Directory(
                 served=served,
@@ -110,6 +112,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             aside=aside,
             deliveries=deliveries,
             hosted=hosted,
+            search=None if searching is None else searching.standalone,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -125,6 +128,12 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)
         yield gateway
+
+
+def _open_search(config: Config, workers: Workers) -> Searching:
+    from isthmus.wiring_search import open_search
+
+    return open_search(config, workers)
 
 
 def _open_deliveries(config: Config, store: Store) -> Deliveries:
@@ -167,7 +176,11 @@ def open_workers(checks: Checks) -> WorkerPool:
     """The pool; it starts no process before the first job."""
     return WorkerPool(
         PoolOptions(
-            runners={CHECK: RUNNER, "demo": "isthmus.demo.compose:run_encoded"},
+            runners={
+                CHECK: RUNNER,
+                "demo": "isthmus.demo.compose:run_encoded",
+                "page": "isthmus.upstream.search.extract:run_encoded",
+            },
             workers=checks.workers,
             slow_workers=checks.slow_workers,
             quick=checks.quick,

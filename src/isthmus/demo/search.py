@@ -48,7 +48,7 @@ class DemoPages:
 
     async def open(self, url: str, scope: Scope = ANYWHERE) -> Page:
         parts = urlsplit(url)
-        _, kind, slug = (parts.path.split("/", 2) + ["", ""])[:3]
+        _, kind, slug = [*parts.path.split("/", 2), "", ""][:3]
         if parts.scheme != "https" or kind not in _KINDS or not slug or (parts.hostname or "") not in _OWN:
             raise UpstreamFailed("the demo search opens only pages that it has found itself, on `demo.example`")
         words = unquote(slug).replace("-", " ")

@@ -54,6 +54,7 @@ from isthmus.protocol.response import Response
 if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked for
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
+    from isthmus.tools.search.standalone import StandaloneSearch
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -81,6 +82,7 @@ class Gateway:
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
         hosted: Hosted = NO_TOOLS,
+        search: StandaloneSearch | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -92,6 +94,7 @@ class Gateway:
         self.aside = aside or Aside()
         self.deliveries = deliveries
         self.hosted = hosted
+        self._search = search
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -114,6 +117,14 @@ class Gateway:
         return Embeddings(
             self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self._observer
         )
+
+    @cached_property
+    def search(self) -> StandaloneSearch:
+        """Codex's own search; where nobody searches here, one that says so."""
+        from isthmus.tools.search.refs import Refs
+        from isthmus.tools.search.standalone import StandaloneSearch
+
+        return self._search or StandaloneSearch(None, None, Refs(0))
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""

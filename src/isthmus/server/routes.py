@@ -19,6 +19,8 @@ from isthmus.server.status import StatusApi
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Routes = dict[str, dict[str, Handler]]
 RESPONSES: Final = "/v1/responses"
+SEARCH: Final = "/alpha/search"
+"""Behind `/v1`. Whoever asks there reads no error but one about its key."""
 _ID: Final = r"(?P<id>[^/]+)"
 
 
@@ -29,6 +31,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     messages = Later(lambda: _messages(gateway, options))
     embeddings = Later(lambda: _embeddings(gateway))
     conversations = Later(lambda: _conversations(gateway))
+    search = Later(lambda: _search(gateway))
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -47,6 +50,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
         "/v1/embeddings": {"POST": embeddings("create")},
+        f"/v1{SEARCH}": {"POST": search("create")},
         "/v1/conversations": {"POST": conversations("create")},
         f"/v1/conversations/{_ID}": {
             "GET": conversations("retrieve"),
@@ -107,6 +111,12 @@ def _conversations(gateway: Gateway) -> Any:
     from isthmus.server.conversations import ConversationsApi
 
     return ConversationsApi(gateway)
+
+
+def _search(gateway: Gateway) -> Any:
+    from isthmus.server.search import SearchApi
+
+    return SearchApi(gateway)
 
 
 def _openapi() -> Any:
