@@ -59,6 +59,8 @@ class SearchFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether domains are written into the question, as `site:example.org`."""
     max_query: int = 0
     """Characters of a question that it takes; 0: any number."""
+    max_words: int = 0
+    """Words of it; 0: any number."""
     max_count: int = 0
     """Results that it gives at most; 0: it does not say."""
     request: dict[str, Any]

@@ -46,18 +46,23 @@ class Refs:
         found = self._sessions.get((owner, session))
         if found is None:  # crowded out meanwhile
             return
+        self._drop(found, name)
         found.names[name] = url
         found.size += _weight(url)
         self._held += _weight(url)
-        while self._held > self._most and len(self._sessions) == 1 and len(found.names) > 1:
-            _, oldest = found.names.popitem(last=False)
-            found.size -= _weight(oldest)
-            self._held -= _weight(oldest)
         self._make_room()
+        while self._held > self._most and len(found.names) > 1:  # it is alone by now
+            self._drop(found, next(iter(found.names)))
 
     def find(self, owner: str, session: str, name: str) -> str | None:
         found = self._sessions.get((owner, session))
         return None if found is None else found.names.get(name)
+
+    def _drop(self, session: _Session, name: str) -> None:
+        url = session.names.pop(name, None)
+        if url is not None:
+            session.size -= _weight(url)
+            self._held -= _weight(url)
 
     def _make_room(self) -> None:
         while self._held > self._most and len(self._sessions) > 1:

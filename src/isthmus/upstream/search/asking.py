@@ -79,15 +79,19 @@ class _Options:
 
     def question(self) -> tuple[str, bool]:
         """What is asked, and whether all of it is."""
-        text, most = " ".join(self.query.text.split()), self.facts.max_query
+        facts, words = self.facts, self.query.text.split()
         sites = self._sites()
-        if most and len(sites) > most // 2:
+        if (facts.max_query and len(sites) > facts.max_query // 2) or (
+            facts.max_words and len(sites.split()) > facts.max_words // 2
+        ):
             sites = ""  # the question matters more: domains are held against the answer, too
-        room = most - len(sites) if most else len(text)
-        if len(text) <= room:
-            return text + sites, True
-        cut = text[:room]
-        return (cut.rpartition(" ")[0] or cut) + sites, False
+        kept = words[: facts.max_words - len(sites.split())] if facts.max_words else words
+        text = " ".join(kept)
+        room = facts.max_query - len(sites) if facts.max_query else len(text)
+        if len(text) > room:
+            cut = text[:room]
+            text = cut.rpartition(" ")[0] or cut
+        return text + sites, text == " ".join(words)
 
     def _sites(self) -> str:
         if not self.facts.sites_in_query:
@@ -100,7 +104,7 @@ class _Options:
 def _lost(query: Query, used: set[str], options: _Options) -> list[str]:
     lost = []
     if not options.question()[1]:
-        lost.append(f"the end of the question, of which it takes {options.facts.max_query} characters")
+        lost.append("the end of the question, which is too long for it")
     if query.recency and not used & {"recency", "since"}:
         lost.append("how recent the pages must be")
     if query.location != NOWHERE and not used.intersection(_LOCATION):

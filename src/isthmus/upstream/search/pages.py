@@ -31,6 +31,7 @@ from isthmus.upstream.search.kept import Kept
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 
 USER_AGENT: Final = "isthmus (pages)"
+PAGE_PORTS: Final = (80, 443)
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -39,7 +40,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 class PageRules:
     """What the operator says of pages: see `[search]` in the configuration."""
 
-    ports: tuple[int, ...] = (80, 443)
+    ports: tuple[int, ...] = PAGE_PORTS
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     max_bytes: int = 5_000_000
