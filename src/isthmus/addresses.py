@@ -9,7 +9,7 @@ another host, because the key goes wherever the address leads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
@@ -109,28 +109,25 @@ def fault_of_call(url: str, allowed: Iterable[str], private: Iterable[str]) -> s
     return None
 
 
-def fault_of_page(url: str, ports: Iterable[int], allows: Callable[[str], bool]) -> str | None:
-    """What keeps us from opening a page that somebody else has named, in words; `None`: nothing does.
-
-    `allows`: which IP addresses may be connected to. Those that a name leads to are looked at when it is called; here
-    only what is written as an address is, because nobody is asked about that any more.
-    """
+def fault_of_visit(url: str, *, plain: bool = False, ports: Iterable[int] = ()) -> str | None:
+    """What keeps us from fetching a URL that neither we nor the operator named (a page, an image that a provider only
+    points to), in words; `None`: nothing that its text shows. What its name leads to is looked at when it is called.
+    `plain`: whether http will do; `ports`: those beside the usual ones."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         return "is no address"
-    if parts.scheme not in _PORTS or not host or any(character.isspace() for character in url):
-        return "must be a whole one, with http or https"
-    if parts.username is not None or parts.password is not None:
-        return "has a user or a password in it"
-    if (port if port is not None else _PORTS[parts.scheme]) not in ports:
-        return "names a port that is not opened (`search.page_ports`)"
-    bare = host.partition("%")[0]
-    if (is_loopback(host) or host in _HERE) and not allows(bare):
-        return "leads to this machine"
-    if _is_address(bare) and not allows(bare):
-        return "leads into a private network"
+    if any(character.isspace() or not character.isprintable() for character in url):
+        return "is no address"
+    if parts.scheme not in (("https", "http") if plain else ("https",)) or not host:
+        return "does not begin with `https://`" + (" or `http://`" if plain else "")
+    if parts.username or parts.password:
+        return "has a user or a password in it, which are not sent"
+    if port not in (None, _PORTS[parts.scheme], *ports):
+        return f"names the port {port}; only the usual one of {parts.scheme} is visited"
+    if is_loopback(host) or (_is_address(host) and not is_public(host)):
+        return "leads to this machine, or into a private network"
     return None
 
 

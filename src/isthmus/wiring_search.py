@@ -14,7 +14,7 @@ from isthmus.tools.search.hosted import SearchTool
 from isthmus.tools.search.refs import Refs
 from isthmus.tools.search.standalone import StandaloneSearch
 from isthmus.upstream.search.engine import Engine
-from isthmus.upstream.search.pages import PAGE_PORTS, ClosedPages, PageRules, Pages
+from isthmus.upstream.search.pages import ClosedPages, PageRules, Pages
 from isthmus.upstream.search.search import Asks, SearchRules, WebSearch
 from isthmus.values.problems import as_error
 
@@ -81,7 +81,7 @@ def _opener(search: Search, workers: Workers) -> Opener:
     return Pages(
         workers,
         PageRules(
-            ports=tuple(search.page_ports) or PAGE_PORTS,
+            ports=tuple(search.page_ports),
             allowed=tuple(search.allowed_domains),
             blocked=tuple(search.blocked_domains),
             max_bytes=search.max_page,

@@ -64,7 +64,7 @@ class Search(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether models may have pages of the web opened. Needs `isthmus[pages]`. Nothing but public addresses is ever
     reached, whatever a page, a redirect or a name says."""
     page_ports: list[Port] = []
-    """Ports that a page's address may name; none: 80 and 443."""
+    """Ports that a page's address may name beside the usual ones (80 of http, 443 of https)."""
     page_timeout: Timeout = 20.0
     """How long a page may take to come, with all its redirects."""
     max_page: Bytes = 5_000_000

@@ -2,7 +2,7 @@
 whose end others choose.
 
 In: an address from a model. Out: its words. What keeps it from reaching anything but public pages: only http and https,
-only the ports that the configuration names, no user or password; the name's addresses are looked at before anything is
+only their usual ports and those that the configuration names, no user or password; the name's addresses are looked at before anything is
 connected to, and what was looked at is what is connected to; every redirect is a new address, and looked at again;
 nothing of ours goes along, no proxy takes part. Size, type, time and the number of redirects are bounded.
 """
@@ -19,7 +19,7 @@ from urllib.parse import urldefrag, urljoin
 
 import msgspec
 
-from isthmus.addresses import fault_of_page, is_public
+from isthmus.addresses import fault_of_visit, is_public
 from isthmus.errors import UpstreamFailed, WorkNotDone
 from isthmus.ports import Workers
 from isthmus.ports.search import ANYWHERE, Page, Scope
@@ -31,7 +31,6 @@ from isthmus.upstream.search.kept import Kept
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 
 USER_AGENT: Final = "isthmus (pages)"
-PAGE_PORTS: Final = (80, 443)
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -40,7 +39,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 class PageRules:
     """What the operator says of pages: see `[search]` in the configuration."""
 
-    ports: tuple[int, ...] = PAGE_PORTS
+    ports: tuple[int, ...] = ()
+    """Beside the usual ones, 80 of http and 443 of https."""
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     max_bytes: int = 5_000_000
@@ -77,7 +77,6 @@ class Pages:
         """`allows`: which IP addresses may be connected to; another one than `is_public` only where a test needs it."""
         self._workers = workers
         self._rules = rules
-        self._allows = allows
         self._kept: Kept[Page] = Kept(rules.cache, rules.keep, lambda page: 2 * (len(page.text) + len(page.url)), now)
         patience = Patience(connect=rules.timeout, first_byte=rules.timeout, idle=rules.timeout)
         self._wire = Wire(
@@ -114,7 +113,7 @@ class Pages:
     def _check(self, url: str, scope: Scope) -> None:
         if len(url) > MAX_URL:
             raise _refused(f"its address is longer than {MAX_URL} characters")
-        fault = fault_of_page(url, self._rules.ports, self._allows)
+        fault = fault_of_visit(url, plain=True, ports=self._rules.ports)
         if fault is not None:
             raise _refused(f"its address {fault}")
         if not is_within(url, scope) or not is_within(url, Scope(self._rules.allowed, self._rules.blocked)):
