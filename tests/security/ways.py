@@ -15,6 +15,8 @@ from isthmus.config.check_webhooks import check_webhooks
 from isthmus.config.schema import WebhookEndpoint, Webhooks
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Notice
+from isthmus.upstream.search.extract import run_encoded
+from isthmus.upstream.search.pages import PageRules, Pages
 from isthmus.upstream.visit import Visitor
 from isthmus.upstream.webhook import WebhookMessenger
 
@@ -30,6 +32,8 @@ class Way:
     go: Callable[[str], Awaitable[str]]
     redirects: Literal["never", "checked"] = "never"
     """Whether it follows one: never, or after it was looked at like the first address."""
+    plain: bool = False
+    """Whether it also speaks http, at its usual port."""
 
 
 async def _webhook(url: str) -> str:
@@ -59,7 +63,26 @@ async def _image(url: str) -> str:
     return ""
 
 
+class _InThisProcess:
+    async def run(self, kind: str, payload: bytes) -> bytes:
+        return run_encoded(payload)
+
+
+async def _page(url: str) -> str:
+    """A model that names a page."""
+    pages = Pages(_InThisProcess(), PageRules(timeout=20.0))
+    try:
+        await pages.open(url)
+    except UpstreamFailed as failure:
+        # What the public host of the test says is no page; it was called all the same.
+        return "" if failure.message.endswith("which is no text") else failure.message
+    finally:
+        await pages.aclose()
+    return ""
+
+
 WAYS: Final = (
     Way("webhooks", ("upstream/webhook.py",), _webhook),
     Way("images", ("upstream/visit.py",), _image, redirects="checked"),
+    Way("pages", ("upstream/search/pages.py",), _page, redirects="checked", plain=True),
 )

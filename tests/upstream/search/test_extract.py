@@ -13,7 +13,7 @@ HTML = """<html><head><title>Otters &amp; rivers</title><meta charset="utf-8"></
 <nav><a href="/home">Home</a></nav><main><article><h1>Otters</h1>
 <p>Otters live in <a href="/rivers">rivers</a> and the sea, and they are fun to watch when they play for hours.</p>
 <p>They hold hands while they sleep, which keeps them from drifting apart from one another in the night. Größe!</p>
-<ul><li>one thing</li></ul></article></main><footer>(c) nobody</footer><script>alert("no words")</script></body></html>"""
+<ul><li>one thing</li></ul></article></main><footer>(c)</footer><script>alert("no words")</script></body></html>"""
 
 
 def words(body: str | bytes, kind: str = "text/html", charset: str = "", most: int = 10_000) -> Extracted:

@@ -2,9 +2,10 @@
 whose end others choose.
 
 In: an address from a model. Out: its words. What keeps it from reaching anything but public pages: only http and https,
-only their usual ports and those that the configuration names, no user or password; the name's addresses are looked at before anything is
-connected to, and what was looked at is what is connected to; every redirect is a new address, and looked at again;
-nothing of ours goes along, no proxy takes part. Size, type, time and the number of redirects are bounded.
+at their usual ports and those that the configuration names, no user or password; the name's addresses are looked at
+before anything is connected to, and what was looked at is what is connected to; every redirect is a new address, and
+looked at again; nothing of ours goes along, no proxy takes part. Size, type, time and the number of redirects are
+bounded.
 """
 
 from __future__ import annotations
