@@ -15,6 +15,7 @@ DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
+    "config/schema_search": "likewise",
     "config/schema_tools": "likewise",
     "bridge/types/managed": "what is done with it is shown by the tests of `bridge/tools/managed` and of the turn",
     "conduct/attempt": "four fields; what is done with them is shown by the tests of `ways` and `run`",
