@@ -9,7 +9,7 @@ from isthmus.config.schema import Config, Search
 from isthmus.config.secrets import configured_secrets
 from isthmus.ports import Workers
 from isthmus.ports.search import Location, Opener
-from isthmus.providers.search import DEMO, load_search
+from isthmus.providers.search import DEMO, hears_location, load_search
 from isthmus.tools.search.hosted import SearchTool
 from isthmus.tools.search.refs import Refs
 from isthmus.tools.search.standalone import StandaloneSearch
@@ -44,11 +44,19 @@ def open_search(config: Config, workers: Workers) -> Searching:
         cache=search.cache,
         keep=search.keep,
     )
+    hears = search.backend != DEMO and hears_location(load_search(search.backend))
     searcher, opener = WebSearch(_engine(config), rules), _opener(search, workers)
     # What never leaves this process is no access to the outside.
     offline = "index" if search.backend == DEMO else search.offline
     return Searching(
-        SearchTool(searcher, opener, opens=search.open_pages, offline=offline, prefers=search.prefer == "here"),
+        SearchTool(
+            searcher,
+            opener,
+            opens=search.open_pages,
+            offline=offline,
+            prefers=search.prefer == "here",
+            unheard=frozenset() if hears else frozenset({"user_location"}),
+        ),
         StandaloneSearch(searcher, opener, Refs(search.max_refs), offline=offline),
     )
 

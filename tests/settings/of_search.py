@@ -12,7 +12,9 @@ from isthmus.ports.search import Scope
 from isthmus.testing import ScriptedUpstream, reply
 from isthmus.testing.requests import RecordedRequest
 from isthmus.testing.script import HANG, Answer
+from isthmus.upstream.search.engine import Engine
 from isthmus.upstream.search.pages import Pages
+from isthmus.upstream.search.search import WebSearch
 from settings.proving import Scene, proves
 from strict_search import PAGES, answer_of
 
@@ -134,13 +136,14 @@ async def a_longer_answer_is_not_read(scene: Scene) -> None:
     assert "sent more than 50 bytes (`search.max_answer`)" in answer["output"]
 
 
-@proves("search.at_once", "1")
+@proves("search.at_once", "3")
 async def so_many_are_asked_at_once(scene: Scene) -> None:
-    with ScriptedUpstream.running(default=Answer(before=(HANG,))) as engine:
-        beside = {**BRAVE, "search.timeout": '"1s"'}
-        async with scene.gateway(beside, ENGINE=engine.url) as gateway:
-            await _ask(gateway, "one", "two", "three")
-        assert len(engine.requests) == 1
+    async with scene.gateway({**BRAVE, **OPEN}, ENGINE="http://127.0.0.1:1") as gateway:
+        searcher, opener = gateway.search.searcher, gateway.search.opener
+        assert isinstance(searcher, WebSearch)
+        assert isinstance(searcher._engine, Engine)
+        assert isinstance(opener, Pages)
+        assert [each._wire.endpoint.max_connections for each in (searcher._engine, opener)] == [3, 3]
 
 
 async def _twice(scene: Scene) -> int:

@@ -94,5 +94,10 @@ def place_of(facts: SearchFacts, url: str = "") -> str:
     return base if base.endswith(facts.path) else base + facts.path
 
 
+def hears_location(facts: SearchFacts) -> bool:
+    """Whether it can be told where the person is who asks."""
+    return any(f"{{{name}}}" in str({**facts.request, **facts.headers}) for name in ("country", "city"))
+
+
 def key_headers(facts: SearchFacts, key: str) -> Mapping[str, str]:
     return {facts.key_header: facts.key_prefix + key} if key else {}

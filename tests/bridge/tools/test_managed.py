@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
+from isthmus.bridge.tools.catalog import create_provider_name_allocator
 from isthmus.bridge.tools.choice import plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.tools.managed import MAX_QUERIES, asked_by, managed_kind, read_arguments, shape_managed
+from isthmus.bridge.tools.managed import (
+    MAX_QUERIES,
+    asked_by,
+    managed_kind,
+    plan_managed,
+    read_arguments,
+    shape_managed,
+)
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.tools.survey import ToolSurvey, plan_tools, survey_tools
 from isthmus.bridge.types.managed import Listing, Managed
-from isthmus.bridge.types.tools import ToolIdentity
+from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.protocol.json import write_json
 
 PLAIN = ProviderCapabilities()
@@ -313,3 +321,23 @@ def test_the_arguments_of_a_past_call_are_always_an_object(given_text: str) -> N
 @pytest.mark.parametrize(("kind", "found"), [("function", None), ("mcp", "mcp"), ("file_search", None)])
 def test_only_three_kinds_can_run_here(kind: str, found: str | None) -> None:
     assert managed_kind(kind) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        ({}, []),
+        ({"user_location": None}, []),
+        ({"user_location": {"type": "approximate", "country": "DE"}}, ["user_location"]),
+        ({"image_settings": {"max_results": 3}}, ["image_settings"]),
+        ({"filters": {"allowed_domains": ["a.example"]}, "search_context_size": "low"}, []),
+    ],
+)
+def test_what_an_engine_cannot_be_told_is_said(options: dict[str, Any], lost: list[str]) -> None:
+    managed = Managed(search="searxng", unheard=frozenset({"user_location"}))
+    tool = CatalogTool("tools[0]", "web_search", "web_search", None, {"type": "web_search", **options})
+    (planned,) = plan_managed(tool, ToolSupport(), managed, create_provider_name_allocator())
+    assert planned.decision.action == ("degraded" if lost else "supported")
+    assert [
+        name for name in ("user_location", "image_settings") if f"`{name}`" in (planned.decision.reason or "")
+    ] == lost

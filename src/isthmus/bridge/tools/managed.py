@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
+import msgspec
+
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.projection import project_parameters
@@ -43,6 +45,8 @@ _QUERIES: Final = {
     "query": field("string", "What to search for."),
     "queries": field("array", "Further wordings to search for.", items={"type": "string"}),
 }
+_UNHEARD: Final = ["search_content_types", "image_settings", "return_token_budget"]
+"""Of a search: what no engine here can be asked for."""
 _PAGE: Final = {
     "url": field("string", "Open this page and read it, in place of searching."),
     "pattern": field("string", "With `url`: only the places where this text stands."),
@@ -79,10 +83,21 @@ def plan_managed(
             words, schema = _SEARCH, {**closed(_QUERIES)}
             if managed.pages:
                 schema = {**schema, "properties": {**_QUERIES, **_PAGE}, "required": []}
-            return [_plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)]
+            planned = _plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)
+            return [_without(planned, [name for name in _UNHEARD + sorted(managed.unheard) if tool.tool.get(name)])]
         case "image_generation":
             return [_plan(tool, kind, kind, None, *_IMAGE, managed.images, support, allocate)]
     return _plan_server(tool, managed.mcp[tool.name], support, allocate, loaded)
+
+
+def _without(planned: ToolDeclarationPlan, lost: list[str]) -> ToolDeclarationPlan:
+    """The same, where the host cannot do all that the client's declaration asks for."""
+    if not lost:
+        return planned
+    named = " and ".join(f"`{name}`" for name in lost)
+    reason = f"{planned.decision.reason}, and {named} cannot be taken into account"
+    decision = msgspec.structs.replace(planned.decision, action="degraded", reason=reason)
+    return msgspec.structs.replace(planned, decision=decision)
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:

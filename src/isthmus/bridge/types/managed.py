@@ -43,6 +43,8 @@ class Managed(msgspec.Struct, frozen=True):
     """Whether the search also opens pages."""
     offline: bool = False
     """Whether it has something to say where the client keeps it off the live web (`external_web_access: false`)."""
+    unheard: frozenset[str] = frozenset()
+    """Options of the client's search tool that it cannot take into account (`user_location`)."""
     images: str = ""
     """Who makes images."""
     mcp: Mapping[str, Listing] = {}

@@ -29,13 +29,21 @@ class SearchTool:
     kind: Literal["web_search"] = "web_search"
 
     def __init__(
-        self, searcher: Searcher, opener: Opener, *, opens: bool = False, offline: Offline, prefers: bool = False
+        self,
+        searcher: Searcher,
+        opener: Opener,
+        *,
+        opens: bool = False,
+        offline: Offline,
+        prefers: bool = False,
+        unheard: frozenset[str] = frozenset(),
     ) -> None:
         self._searcher = searcher
         self._opener = opener
         self._opens = opens
         self._offline: Offline = offline
         self._prefers = prefers
+        self._unheard = unheard
 
     async def offer(
         self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
@@ -45,6 +53,7 @@ class SearchTool:
             search=self._searcher.name,
             pages=self._opens,
             offline=self._offline == "index",
+            unheard=self._unheard,
             prefers=managed.prefers | {self.kind} if self._prefers else managed.prefers,
         )
 
