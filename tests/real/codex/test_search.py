@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
+from isthmus.cli.changes import carry_out
+from isthmus.cli.codex_keys import CATALOGUE, Settings
+from isthmus.cli.codex_setup import plan_setup
+from isthmus.providers.catalog import known_models
+from isthmus.providers.codex_catalog import codex_catalogue
 from isthmus.testing import ScriptedUpstream, chat, error
-from real.codex.rig import CLASSIC, LITE, OURS, Outcome, Rig, calls_named, real, result_of, rig, tool_names
+from real.codex.rig import CLASSIC, DEEPSEEK, LITE, OURS, Outcome, Rig, calls_named, real, result_of, rig, tool_names
+from real.codex.test_commands import FLAGS, codex, isthmus
 from strict_search import strict
 
 pytestmark = real
@@ -130,3 +136,31 @@ def test_hosted_web_search_reaches_a_searxng(tmp_path: Path) -> None:
     assert [request.query["q"] for request in engine.requests] == [["otters"]]
     (call,) = calls_named(it.bodies[1], "web_search")
     assert "https://rivers.example/otters" in str(result_of(it.bodies[1], call["id"]))
+
+
+def test_what_setup_writes_makes_codex_search_live_through_the_gateway(tmp_path: Path) -> None:
+    asked = chat(None, reasoning="Search.", calls=[("call_1", "web_search", {"query": "otters"})])
+    with ScriptedUpstream.running(default=strict("searxng")) as engine:
+        server = f'[search]\nbackend = "searxng"\nurl = "{engine.url}"\n'
+        with rig(tmp_path, asked, chat("They eat fish."), server=server) as it:
+            models = {model.name: model for model in known_models() if model.name == DEEPSEEK}
+            settings = Settings(f"{it.gateway.url}/v1", DEEPSEEK, str(it.home / CATALOGUE), search=True)
+            carry_out(plan_setup(it.home, settings, codex_catalogue(models), None))
+            said = codex(it.home, it.work, *FLAGS, "exec", "--skip-git-repo-check", "--json", "what do otters eat?")
+            assert "They eat fish." in said.stdout, said.stderr
+    assert [request.query["q"] for request in engine.requests] == [["otters"]]
+
+
+def test_run_searches_too_and_leaves_what_the_user_says_of_it(tmp_path: Path) -> None:
+    with ScriptedUpstream.running(default=strict("searxng")) as engine:
+        ask = ("exec", "--skip-git-repo-check", "Search the web for otters.")
+        for own, count in (("", 1), ('web_search = "disabled"\n', 1)):
+            folder = tmp_path / str(len(own))
+            (folder / "work").mkdir(parents=True)
+            (folder / "codex").mkdir()
+            (folder / "codex" / "config.toml").write_text(own)
+            (folder / "work" / "isthmus.toml").write_text(f'[search]\nbackend = "searxng"\nurl = "{engine.url}"\n')
+            ended = isthmus(folder, "codex", "run", "--", *FLAGS, *ask)
+            assert ended.returncode == 0, ended.stderr
+            assert len(engine.requests) == count
+            assert (folder / "codex" / "config.toml").read_text() == own
