@@ -32,6 +32,7 @@ from isthmus.config.known import all_names
 from isthmus.config.profiles import read_profile, require_key
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
+from isthmus.ports import Workers
 from isthmus.ports.tools import HostedTool
 from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
@@ -218,7 +219,7 @@ class LocalConnect:
         settings = msgspec.structs.replace(settings, retries=0)
         checks = self._config.checks
         workers = self._workers = self._workers or open_workers(checks)
-        self._hosted = self._hosted or open_hosted(self._config, self._executors)
+        self._hosted = self._hosted or open_hosted(self._config, (*self._configured(workers), *self._executors))
         served = await serve_provider(name, settings, self._config, self._drivers, workers)
         return LocalLine(
             name,
@@ -235,6 +236,14 @@ class LocalConnect:
             limits=take_limits(RequestLimits, self._config.limits),
             hosted=self._hosted,
         )
+
+    def _configured(self, workers: Workers) -> Iterable[HostedTool]:
+        """What `[search]` of the configuration runs."""
+        if not self._config.search.backend:
+            return ()
+        from isthmus.wiring_search import open_search
+
+        return (open_search(self._config, workers).tool,)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

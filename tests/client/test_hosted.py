@@ -12,7 +12,7 @@ import pytest
 from isthmus import Bridge, tool
 from isthmus.bridge.types.managed import ManagedCall, Ran
 from isthmus.client.ask import DeadlinePassed
-from isthmus.config.schema import Config, Tools
+from isthmus.config.schema import Config, Search, Tools
 from isthmus.ports.tools import Tell
 from isthmus.testing import ScriptedTool, ScriptedUpstream, chat
 
@@ -108,3 +108,17 @@ def test_a_deadline_stops_what_runs() -> None:
 
     asyncio.run(main())
     assert (executor.stopped, executor.running) == (1, 0)
+
+
+def test_the_search_engine_of_the_configuration_searches_for_the_library_too() -> None:
+    async def main() -> tuple[Any, Any]:
+        with ScriptedUpstream.running([chat(calls=[LOOK]), chat("Nice.")]) as upstream:
+            place = {"base_url": upstream.base_url, "api_key": "k"}
+            config = Config(search=Search(backend="demo"))
+            async with Bridge({"deepseek": {"default": place}}, config=config) as bridge:
+                run = await bridge.run("deepseek/m", "Go.", hosted=[SEARCH])
+            return run, upstream.requests[1].json
+
+    run, sent = asyncio.run(main())
+    assert run.output == "Nice."
+    assert "https://demo.example/wiki/otters" in sent["messages"][-1]["content"]
