@@ -275,6 +275,7 @@ FIXED: Mapping[str, str] = {
     "upstream.search.engine.MAX_REFUSAL": "Bytes of a search engine's refusal that are read.",
     "upstream.search.search.MAX_QUESTION": "Characters of a question to a search engine; a longer one is cut.",
     "upstream.sign.open._LARGEST": "Bytes of an answer that brings an access token.",
+    "upstream.visit.MAX_HOPS": "Redirects on the way to an image that a provider only points to.",
     "upstream.wire.MAX_REPLY": "Bytes of a whole answer of another gateway.",
     "workers.process._LONGEST_STACK": "Bytes that a stuck worker process may say about where it stands.",
 }
