@@ -75,6 +75,18 @@ async def test_a_page_is_opened_and_nothing_of_ours_goes_along() -> None:
     assert not {"authorization", "cookie", "referer"} & set(request.headers)
 
 
+async def test_the_log_tells_which_host_was_opened_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "isthmus.search")
+    async with ScriptedUpstream([html(), Answer(status=404)]) as server, pages(server.port) as made:
+        await made.open(f"http://otters.example:{server.port}/a/secret?token=1")
+        with pytest.raises(UpstreamFailed):
+            await made.open(f"http://rivers.example:{server.port}/")
+    assert [record.getMessage() for record in caplog.records] == [
+        "page.opened host=otters.example",
+        "page.failed host=rivers.example reason='the page cannot be opened: its server answered HTTP 404'",
+    ]
+
+
 async def test_a_redirect_is_followed_and_the_page_is_where_it_ends() -> None:
     async with ScriptedUpstream([led("/two"), led("three", 308), html()]) as server, pages(server.port) as made:
         page = await made.open(f"http://otters.example:{server.port}/one")

@@ -100,6 +100,20 @@ async def test_an_engine_has_its_time_and_no_more() -> None:
         await search.search(Query("q"))
 
 
+async def test_the_log_tells_of_every_way_out_and_not_of_the_question(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "isthmus.search")
+    search = WebSearch(Fake(), SearchRules())
+    await search.search(Query("a secret illness"))
+    await search.search(Query("a secret illness"))
+    with pytest.raises(UpstreamFailed):
+        await WebSearch(Fake(wait=asyncio.Event()), SearchRules(timeout=0.05)).search(Query("another"))
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "search.done engine=fake hits=3",
+        "search.failed engine=fake reason='the search engine `fake` did not answer within 0.05 s'",
+    ]
+
+
 async def test_a_failure_is_not_remembered() -> None:
     engine = Fake(wait=(gate := asyncio.Event()))
     search = WebSearch(engine, SearchRules(timeout=0.05))

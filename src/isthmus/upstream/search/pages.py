@@ -11,6 +11,7 @@ bounded.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from urllib.parse import urldefrag, urljoin
 
 import msgspec
 
-from isthmus.addresses import fault_of_visit, is_public
+from isthmus.addresses import fault_of_visit, host_of, is_public
 from isthmus.errors import UpstreamFailed, WorkNotDone
+from isthmus.log import tell
 from isthmus.ports import Workers
 from isthmus.ports.search import ANYWHERE, Page, Scope
 from isthmus.tools.search.domains import is_within
@@ -30,6 +32,8 @@ from isthmus.upstream.search.answer import MAX_TITLE, MAX_URL
 from isthmus.upstream.search.extract import PAGE, Extracted, Extraction, can_read
 from isthmus.upstream.search.kept import Kept
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
+
+log: Final = logging.getLogger("isthmus.search")
 
 USER_AGENT: Final = "isthmus (pages)"
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
@@ -123,9 +127,15 @@ class Pages:
     async def _load(self, url: str, scope: Scope) -> Page:
         try:
             async with asyncio.timeout(self._rules.timeout):
-                return await self._follow(url, scope)
+                page = await self._follow(url, scope)
         except TimeoutError:
             failure = _refused(f"it did not come within {self._rules.timeout:g} s", "upstream_timeout")
+        except UpstreamFailed as failed:
+            failure = failed
+        else:
+            tell(log, "info", "page.opened", host=host_of(page.url))
+            return page
+        tell(log, "warning", "page.failed", host=host_of(url), reason=failure.message)
         raise failure
 
     async def _follow(self, url: str, scope: Scope) -> Page:

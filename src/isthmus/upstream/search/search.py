@@ -7,15 +7,19 @@ same question within a while is answered from memory; one that may not leave is 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from isthmus.errors import UpstreamFailed
+from isthmus.log import tell
 from isthmus.ports.search import NOWHERE, Found, Hit, Location, Query, Scope
 from isthmus.tools.search.domains import is_within
 from isthmus.upstream.search.kept import Kept
+
+log: Final = logging.getLogger("isthmus.search")
 
 MAX_QUESTION: Final = 2_000
 """Characters of a question; a longer one is cut."""
@@ -93,9 +97,13 @@ class WebSearch:
         except TimeoutError:
             words = f"the search engine `{self.name}` did not answer within {self._rules.timeout:g} s"
             failure = UpstreamFailed(words, code="upstream_timeout")
+        except UpstreamFailed as failed:
+            failure = failed
         else:
+            tell(log, "info", "search.done", engine=self.name, hits=len(found.hits))
             most = max(self._rules.max_snippet // _SHARE[query.size], 1)
             return replace(found, hits=tuple(replace(hit, snippet=_shorten(hit.snippet, most)) for hit in found.hits))
+        tell(log, "warning", "search.failed", engine=self.name, reason=failure.message)
         raise failure
 
 
