@@ -239,11 +239,11 @@ class LocalConnect:
 
     def _configured(self, workers: Workers) -> Iterable[HostedTool]:
         """What `[search]` of the configuration runs."""
-        if not self._config.search.backend:
+        if not self._config.search.backend:  # loaded only where somebody searches
             return ()
-        from isthmus.wiring_search import open_search
+        from isthmus.wiring_search import search_tools
 
-        return (open_search(self._config, workers).tool,)
+        return search_tools(self._config, workers)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

@@ -27,6 +27,11 @@ class Searching:
     standalone: StandaloneSearch
 
 
+def search_tools(config: Config, workers: Workers) -> tuple[SearchTool, ...]:
+    """What `[search]` runs, for whoever has no use for Codex's own search."""
+    return (open_search(config, workers).tool,) if config.search.backend else ()
+
+
 def open_search(config: Config, workers: Workers) -> Searching:
     """Where `[search]` names a backend. Nothing is connected to before somebody searches."""
     search = config.search

@@ -109,6 +109,16 @@ def test_tools_show_both_names_their_fate_and_what_is_held_back() -> None:
     assert "6 offered" in done.output
 
 
+def test_the_search_engine_of_the_configuration_is_named(tmp_path: Path) -> None:
+    (tmp_path / "isthmus.toml").write_text('[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:9"\n')
+    file = tmp_path / "request.json"
+    tool = {"type": "web_search", "user_location": {"type": "approximate", "country": "DE"}}
+    file.write_text(json.dumps({"input": "hi", "tools": [tool]}))
+    done = run(str(file), "-p", "deepseek", columns=240)
+    assert "runs here (searxng)" in done.output
+    assert "cannot be taken into account" in " ".join(done.output.split())
+
+
 def test_tools_that_run_here_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ask = {"name": "ask", "input_schema": {"type": "object", "properties": {}}}
     docs, late = Listing((ask,), asks=frozenset({"ask"})), Listing(later=True)
@@ -116,7 +126,7 @@ def test_tools_that_run_here_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         ScriptedTool("web_search", Ran(""), search="searxng"),
         ScriptedTool("mcp", Ran(""), mcp={"docs": docs, "late": late}),
     ]
-    monkeypatch.setattr("isthmus.cli.explain_command.open_hosted", lambda config: Hosted(tools))
+    monkeypatch.setattr("isthmus.cli.explain_command.open_hosted", lambda *_: Hosted(tools))
     servers = [{"type": "mcp", "server_label": label} for label in ("docs", "late")]
     offered = [{"type": "web_search_preview"}, *servers, {"type": "image_generation"}]
     file = tmp_path / "request.json"

@@ -27,7 +27,6 @@ from isthmus.config.origins import Origin
 from isthmus.config.schema import Config, ProviderConfig, Search, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
-from isthmus.providers.search import load_search
 from isthmus.values.problems import KeyPath, Problem
 
 SQLITE: Final = "sqlite:"
@@ -176,6 +175,8 @@ def _fill_search(search: Search, state: Completion) -> Search:
         return msgspec.structs.replace(search, api_key=state.read_secret(path, search.api_key_file))
     if search.api_key or search.backend in ("", DEMO):
         return search
+    from isthmus.providers.search import load_search  # loaded only where somebody searches
+
     facts = load_search(search.backend)
     found = [name for name in facts.key_env if state.environ.get(name, "").strip()]
     if not found or not may_get_key(facts.base_url, search.url):

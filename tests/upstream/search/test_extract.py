@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.upstream.search.extract import Extracted, Extraction, can_read, extract, run_encoded
+from isthmus.config.schema import Checks
+from isthmus.upstream.search.extract import PAGE, Extracted, Extraction, can_read, extract, run_encoded
+from isthmus.wiring import open_workers
 
 HTML = """<html><head><title>Otters &amp; rivers</title><meta charset="utf-8"></head><body>
 <nav><a href="/home">Home</a></nav><main><article><h1>Otters</h1>
@@ -61,3 +63,15 @@ def test_only_text_is_read() -> None:
 def test_whatever_bytes_come_nothing_rises(body: bytes, charset: str) -> None:
     assert isinstance(words(b"<html><body><p>" + body, charset=charset), Extracted)
     assert isinstance(words(body, charset=charset), Extracted)
+
+
+async def test_a_worker_process_reads_a_page_within_the_usual_limits() -> None:
+    """With all that the library loads, it fits into the memory that such a process has."""
+    workers = open_workers(Checks())
+    try:
+        job = Extraction(HTML.encode(), "text/html", "", "https://otters.example/", 10_000)
+        done = msgspec.msgpack.decode(await workers.run(PAGE, msgspec.msgpack.encode(job)), type=Extracted)
+    finally:
+        await workers.aclose()
+    assert done.title == "Otters & rivers"
+    assert "[rivers](https://otters.example/rivers)" in done.text

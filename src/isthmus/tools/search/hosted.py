@@ -48,6 +48,9 @@ class SearchTool:
     async def offer(
         self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
     ) -> Managed:
+        return self.foresee(managed, tools)
+
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
         return msgspec.structs.replace(
             managed,
             search=self._searcher.name,
