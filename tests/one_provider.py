@@ -20,7 +20,7 @@ MODEL = "main/some-model"
 
 @contextmanager
 def one_provider(
-    upstream: ScriptedUpstream | str, settings: str = "", *, log: str = "error"
+    upstream: ScriptedUpstream | str, settings: str = "", *, log: str = "error", uses: str = "openai-compatible"
 ) -> Iterator[tuple[Talk, GatewayThread]]:
     """`settings`: what `[providers.main]` says beside its address; sub-tables last."""
     address = upstream if isinstance(upstream, str) else upstream.base_url
@@ -35,7 +35,7 @@ port = 0
 [log]
 level = "{log}"
 [providers.main]
-uses = "openai-compatible"
+uses = "{uses}"
 base_url = "{address}"
 {settings}
 """

@@ -50,6 +50,7 @@ from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
 from isthmus.wiring_observe import SCRUB, SCRUBBER, open_tracer
+from isthmus.wiring_tools import open_hosted
 from isthmus.wiring_watch import metrics_observer, open_otel, store_timer, watch_parts
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
@@ -57,6 +58,7 @@ from isthmus.workers.pool import PoolOptions, WorkerPool
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
     from isthmus.upstream.codex.options import CodexOptions
+    from isthmus.wiring_search import Searching
 
 log = logging.getLogger("isthmus.wiring")
 
@@ -94,6 +96,8 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             otel = open_otel(config, meters, served, __version__)
             stack.push_async_callback(otel.aclose)
             observers.append(otel)
+        searching = _open_search(config, workers) if config.search.backend else None
+        hosted = open_hosted(config, () if searching is None else (searching.tool,))
         gateway = Gateway(
             Directory(
                 served=served,
@@ -120,6 +124,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
                     lease=config.background.lease,
                     told=config.limits.max_told,
                 ),
+                tools=hosted.limits,
             ),
             now=time.time,
             new_id=new_id,
@@ -127,6 +132,8 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             aside=aside,
             deliveries=deliveries,
             tracing=tracer,
+            hosted=hosted,
+            search=None if searching is None else searching.standalone,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -142,6 +149,12 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)
         yield gateway
+
+
+def _open_search(config: Config, workers: Workers) -> Searching:
+    from isthmus.wiring_search import open_search
+
+    return open_search(config, workers)
 
 
 def _open_deliveries(config: Config, store: Store) -> Deliveries:
@@ -184,7 +197,12 @@ def open_workers(checks: Checks) -> WorkerPool:
     """The pool; it starts no process before the first job."""
     return WorkerPool(
         PoolOptions(
-            runners={CHECK: RUNNER, SCRUB: SCRUBBER, "demo": "isthmus.demo.compose:run_encoded"},
+            runners={
+                CHECK: RUNNER,
+                SCRUB: SCRUBBER,
+                "demo": "isthmus.demo.compose:run_encoded",
+                "page": "isthmus.upstream.search.extract:run_encoded",
+            },
             workers=checks.workers,
             slow_workers=checks.slow_workers,
             quick=checks.quick,

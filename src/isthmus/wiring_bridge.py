@@ -26,15 +26,19 @@ from isthmus.client.local import LocalLine
 from isthmus.client.names import ModelName, split_model
 from isthmus.client.remote import RemoteLine
 from isthmus.client.retry import Retry
+from isthmus.conduct.hosted import Hosted
 from isthmus.config import load_config
 from isthmus.config.known import all_names
 from isthmus.config.profiles import read_profile, require_key
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.errors import ConfigError
+from isthmus.ports import Workers
+from isthmus.ports.tools import HostedTool
 from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
+from isthmus.wiring_tools import open_hosted
 from isthmus.workers.checker import PooledChecker
 from isthmus.workers.pool import WorkerPool
 
@@ -62,9 +66,11 @@ class Bridge(BridgeClient):
         rate_limit: RateLimit | None = None,
         connect: Connect | None = None,
         environ: Mapping[str, str] | None = None,
+        executors: Iterable[HostedTool] = (),
     ) -> None:
-        """`default` is the model of calls that name none. Nothing is read from the environment unless it is given."""
-        connect = connect or LocalConnect(profiles or {}, config or Config(), default, environ or {})
+        """`default` is the model of calls that name none. Nothing is read from the environment unless it is given.
+        `executors` run hosted tools (`hosted=[{"type": "web_search"}]`) here, beside those of the configuration."""
+        connect = connect or LocalConnect(profiles or {}, config or Config(), default, environ or {}, executors)
         super().__init__(connect, tools=tools, limits=limits, retry=retry, rate_limit=rate_limit)
 
     @classmethod
@@ -131,7 +137,14 @@ class RemoteConnect:
 class LocalConnect:
     """Providers in this process, opened on first use."""
 
-    def __init__(self, profiles: Profiles, config: Config, default: str | None, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        profiles: Profiles,
+        config: Config,
+        default: str | None,
+        environ: Mapping[str, str],
+        executors: Iterable[HostedTool] = (),
+    ) -> None:
         folders = [Path(folder) for folder in config.provider_folders]
         self._profiles = {
             provider: {
@@ -148,6 +161,8 @@ class LocalConnect:
         self._drivers = AsyncExitStack()
         self._opening: asyncio.Lock | None = None
         self._workers: WorkerPool | None = None
+        self._executors = tuple(executors)
+        self._hosted: Hosted | None = None
 
     async def find(self, model: str | None) -> Route:
         name = self._name(model)
@@ -167,9 +182,12 @@ class LocalConnect:
         drivers, self._drivers = self._drivers, AsyncExitStack()
         self._opening = None
         workers, self._workers = self._workers, None
+        hosted, self._hosted = self._hosted, None
         for line in lines.values():
             await line.aclose()
         await drivers.aclose()
+        if hosted is not None:
+            await hosted.aclose()
         if workers is not None:
             await workers.aclose()
 
@@ -201,6 +219,7 @@ class LocalConnect:
         settings = msgspec.structs.replace(settings, retries=0)
         checks = self._config.checks
         workers = self._workers = self._workers or open_workers(checks)
+        self._hosted = self._hosted or open_hosted(self._config, (*self._configured(workers), *self._executors))
         served = await serve_provider(name, settings, self._config, self._drivers, workers)
         return LocalLine(
             name,
@@ -215,7 +234,16 @@ class LocalConnect:
             bounds=schema_bounds(checks),
             keep_lessons=self._config.lessons.keep,
             limits=take_limits(RequestLimits, self._config.limits),
+            hosted=self._hosted,
         )
+
+    def _configured(self, workers: Workers) -> Iterable[HostedTool]:
+        """What `[search]` of the configuration runs."""
+        if not self._config.search.backend:  # loaded only where somebody searches
+            return ()
+        from isthmus.wiring_search import search_tools
+
+        return search_tools(self._config, workers)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.bridge.assemble.retell import replay_events
+from isthmus.bridge.at_once import end_here
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
@@ -20,7 +21,7 @@ from isthmus.bridge.doors.messages.read import receive_messages_request
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.sse import SseParser
-from isthmus.bridge.turn import Done, Turn, end_here
+from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import MESSAGES, Host, Plan
 from isthmus.protocol.json import read_json
 from isthmus.protocol.response import FinishedResponse

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from isthmus.bridge.at_once import end_here, feed_here, reconstruct_response_object
 from isthmus.bridge.capabilities import ResponseFormatSupport, ToolSupport
 from isthmus.bridge.deltas import (
     CallArguments,
@@ -24,7 +25,7 @@ from isthmus.bridge.deltas import (
 )
 from isthmus.bridge.jobs import CheckAnswer, give_up, run_job
 from isthmus.bridge.tools.examine import ExamineInput
-from isthmus.bridge.turn import MAX_PAUSES, Check, Done, Send, Turn, end_here, feed_here, reconstruct_response_object
+from isthmus.bridge.turn import MAX_PAUSES, Check, Done, Send, Turn
 from isthmus.bridge.types.plan import Host, Plan
 from isthmus.errors import BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT, OutputInvalid, OutputUnchecked, UpstreamFailed
 from isthmus.testing.fold import plan_for

@@ -106,6 +106,31 @@ def test_codex_is_told_to_use_websockets_and_undo_takes_that_back(home: Path) ->
     assert (home / "config.toml").read_text() == OWN
 
 
+@pytest.mark.parametrize(
+    ("config", "flags", "switched"),
+    [
+        ("", (), False),
+        ('[search]\nbackend = "demo"\n', (), True),
+        ('[search]\nbackend = "demo"\n', ("--no-search",), False),
+        ("", ("--search",), True),
+    ],
+)
+def test_a_search_engine_of_the_gateway_is_switched_on_and_undo_takes_that_back(
+    home: Path, config: str, flags: tuple[str, ...], switched: bool
+) -> None:
+    (home.parent / "isthmus.toml").write_text(config)
+    (home / "config.toml").write_text(OWN)
+    done = isthmus("--yes", *flags)
+    assert done.exit_code == 0, done.output
+    written = tomllib.loads((home / "config.toml").read_text())
+    ours = written["model_providers"]["isthmus"]
+    assert (written.get("web_search") == "live") is switched
+    assert ours.get("supports_standalone_web_search", False) is switched
+    assert "nothing to change" in said(isthmus("--yes", *flags))
+    assert isthmus("--undo", "--yes").exit_code == 0
+    assert (home / "config.toml").read_text() == OWN
+
+
 def test_another_codex_home_and_a_key_variable(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     assert isthmus("--codex-home", str(other), "--key-env", "MY_KEY", "--yes").exit_code == 0

@@ -18,7 +18,12 @@ from toml_documents import toml_documents
 
 SETTINGS = Settings("http://127.0.0.1:8484/v1", "deepseek/deepseek-v4-pro", "/home/me/.codex/isthmus-models.json")
 OTHER = Settings(
-    "http://elsewhere/v1", "zhipu/glm-5.3", "C:\\x\\isthmus-models.json", key_env="ISTHMUS_KEY", websockets=True
+    "http://elsewhere/v1",
+    "zhipu/glm-5.3",
+    "C:\\x\\isthmus-models.json",
+    key_env="ISTHMUS_KEY",
+    websockets=True,
+    search=True,
 )
 
 FILES = {
@@ -41,6 +46,8 @@ FILES = {
     "an inline table over many lines": 'model_providers = {\n  local = { name = "Local" }, # here\n}\nmodel = "m"',
     "tables out of order": "[a.b]\nx = 1\n[c]\ny = 1\n[a]\nz = 1\n[[d]]\n[d.e]\n[[d]]\n",
     "not a number": "x = nan\n",
+    "a search of its own": 'web_search = "live"  # mine\n[tui]\n',
+    "no search": 'web_search="disabled"',
 }
 
 MCP = '\n[mcp_servers.docs]\ncommand = "npx"\nargs = ["-y", "docs"]\n'
@@ -249,3 +256,30 @@ def test_overrides_say_the_same_for_one_run() -> None:
     assert read["model"] == 'odd"model'
     assert read["model_catalog_json"] == "C:\\models.json"
     assert read["model_providers"]["isthmus"] == {"name": "Isthmus", "base_url": "http://h/v1", "wire_api": "responses"}
+
+
+def test_a_gateway_that_searches_is_used_for_it() -> None:
+    said = tomllib.loads(apply_setup("[tui]\n", OTHER))
+    assert said["web_search"] == "live"
+    assert said["model_providers"]["isthmus"]["supports_standalone_web_search"] is True
+    assert "web_search" not in tomllib.loads(apply_setup("", SETTINGS))
+    assert {"-c", 'web_search="live"'} <= set(overrides(OTHER))
+
+
+@pytest.mark.parametrize("own", ["live", "cached", "disabled", "indexed"])
+def test_what_the_user_says_of_search_stays(own: str) -> None:
+    text = f'web_search = "{own}"\n'
+    after = apply_setup(text, OTHER)
+    assert tomllib.loads(after)["web_search"] == own
+    assert apply_setup(after, OTHER) == after
+    assert undo_setup(after) == text
+
+
+def test_a_gateway_that_no_longer_searches_takes_its_word_back() -> None:
+    assert apply_setup(apply_setup("[tui]\n", OTHER), SETTINGS) == apply_setup("[tui]\n", SETTINGS)
+
+
+def test_a_search_that_the_user_has_switched_off_since_stays_off() -> None:
+    off = apply_setup("", OTHER).replace('"live"', '"disabled"')
+    assert tomllib.loads(apply_setup(off, OTHER))["web_search"] == "disabled"
+    assert tomllib.loads(undo_setup(off)) == {"web_search": "disabled"}

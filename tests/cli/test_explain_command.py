@@ -18,11 +18,14 @@ from typer.testing import CliRunner
 from isthmus.bridge.doors.chat.read import receive_chat_request
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
+from isthmus.bridge.types.managed import Listing, Ran
 from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.cli.main import app
+from isthmus.conduct.hosted import Hosted
 from isthmus.gateway.attempts import HONOURED
 from isthmus.providers import load_provider, provider_names
 from isthmus.providers.dialects import capabilities_for
+from isthmus.testing import ScriptedTool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESPONSES = ("codex.json", "structured.json", "tools.json", "images.json")
@@ -104,6 +107,44 @@ def test_tools_show_both_names_their_fate_and_what_is_held_back() -> None:
     assert re.search(r"custom\s+announce\s+~ degraded\s+→ announce \(function\)", rows["tools[2]"])
     assert "held back by tool_choice" in rows["tools[3]"]
     assert "6 offered" in done.output
+
+
+def test_the_search_engine_of_the_configuration_is_named(tmp_path: Path) -> None:
+    (tmp_path / "isthmus.toml").write_text('[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:9"\n')
+    file = tmp_path / "request.json"
+    tool = {"type": "web_search", "user_location": {"type": "approximate", "country": "DE"}}
+    file.write_text(json.dumps({"input": "hi", "tools": [tool]}))
+    done = run(str(file), "-p", "deepseek", columns=240)
+    assert "runs here (searxng)" in done.output
+    assert "cannot be taken into account" in " ".join(done.output.split())
+
+
+def test_tools_that_run_here_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ask = {"name": "ask", "input_schema": {"type": "object", "properties": {}}}
+    docs, late = Listing((ask,), asks=frozenset({"ask"})), Listing(later=True)
+    tools = [
+        ScriptedTool("web_search", Ran(""), search="searxng"),
+        ScriptedTool("mcp", Ran(""), mcp={"docs": docs, "late": late}),
+    ]
+    monkeypatch.setattr("isthmus.cli.explain_command.open_hosted", lambda *_: Hosted(tools))
+    servers = [{"type": "mcp", "server_label": label} for label in ("docs", "late")]
+    offered = [{"type": "web_search_preview"}, *servers, {"type": "image_generation"}]
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps({"input": "hi", "tools": offered}))
+    done = run(str(file), "-p", "deepseek", columns=200)
+    rows = {line.split()[0]: line for line in done.output.splitlines() if line.strip().startswith("tools[")}
+    assert re.search(r"web_search_preview\s+✓ supported\s+→ web_search \(function\)\s+runs here", rows["tools[0]"])
+    assert re.search(r"docs / ask\s+✓ supported\s+→ docs__ask \(function\)\s+runs here", rows["tools[1].tools[0]"])
+    assert "approves" in rows["tools[1].tools[0]"]
+    assert "listed when the request is made" in rows["tools[2]"]
+    assert "ignored" in rows["tools[3]"]
+    told = json.loads(run(str(file), "-p", "deepseek", "--json").output)["tools"]
+    assert [(it["name"], it["runs_here"], it["sent"]) for it in told] == [
+        ("web_search_preview", True, True),
+        ("ask", True, True),
+        ("late", False, False),
+        ("image_generation", False, False),
+    ]
 
 
 def test_a_contract_says_how_it_is_kept() -> None:

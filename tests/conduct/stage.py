@@ -13,8 +13,10 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import Host, Lesson, Plan, Target
+from isthmus.conduct.around import Stop
 from isthmus.conduct.attempt import Attempt
-from isthmus.conduct.run import Run, Stop
+from isthmus.conduct.hosted import NO_TOOLS
+from isthmus.conduct.run import Run
 from isthmus.ports import Checker, Ended
 from isthmus.protocol.events import Event
 from isthmus.providers import load_provider
@@ -39,10 +41,12 @@ class Stage(OwnTime):
         self.save_as: Callable[[Done], Done | None] = lambda done: done
         self.saving: asyncio.Event | None = None
         """What a save waits for."""
+        self.host = Host()
+        self.hosted = NO_TOOLS
 
     def attempt(self, name: str, body: dict[str, Any], dropped: frozenset[str] = frozenset()) -> Attempt:
         target = leave_out(Target(name, "m", _CAPABILITIES), dropped)
-        plan = plan_request(parse_request({"model": f"{name}/m", "input": "hi", **body}), target, Host())
+        plan = plan_request(parse_request({"model": f"{name}/m", "input": "hi", **body}), target, self.host)
         turn = Turn(plan, response_id="resp_1", now=int(self.loop.time()))
 
         def without(lesson: Lesson) -> Attempt:
@@ -77,6 +81,7 @@ class Stage(OwnTime):
             track=self,
             observer=self.heard,
             total_timeout=total,
+            hosted=self.hosted,
         )
         run.tells_refusals = background
         return run

@@ -16,7 +16,7 @@ from conduct.stage import STOPS, Stage
 from gateway.house import Asked, Upstream
 from isthmus.bridge.deltas import Text
 from isthmus.bridge.turn import Done
-from isthmus.conduct.run import Stop
+from isthmus.conduct.around import Stop
 from isthmus.errors import ConfigError, UpstreamFailed
 from isthmus.ports import Sent
 from wire.oracle import check_stream

@@ -93,6 +93,21 @@ async def test_who_is_called_away_leaves_the_queue() -> None:
     assert queue.length == 0
 
 
+async def test_a_place_passes_by_who_is_called_away_in_the_same_moment() -> None:
+    queue = Queue("main", 1, None, 60.0)
+    held = await queue.take()
+    first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()  # it has not run since: it stands in the queue still
+    held.release()
+    places = await second
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert (places.free, len(places.waiting)) == (0, 0)
+    places.release()
+    assert places.free == 1
+
+
 def test_it_outlives_the_loop_that_it_was_used_in() -> None:
     queue = Queue("main", 1, 1, LONG)
 

@@ -79,12 +79,16 @@ WEB_SEARCH_ACTION = by_type(
     {
         "search": shape(
             {"type": const("search"), "query": TEXT},
-            {"queries": list_of(TEXT), "sources": list_of(shape({"type": const("url"), "url": TEXT}))},
+            {"queries": list_of(TEXT), "sources": list_of(shape({"type": const("url"), "url": TEXT}, {"title": TEXT}))},
         ),
         "open_page": shape({"type": const("open_page"), "url": TEXT}),
         "find_in_page": shape({"type": const("find_in_page"), "url": TEXT, "pattern": TEXT}),
     }
 )
+
+
+_SEALED = {"encrypted_content": WORD}
+"""What the model read of a call that ran here, for the next request."""
 
 
 def _item(kind: str, required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -125,17 +129,22 @@ ITEMS: dict[str, Schema] = {
             "action": WEB_SEARCH_ACTION,
             "status": one_of("in_progress", "searching", "completed", "incomplete", "failed"),
         },
+        _SEALED,
     ),
     "file_search_call": _hosted("file_search_call", {"queries": list_of(TEXT)}, {"results": nullable(list_of(OBJECT))}),
     "code_interpreter_call": _hosted(
         "code_interpreter_call",
         {"code": nullable(TEXT), "container_id": WORD, "outputs": nullable(list_of(OBJECT))},
     ),
-    "image_generation_call": _hosted("image_generation_call", {"result": nullable(TEXT)}),
+    "image_generation_call": _hosted(
+        "image_generation_call",
+        {"result": nullable(TEXT)},
+        {"revised_prompt": nullable(TEXT), "error": {}, **_SEALED},
+    ),
     "mcp_call": _hosted(
         "mcp_call",
         {"server_label": WORD, "name": WORD, "arguments": TEXT},
-        {"output": nullable(TEXT), "error": {}, "approval_request_id": nullable(WORD)},
+        {"output": nullable(TEXT), "error": {}, "approval_request_id": nullable(WORD), **_SEALED},
     ),
     "mcp_list_tools": _hosted("mcp_list_tools", {"server_label": WORD, "tools": list_of(OBJECT)}, {"error": {}}),
     "mcp_approval_request": _hosted("mcp_approval_request", {"server_label": WORD, "name": WORD, "arguments": TEXT}),

@@ -147,6 +147,8 @@ RESPONSE = shape(
         "prompt_cache_diagnostics": shape({"type": const("unavailable")}),
         "moderation": shape({"input": _NOT_MODERATED, "output": _NOT_MODERATED}),
         "access_programs": shape({"cyber": one_of("standard", "daybreak_blue", "daybreak_red")}),
+        # What tools cost that ran here.
+        "tool_usage": shape({"web_search": shape({"num_requests": COUNT}), "image_gen": OBJECT}),
         "image": shape({"context_compression": one_of("enabled", "disabled")}),
         "conversation": open_shape({"id": WORD}),
         # Our own extension: what the plan changed, and who answered.

@@ -55,6 +55,7 @@ _CHANGING: Final = (
     "usage",
     "service_tier",
     "output_text",
+    "tool_usage",
     "isthmus",
 )
 """What may differ between two snapshots of one response; all the rest was settled at the start."""

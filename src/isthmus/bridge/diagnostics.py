@@ -27,7 +27,7 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.tool.compatibility": "A tool or tool choice is not native to the provider; the action says what was done.",
     "bridge.tool.schema_projected": "Schema keywords the provider refuses were moved into descriptions.",
     "bridge.tool.unknown_call": "The model called a tool that was never declared; passed on as a plain function call.",
-    "bridge.tool.call_suppressed": "The model called a tool outside `allowed_tools`, or without a name; dropped.",
+    "bridge.tool.call_suppressed": "A call that is not allowed, has no name, or goes beyond the budget was dropped.",
     "bridge.tool.call_fallback": "A call's arguments do not fit its tool type; it came back as a `function_call`.",
     "bridge.tool.call_incomplete": "A call was cut off by a length or filter stop; it is marked `incomplete`.",
     "bridge.tool.arguments_ignored": "A call carried arguments that its item has no place for, or that came too late.",

@@ -27,7 +27,7 @@ _MAX_PAYLOAD: Final = 8 * 1024 * 1024
 """Bound on what an envelope may unpack to: it comes from outside."""
 
 
-Kind = Literal["reasoning", "compaction"]
+Kind = Literal["reasoning", "compaction", "tool_result"]
 
 
 class Sealed(msgspec.Struct, frozen=True):

@@ -22,14 +22,27 @@ from isthmus.bridge.dialects.codex import write as codex
 from isthmus.bridge.dialects.messages import write as messages
 from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
+from isthmus.bridge.history.managed import Here, read_approvals
 from isthmus.bridge.history.normalise import normalise_history
 from isthmus.bridge.history.parts import settle_marks
 from isthmus.bridge.history.replay import remember, replays_reasoning, why_thinking_stops
 from isthmus.bridge.parse import Request
+from isthmus.bridge.tools.catalog import NAMED_TYPES
+from isthmus.bridge.tools.managed import SOURCES, asked_by
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
-from isthmus.bridge.types.plan import ANY_CLIENT, LIBRARY, ClientProfile, Host, Plan, Target
-from isthmus.bridge.types.tools import ToolPlan
+from isthmus.bridge.types.plan import (
+    ANY_CLIENT,
+    BEGINNING,
+    LIBRARY,
+    Approved,
+    ClientProfile,
+    Host,
+    Plan,
+    Progress,
+    Target,
+)
+from isthmus.bridge.types.tools import ToolIdentityMap, ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
@@ -60,18 +73,18 @@ def plan_request(
     owner: str = "",
     noted: Sequence[CompatibilityDecision] = (),
     client: ClientProfile = ANY_CLIENT,
-    searches: int = 0,
+    progress: Progress = BEGINNING,
 ) -> Plan:
     """Decide everything; raises `RequestRefused` if one thing cannot be had at all.
 
     `history` are the items of earlier, stored turns; `noted` what the caller has decided already (a chat caller's
-    translation, for example); `searches` says how often this response has looked for deferred tools; `owner` is whose
-    envelopes are opened.
+    translation, for example); `progress` says how far this response has come; `owner` is whose envelopes are opened.
     """
 
-    def after_search(said: Sequence[Mapping[str, Any]], searches: int) -> Plan:
+    def after_tools(progress: Progress) -> Plan:
         # Whatever strict mode refuses was refused before: what is told again, it does not judge again.
-        again = msgspec.structs.replace(asked, body=_without_search(asked.body), items=(*asked.items, *map(dict, said)))
+        body = _go_on_with(asked.body, progress)
+        again = msgspec.structs.replace(asked, body=body, items=(*asked.items, *map(dict, progress.said)))
         following = plan_request(
             again,
             target,
@@ -81,7 +94,7 @@ def plan_request(
             owner=owner,
             noted=noted,
             client=client,
-            searches=searches,
+            progress=progress,
         )
         return following if not host.strict else msgspec.structs.replace(following, leaks=None)
 
@@ -90,8 +103,16 @@ def plan_request(
     asked, request = request, apply_updates(request, items)
     body = request.body
     survey = survey_tools(
-        body.get("tools"), items, body.get("tool_choice"), capabilities, stored=stored, search=searches < MAX_SEARCHES
+        body.get("tools"),
+        items,
+        body.get("tool_choice"),
+        capabilities,
+        stored=stored,
+        search=progress.searches < MAX_SEARCHES,
+        managed=host.managed,
+        spent=progress.spent,
     )
+    here = Here(survey.managed, frozenset(survey.listings), progress.results)
     past = normalise_history(
         items,
         stored=stored,
@@ -101,6 +122,7 @@ def plan_request(
         keeps=capabilities.messages.items,
         patient=survey.patient,
         continues=body.get("previous_response_id") is not None or body.get("conversation") is not None,
+        here=here,
     )
     options = body.get("reasoning") or {}
     # A provider that can be told which earlier reasoning counts sees to it itself.
@@ -141,7 +163,11 @@ def plan_request(
         taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, rules, host),
-        after_search=after_search if survey.deferred else None,
+        after_tools=after_tools if survey.deferred or here else None,
+        approved=_find_approved(items, here, survey.identities) if here.labels else (),
+        limits=host.limits,
+        max_tool_calls=_most_calls(body, survey.identities) if here else None,
+        tells_sources=client.shows_sources or SOURCES in (body.get("include") or ()),
         client=client,
         size=max(request.size, 1) if request.heavy else 0,
         reasoning_as="summary" if capabilities.dialect in SHOWS_THINKING and summary not in _NONE else "text",
@@ -169,11 +195,45 @@ def _only_warms(body: CreateResponse, capabilities: ProviderCapabilities) -> boo
     return body.get("generate") is False or ahead
 
 
-def _without_search(body: CreateResponse) -> CreateResponse:
-    """A client that wants a search first has had it."""
+def _go_on_with(body: CreateResponse, progress: Progress) -> CreateResponse:
+    """The request as it goes on: a client that wants a tool called first has had it, and tokens that were written are
+    gone."""
+    if progress.most is not None:
+        body = {**body, "max_output_tokens": progress.most}
     choice = body.get("tool_choice")
-    wanted = isinstance(choice, dict) and choice.get("type") == "tool_search"
-    return {**body, "tool_choice": "auto"} if wanted else body
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        nested = choice.get("allowed_tools")
+        if not progress.rounds:
+            return body
+        return {**body, "tool_choice": {**choice, "mode": "auto"} | _in_auto_mode(nested)}
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    # What names a function or a custom tool is the client's own: it was not called, or the client would be asked.
+    had = kind == "tool_search" or (progress.rounds > 0 and kind not in (None, "auto", "none", *NAMED_TYPES))
+    return {**body, "tool_choice": "auto"} if had else body
+
+
+def _in_auto_mode(nested: Any) -> JsonObject:
+    return {"allowed_tools": {**nested, "mode": "auto"}} if isinstance(nested, dict) else {}
+
+
+def _most_calls(body: CreateResponse, identities: ToolIdentityMap) -> int | None:
+    """How many calls are carried out here: what the request says, and what it says of its search, if that is all."""
+    said = [body.get("max_tool_calls")]
+    kinds = {identity.managed for identity in identities if identity.managed is not None}
+    if kinds == {"web_search"}:
+        said += [identity.tool.get("max_uses") for identity in identities if identity.managed is not None]
+    return min((most for most in said if isinstance(most, int) and not isinstance(most, bool)), default=None)
+
+
+def _find_approved(items: Sequence[JsonObject], here: Here, identities: ToolIdentityMap) -> tuple[Approved, ...]:
+    """Calls that the user has approved since: to be carried out first, where their tool is still offered."""
+    found: list[Approved] = []
+    for asked in read_approvals(items, here).pending:
+        name, label, arguments = asked_by(asked)
+        identity = identities.by_request(name, label)
+        if identity is not None and identity.managed == "mcp":
+            found.append(Approved(asked["id"], identity, arguments))
+    return tuple(found)
 
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:

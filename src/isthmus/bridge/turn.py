@@ -1,13 +1,14 @@
 """One turn, conducted without IO: facts in, commands out.
 
-    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ Done
-      ▲                              │   ▲                             │
-      │                              Check                             │
-      └───── the contract is not kept, budget left; tools were searched and found; or the provider only paused
+    Send ──▶ (upstream accepted) ──▶ feed* ──▶ (upstream ended) ──▶ Check* ──▶ RunTool? ──▶ Done
+      ▲                              │   ▲                             │          │
+      │                              Check                             │          │
+      └───── the contract is not kept, budget left; tools were found, or ran here; or the provider only paused
 
 The shell carries out what it is given, in order. `Check` is work that may take long, done elsewhere: give its result to
-`checked`, then ask again where it came from (`feed` with nothing, or `end`). The streamed and the whole answer take the
-same way; only the decoder's method differs.
+`checked`, then ask again where it came from (`feed` with nothing, or `end`). `RunTool` are calls that run here: tell
+`began` and `ran` of each, then ask `end` again. The streamed and the whole answer take the same way; only the decoder's
+method differs.
 
 A response is *idle*, then *running*, then *ended*; nothing else exists and nothing goes back (`TRANSITIONS`).
 While it runs, one `Reply` takes the deltas of one upstream answer. What outlives an attempt is here: the output as it
@@ -16,14 +17,20 @@ was told, the notices, the call ids that are taken, and the tokens that were spe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from isthmus.bridge.assemble.calls import Calls, Hosted
-from isthmus.bridge.assemble.output import Frame, Output, Unheard, end_type, tell_compaction
+from isthmus.bridge.assemble.output import Frame, Output, Unheard, tell_compaction
 from isthmus.bridge.assemble.reply import Reply
+from isthmus.bridge.assemble.rounds import Rounds
 from isthmus.bridge.assemble.speech import Seal, VendorState
+from isthmus.bridge.commands import Check as Check
+from isthmus.bridge.commands import Done as Done
+from isthmus.bridge.commands import RunTool as RunTool
+from isthmus.bridge.commands import Send as Send
+from isthmus.bridge.commands import Why
 from isthmus.bridge.contract.check import (
     ContractCheck,
     applies_to,
@@ -35,15 +42,18 @@ from isthmus.bridge.deltas import Delta, Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.envelope import Sealed
 from isthmus.bridge.finish import Outcome
-from isthmus.bridge.jobs import CheckAnswer, Result, run_job
+from isthmus.bridge.jobs import CheckAnswer, Result
 from isthmus.bridge.plan import ask_again, go_on
-from isthmus.bridge.tools.examine import Examined, ExamineInput
+from isthmus.bridge.tools.examine import Examined
+from isthmus.bridge.types.managed import Ran
 from isthmus.bridge.types.plan import Compaction, Plan
-from isthmus.errors import FAILURES, IsthmusError, OutputInvalid, UpstreamFailed
+from isthmus.errors import FAILURES, IsthmusError, UpstreamFailed
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.response import FinishedResponse, Response, ResponseStatus
+from isthmus.protocol.response import Response, ResponseStatus
 
+_LEAST_TOKENS: Final = 16
+"""With fewer than these left of `max_output_tokens`, the model is not asked again: no provider takes less."""
 MAX_PAUSES: Final = 5
 """How often a provider may pause within one response; after that the answer is `incomplete`."""
 
@@ -56,43 +66,6 @@ TRANSITIONS: Final[dict[tuple[Phase, str], Phase]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Call the upstream with this body and feed its answer back."""
-
-    body: JsonObject
-    why: Literal["first", "repair", "search", "compaction", "pause"] = "first"
-    """What it is asked for: once more, within the same answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Do this work where it can block nobody, and give its result to `checked`."""
-
-    job: CheckAnswer | ExamineInput
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Save the response, then send these events: the last one is terminal."""
-
-    response: FinishedResponse
-    events: list[Event]
-    failure: IsthmusError | None = None
-
-    def unkept(self, code: str, message: str) -> Done:
-        """The same for a response that could not be saved: the client must not believe that it was."""
-        response: FinishedResponse = {**self.response, "status": "failed", "error": {"code": code, "message": message}}
-        response["completed_at"] = response["incomplete_details"] = None
-        return self.replaced(response)
-
-    def replaced(self, response: FinishedResponse) -> Done:
-        """The same with another end."""
-        number = self.events[-1]["sequence_number"]
-        last: Event = {"type": end_type(response["status"]), "sequence_number": number, "response": response}
-        return Done(response, [*self.events[:-1], last], self.failure)
-
-
 class Turn:
     def __init__(self, plan: Plan, *, response_id: str, now: int, seal: Seal | None = None) -> None:
         self._plan, self._seal = plan, seal
@@ -103,7 +76,11 @@ class Turn:
         self._taken = set(plan.taken_call_ids)
         self._used_before: Usage | None = None
         self._check: ContractCheck | None = None
-        self._searches = self._attempt = self._pauses = 0
+        self._rounds = Rounds(plan, self._output, seal)
+        self._managed = self._rounds.managed
+        self._attempt = self._pauses = 0
+        self._over: Outcome | None = None
+        """How the reply ended whose calls run here."""
         self._unfinished: list[Any] = []
         """What the provider said before its pauses, to be sent back."""
         self._said: list[tuple[str, str]] = []
@@ -135,9 +112,10 @@ class Turn:
         return self._output.sequence
 
     def steer(self) -> bool:
-        """End with the item that is open. False: there is none, so that it can be stopped at once (`steer_out`)."""
+        """End with the item that is open. False: there is none, so that it can be stopped at once (`steer_out`), and so
+        can tools that run here."""
         self._reply.steering = True
-        return not self._reply.at_rest
+        return self._over is None and not self._reply.at_rest
 
     def steer_out(self, now: int) -> Done:
         return self._close(Outcome("incomplete", "steered"), now)
@@ -154,10 +132,12 @@ class Turn:
     def queued(self) -> Response:
         return self._frame.response("queued")
 
-    def begin(self, now: int) -> Send | Done:
-        """What to ask the upstream; nothing, where the request is only to be kept for the one that continues it."""
+    def begin(self, now: int) -> Send | RunTool | Done:
+        """What to ask the upstream; nothing, where the request is only to be kept for the one that continues it. What
+        the user has approved is carried out first."""
         if self._plan.generates:
-            return Send(self._plan.body, "first" if self._plan.compaction is None else "compaction")
+            first: Why = "first" if self._plan.compaction is None else "compaction"
+            return self._approved() or Send(self._plan.body, first)
         self._start()
         self._used_before = Usage(0, 0, 0)
         return self._done(Outcome("completed"), now)
@@ -197,8 +177,62 @@ class Turn:
             case _:
                 raise AssertionError(f"no check asks for {result!r}")
 
-    def end(self, now: int) -> Done | Send | Check:
+    # ── tools that run here ────────────────────────────────────────────────────────────────────────
+
+    def began(self, id: str) -> list[Event]:
+        """A call is being carried out."""
+        self._managed.began(id)
+        return self._output.take()
+
+    def progress(self, id: str, word: str, fields: JsonObject) -> list[Event]:
+        self._managed.step(id, word, fields)
+        return self._output.take()
+
+    def ran(self, id: str, ran: Ran) -> list[Event]:
+        """What came of a call. When all have ended, `end` says what comes next."""
+        self._managed.ran(id, ran)
+        return self._output.take()
+
+    def _approved(self) -> RunTool | None:
+        if not self._plan.approved:
+            return None
+        if not self.started:
+            self._start()
+        self._over = Outcome("completed")
+        return RunTool(self._rounds.approve(self._plan))
+
+    def _run_tools(self, now: int) -> Done | Send | RunTool:
+        """The reply is over, and what it called is carried out; the client's own calls wait for the client."""
+        steering = self._reply.steering
+        self._over = self._reply.close(self._reply.outcome)
+        if steering and self._reply.calls.only_here:
+            return self.steer_out(now)
+        if steering or self._over.status != "completed":
+            return self._close(self._over, now)
+        waiting = self._managed.take_waiting()
+        return RunTool(waiting) if waiting else self._after_tools(now)
+
+    def _after_tools(self, now: int) -> Done | Send:
+        """Everything that was called here has its result: the model gets them, unless others are to answer as well."""
+        calls, over, used = self._reply.calls, self._over or Outcome("completed"), self._used
+        unasked = self._rounds.spent and calls.runs  # what it was asked with did not offer them
+        if unasked or (calls and not calls.only_here):
+            if self._managed.take_beside():  # nobody tells the model
+                words = "the model called tools of the server more often than it may; further calls are left out"
+                self._notices.append(notice("bridge.tool.call_suppressed", "output", words))
+            return self._done(over, now)
+        limit = self._frame.plan.echo["max_output_tokens"]
+        most = None if limit is None or used is None else limit - used.output_tokens
+        if most is not None and most < _LEAST_TOKENS:
+            return self._done(Outcome("incomplete", "max_output_tokens"), now)
+        self._plan = self._rounds.go_on(self._plan, calls, most)
+        self._said, self._unfinished = [], []
+        return self._send(self._plan.body, "tool" if calls.runs else "search")
+
+    def end(self, now: int) -> Done | Send | Check | RunTool:
         """The upstream's answer is over: settle the contract, then close, fail, or ask again."""
+        if self._over is not None:
+            return self._after_tools(now)
         reply, contract = self._reply, self._plan.contract
         if reply.steered:
             return self.steer_out(now)
@@ -209,9 +243,10 @@ class Turn:
             return self._compact(self._plan.compaction, now)
         if reply.paused is not None and reply.failure is None and self._pauses < MAX_PAUSES:
             return self._go_on(reply.paused)
-        outcome, after = reply.outcome, self._plan.after_search
-        if after is not None and reply.calls.only_search and outcome.status == "completed":
-            return self._search(after)
+        outcome = reply.outcome
+        finds = reply.calls.only_here and bool(self._plan.tools.deferred)
+        if outcome.status == "completed" and (reply.calls.runs or finds):
+            return self._run_tools(now)
         if not applies_to(contract, outcome.status, bool(reply.calls), reply.refused):
             return self._close(outcome, now)
         checked, self._check = self._check, None
@@ -250,15 +285,7 @@ class Turn:
         self._reply.abandon()
         return self._send(ask_again(self._plan, self._said), "repair")
 
-    def _search(self, after: Callable[[Sequence[Mapping[str, Any]], int], Plan]) -> Send:
-        """The model looked for tools, and gets those that were found: what it said belongs to what it is asked next."""
-        self._searches += 1
-        self._reply.close(self._reply.outcome)
-        self._plan = after(self._output.items, self._searches)
-        self._said, self._unfinished = [], []
-        return self._send(self._plan.body, "search")
-
-    def _compact(self, compaction: Compaction, now: int) -> Done | Send:
+    def _compact(self, compaction: Compaction, now: int) -> Done | Send | RunTool:
         """What the model wrote is a summary: it is sealed, and the answer may follow."""
         text, plan = self._reply.text.strip(), self._plan
         outcome = self._reply.close(self._reply.outcome)
@@ -274,7 +301,9 @@ class Turn:
                 self._notice("compaction_failed", "context_management", words)
             self._plan = compaction.then(item)
             self._frame = replace(self._frame, plan=self._plan)
-            return self._send(self._plan.body, "first")
+            self._rounds.list_tools(self._plan)  # a summary needs none
+            send = self._send(self._plan.body, "first")
+            return self._approved() or send
         if item is not None:
             return self._close(outcome, now)
         words = "the model wrote no whole summary of the conversation"
@@ -287,12 +316,13 @@ class Turn:
         self._reply.abandon()
         return self._send(go_on(self._plan, self._unfinished), "pause")
 
-    def _send(self, body: JsonObject, why: Literal["first", "repair", "search", "pause"]) -> Send:
+    def _send(self, body: JsonObject, why: Why) -> Send:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
         self._used_before = self._used
         steering = self._reply.steering
         self._reply = self._new_reply()
         self._reply.steering = steering
+        self._over = None
         return Send(body, why)
 
     def fail(self, failure: IsthmusError, now: int) -> Done:
@@ -312,7 +342,9 @@ class Turn:
         if not self.started:
             self._start()  # it ends before it began: its life is whole all the same
         told = output.sequence
-        outcome = self._reply.close(outcome)
+        if self._over is None:
+            outcome = self._reply.close(outcome)
+        self._managed.fail_all()
         if outcome.status == "failed" and self._plan.client.leaves_cut_items_open:
             output.unsay(told)
         return self._done(outcome, now, failure, cancelled)
@@ -322,7 +354,7 @@ class Turn:
         self._move("end")
         status: ResponseStatus = "cancelled" if cancelled else outcome.status
         completed_at = now if status == "completed" else None
-        response = self._frame.response(status, output.items, self._used, completed_at, outcome)
+        response = self._frame.response(status, output.items, self._used, completed_at, outcome, self._managed.usage)
         finished = self._frame.finished(response, self._notices, self._reply.stop)
         output.end(status, finished)
         return Done(finished, output.take(), failure)
@@ -340,10 +372,18 @@ class Turn:
             VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
             self._notices,
             Hosted(output),
-            Calls(plan.tools, output, self._taken, self._notices, _plain_ids=plan.client.plain_call_ids),
+            Calls(
+                plan.tools,
+                output,
+                self._taken,
+                self._notices,
+                _plain_ids=plan.client.plain_call_ids,
+                _managed=self._managed,
+            ),
             # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
             contract.held or (contract.requires_valid_json and not plan.stream),
             plan.reasoning_as == "summary",
+            self._managed,
             None if plan.reply.tells_length else plan.output_limit,
         )
 
@@ -352,6 +392,7 @@ class Turn:
         response = self._frame.response("in_progress")
         self._output.tell("response.created", response)
         self._output.tell("response.in_progress", response)
+        self._rounds.list_tools(self._plan)
 
     def _move(self, action: str) -> None:
         following = TRANSITIONS.get((self._phase, action))
@@ -365,41 +406,3 @@ def _with_wait(failure: IsthmusError) -> str:
     if failure.code != "rate_limit_exceeded" or failure.retry_after is None or "try again in" in failure.message:
         return failure.message
     return f"{failure.message}; try again in {max(failure.retry_after, 0.1):g}s"
-
-
-def feed_here(turn: Turn, deltas: Iterable[Delta]) -> list[Event]:
-    """`feed`, with every check done on the spot: for callers that serve nobody else meanwhile."""
-    events = turn.feed(deltas)
-    while (check := turn.pending) is not None:
-        turn.checked(run_job(check.job))
-        events += turn.feed(())
-    return events
-
-
-def end_here(turn: Turn, now: int) -> Done | Send:
-    """`end`, likewise."""
-    while isinstance(command := turn.end(now), Check):
-        turn.checked(run_job(command.job))
-    return command
-
-
-def reconstruct_response_object(
-    plan: Plan, deltas: Iterable[Delta], *, response_id: str, created_at: int, completed_at: int
-) -> FinishedResponse:
-    """A whole reply as a Response object: the stream's own machine, folded.
-
-    Raises `OutputInvalid` when the answer breaks a binding output contract.
-    """
-    turn = Turn(plan, response_id=response_id, now=created_at)
-    turn.accepted()
-    feed_here(turn, deltas)
-    done = end_here(turn, completed_at)
-    if isinstance(done, Send):
-        # Nobody here can ask the model again: the contract is broken, and the caller learns how.
-        raise OutputInvalid(
-            "the model's answer does not match the requested JSON format",
-            metadata={"provider": plan.target.provider, "model": plan.target.model, "response_id": response_id},
-        )
-    if done.failure is not None:
-        raise done.failure
-    return done.response

@@ -40,6 +40,12 @@ def setup(
     websockets: Annotated[
         bool, typer.Option("--websockets", help="Have Codex keep one WebSocket for a conversation.")
     ] = False,
+    search: Annotated[
+        bool | None,
+        typer.Option(
+            "--search/--no-search", help="Have Codex search through the gateway; else if its `[search]` has a backend."
+        ),
+    ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Take out what an earlier setup put in.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and write nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -54,8 +60,9 @@ def setup(
     if undo:
         changes = plan_undo(home, profile)
     else:
-        base, chosen, catalogue = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
-        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets)
+        base, chosen, catalogue, searches = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
+        searches = searches if search is None else search
+        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets, searches)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
         say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")
@@ -90,8 +97,9 @@ def run(
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, codex_catalogue(models), context.args)))
 
 
-def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject]:
-    """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration."""
+def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject, bool]:
+    """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration; and
+    whether that has somebody who searches."""
     from isthmus.cli.offer import ask_gateway, offer_models
     from isthmus.config import load_config
     from isthmus.errors import ConfigError
@@ -100,13 +108,13 @@ def _read_offer(config: Path | None, url: str | None, model: str | None, key: st
 
     if url:
         base, chosen, listing = ask_gateway(url, model, key)
-        return base, chosen, {"models": listing["models"]}
+        return base, chosen, {"models": listing["models"]}, False
     settings = load_config(config).config
     address = public_url(settings.server)
     if address.startswith("unix:"):
         raise ConfigError("Codex cannot speak to a Unix socket; give the address of a proxy before it with `--url`")
     chosen, models = offer_models(settings, model)
-    return address, chosen, codex_catalogue(models)
+    return address, chosen, codex_catalogue(models), bool(settings.search.backend)
 
 
 def _tell_of_daemon(home: Path, command: str) -> None:

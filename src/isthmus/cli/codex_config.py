@@ -8,6 +8,7 @@ taking them out again gives the text of before, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tomlkit
@@ -20,13 +21,16 @@ from isthmus.cli.codex_keys import (
     MARK,
     NAME,
     OLD_MARKS,
+    OURS,
     PROVIDER,
     PROVIDERS,
     ROOT_KEYS,
+    SEARCH,
     TABLE,
     TABLE_KEYS,
     Settings,
     comparable,
+    is_our_search,
     keep_statement,
 )
 from isthmus.cli.codex_undo import has_setup, undo_setup
@@ -41,6 +45,8 @@ def apply_setup(text: str, settings: Settings, name: str = FILE) -> str:
     mark, body = split_byte_order_mark(before)
     statements = read_document(body, name)
     _refuse_clash(statements, name)
+    if any(each.path == (SEARCH,) for each in statements):
+        settings = replace(settings, live=False)  # it is the user's own
     new = mark + _put_in(statements, settings, "\r\n" if "\r\n" in body else "\n")
     if not _is_exact(before, new, settings):
         raise ConfigError(
@@ -64,6 +70,10 @@ def _says_so_already(text: str, settings: Settings, name: str) -> bool:
     if not has_setup(text, name) or any(mark in text for mark in OLD_MARKS):
         return False
     said = parse_document(split_byte_order_mark(text)[1], name)
+    if said.get(SEARCH) not in (None, "live"):
+        settings = replace(settings, live=False)
+    elif not settings.search and any(map(is_our_search, read_document(split_byte_order_mark(text)[1], name))):
+        return False
     ours = _table(_table(said.get(PROVIDERS)).get(PROVIDER))
     return all(said.get(key) == value for key, value in settings.root.items()) and all(
         ours.get(key) == settings.provider.get(key) for key in TABLE_KEYS
@@ -141,7 +151,7 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _line(key: str, value: str | bool, newline: str) -> str:
-    return f"{key} = {written_value(value)}{newline}"
+    return f"{key} = {written_value(value)}{OURS if key == SEARCH else ''}{newline}"
 
 
 def _ended(text: str, newline: str) -> str:

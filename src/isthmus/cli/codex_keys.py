@@ -16,7 +16,11 @@ PROVIDER: Final = "isthmus"
 PROVIDERS: Final = "model_providers"
 TABLE: Final[KeyPath] = (PROVIDERS, PROVIDER)
 ROOT_KEYS: Final = ("model", "model_provider", "model_catalog_json")
-TABLE_KEYS: Final = ("name", "base_url", "wire_api", "env_key", "supports_websockets")
+SEARCH: Final = "web_search"
+"""Set where the gateway searches and the user has said nothing of it: by itself Codex asks only for what is cached."""
+TABLE_KEYS: Final = (
+    *("name", "base_url", "wire_api", "env_key", "supports_websockets", "supports_standalone_web_search"),
+)
 NAME: Final = "Isthmus"
 
 MARK: Final = "# isthmus codex setup: `isthmus codex setup --undo` takes this out again"
@@ -24,6 +28,8 @@ JOINED: Final = " (joined)"
 """After a mark: before us, the file had no line end at its end."""
 OLD_MARKS: Final = ("# >>> isthmus codex setup", "# <<< isthmus codex setup")
 """What version 0.1.0 wrote around its lines."""
+OURS: Final = "  # isthmus codex setup"
+"""Behind a key that may just as well be the user's own."""
 KEPT: Final = "# isthmus keeps: "
 """Before a statement that the user had where ours is now."""
 
@@ -41,9 +47,15 @@ class Settings:
     websockets: bool = False
     """Whether Codex keeps one WebSocket for a conversation, in place of a request for each turn."""
 
+    search: bool = False
+    """Whether the gateway searches the web."""
+    live: bool = True
+    """Whether Codex is told to use that; where the user has said something of it, it is not."""
+
     @property
     def root(self) -> dict[str, str]:
-        return {"model": self.model, "model_provider": PROVIDER, "model_catalog_json": self.catalogue}
+        keys = {"model": self.model, "model_provider": PROVIDER, "model_catalog_json": self.catalogue}
+        return {**keys, SEARCH: "live"} if self.search and self.live else keys
 
     @property
     def provider(self) -> dict[str, str | bool]:
@@ -52,6 +64,8 @@ class Settings:
             block["env_key"] = self.key_env
         if self.websockets:
             block["supports_websockets"] = True
+        if self.search:
+            block["supports_standalone_web_search"] = True
         return block
 
 
@@ -80,6 +94,10 @@ def kept_statement(statement: Statement) -> Statement | None:
         return next((each for each in read_document(line, FILE) if each.kind == "key"), None)
     except ConfigError:
         return None  # somebody's own words
+
+
+def is_our_search(statement: Statement) -> bool:
+    return statement.path == (SEARCH,) and statement.value == "live" and OURS.strip() in statement.text
 
 
 def is_our_catalogue(statement: Statement) -> bool:

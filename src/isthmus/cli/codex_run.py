@@ -12,6 +12,7 @@ import msgspec
 from isthmus.cli.beside import Launch, run_beside
 from isthmus.cli.codex_config import overrides
 from isthmus.cli.codex_keys import Settings
+from isthmus.cli.codex_setup import says_of_search
 from isthmus.config.schema import Config
 from isthmus.protocol.json import JsonObject
 
@@ -24,7 +25,8 @@ async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObj
         with tempfile.TemporaryDirectory(prefix="isthmus-codex-") as folder:
             file = Path(folder) / "models.json"
             file.write_bytes(msgspec.json.encode(catalogue))
-            settings = Settings(f"{url}/v1", model, str(file))
+            searches = bool(config.search.backend)
+            settings = Settings(f"{url}/v1", model, str(file), search=searches, live=not says_of_search())
             yield Launch([str(binary), *overrides(settings), *arguments])
 
     return await run_beside(config, prepare)

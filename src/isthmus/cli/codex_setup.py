@@ -12,7 +12,8 @@ import msgspec
 
 from isthmus.cli.changes import Change, backup_of, read_text
 from isthmus.cli.codex_config import apply_setup
-from isthmus.cli.codex_keys import CATALOGUE, FILE, Settings
+from isthmus.cli.codex_document import parse_document
+from isthmus.cli.codex_keys import CATALOGUE, FILE, SEARCH, Settings
 from isthmus.cli.codex_undo import has_setup, undo_setup
 from isthmus.cli.terminal import plural
 from isthmus.errors import ConfigError
@@ -22,6 +23,14 @@ from isthmus.protocol.json import JsonObject
 def codex_home(setting: Path | None) -> Path:
     """`--codex-home`, `$CODEX_HOME`, or `~/.codex`."""
     return (setting or Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")).expanduser().absolute()
+
+
+def says_of_search() -> bool:
+    """Whether the user's own configuration says how Codex searches."""
+    try:
+        return SEARCH in parse_document(read_text(codex_home(None) / FILE) or "", FILE)
+    except ConfigError:
+        return False  # Codex itself says what is wrong with it
 
 
 def plan_setup(home: Path, settings: Settings, catalogue: JsonObject, profile: str | None) -> list[Change]:

@@ -24,6 +24,7 @@ from isthmus.cli.codex_keys import (
     comparable,
     is_mark,
     is_our_catalogue,
+    is_our_search,
     kept_statement,
 )
 
@@ -66,7 +67,7 @@ class _OwnKeys:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._keys = {each.path: each for each in statements if each.kind == "key"}
-        self._ours = {path for path, each in self._keys.items() if is_our_catalogue(each)}
+        self._ours = {path for path, each in self._keys.items() if is_our_catalogue(each) or is_our_search(each)}
         provider = self._keys.get(("model_provider",))
         if provider is not None and provider.value == PROVIDER:
             # The model belongs to its provider: whichever was picked since, it is one of the gateway's.

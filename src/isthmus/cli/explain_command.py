@@ -30,6 +30,9 @@ from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider, provider_names
+from isthmus.wiring import open_workers
+from isthmus.wiring_search import search_tools
+from isthmus.wiring_tools import open_hosted
 
 REFUSED = 2
 
@@ -78,7 +81,11 @@ def explain(
     known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
     model = choose_model(asked, chosen, model, known_as)
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
-    explained = explain_request(asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons)
+    hosted = open_hosted(config, search_tools(config, open_workers(config.checks)))
+    managed = hosted.foresee(asked.request.body.get("tools"), asked.request.items)
+    explained = explain_request(
+        asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
+    )
     if body_only and explained.plan is not None:
         print_json(explained.body, pretty=not as_json)
     elif as_json:

@@ -26,6 +26,7 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import (
     ANY_CLIENT,
     MESSAGES,
@@ -161,13 +162,15 @@ def explain(
     name: str = "",
     dialect: Dialect | None = None,
     lessons: Sequence[Lesson] = (),
+    managed: Managed = NOTHING_MANAGED,
 ) -> Explained:
     """Plan the request; a refusal is part of the answer.
 
     `name`, `dialect` and `lessons` are those of a configured provider: what its server has taught the gateway counts.
+    `managed` are the tools of the request that the gateway would run itself.
     """
     target = learn(Target(name or provider.name, model, capabilities_for(provider, model, dialect)), lessons)
-    host = Host(HONOURED, strict)
+    host = Host(HONOURED, strict, managed=managed)
     try:
         noted = (*asked.noted, *tell_lessons(asked.request.body, target))
         plan = fit_request(asked.request, target, host, envelope_key=_NOBODYS, noted=noted, client=asked.client)
@@ -191,7 +194,9 @@ def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) ->
     decided: list[CompatibilityDecision] = [*asked.noted]
     identities: list[ToolIdentity] = []
     try:
-        survey = survey_tools(body.get("tools"), request.items, body.get("tool_choice"), capabilities)
+        survey = survey_tools(
+            body.get("tools"), request.items, body.get("tool_choice"), capabilities, managed=host.managed
+        )
         identities += survey.identities
         decided += plan_bridge_compatibility(request, capabilities, host, survey=survey).decisions
         decided += plan_tools(survey).decisions
@@ -219,16 +224,28 @@ def _follow_tools(
 ) -> tuple[ToolFate, ...]:
     made = {decision.path: decision for decision in decisions}
     known = {(it.requested_type, it.namespace, it.requested_name, id(it.tool)): it for it in identities}
+    here = {(it.requested_type, id(it.tool)): it for it in identities if it.managed not in (None, "mcp")}
     sent = {declaration.source.path for declaration in plan.tools.declarations} if plan is not None else set()
     fates = []
-    for source in build_tool_catalog(asked.request.body.get("tools"), asked.request.items):
+    catalog = build_tool_catalog(asked.request.body.get("tools"), asked.request.items)
+    for source in (part for tool in catalog for part in _parts(tool, identities)):
         if source.path in made:
             identity = known.get((source.type, source.namespace, source.name, id(source.tool)))
+            identity = identity or here.get((source.type, id(source.tool)))
             is_sent = source.path in sent
             held_back = plan is not None and identity is not None and not is_sent
             path = asked.path(source.path)
             fates.append(ToolFate(source, path, made[source.path], identity, is_sent, held_back))
     return tuple(fates)
+
+
+def _parts(tool: CatalogTool, identities: Sequence[ToolIdentity]) -> list[CatalogTool]:
+    """A tool; of an MCP server that is called from here, its tools one by one."""
+    listed = [it for it in identities if it.managed == "mcp" and it.namespace == tool.name]
+    if tool.type != "mcp" or not listed:
+        return [tool]
+    places = [(f"{tool.path}.tools[{index}]", it) for index, it in enumerate(listed)]
+    return [CatalogTool(path, tool.type, it.requested_name, tool.name, it.tool) for path, it in places]
 
 
 def _reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:
@@ -259,6 +276,7 @@ def _tool_json(tool: ToolFate) -> JsonObject:
         "provider_type": identity.provider_type if identity is not None else None,
         "provider_name": identity.provider_name if identity is not None else None,
         "sent": tool.sent,
+        "runs_here": identity is not None and identity.managed is not None,
         "action": tool.decision.action,
         "reason": tool.decision.reason,
     }

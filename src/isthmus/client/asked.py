@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from isthmus.client.items import write_items
 from isthmus.client.limits import Limits, OnLimit
@@ -36,8 +36,15 @@ class Parameters(TypedDict, total=False):
     seed: int
     stop: str | list[str]
     user: str
+    hosted: Sequence[Mapping[str, Any]]
+    """Tools that the provider, the gateway or this process runs, as a Responses request declares them:
+    `{"type": "web_search"}`. Their calls are no calls of yours: what they found is in the answer."""
     extra: Mapping[str, Any]
     """Other fields of a Responses request, as they are."""
+
+
+_APART: Final = ("extra", "hosted", "reasoning_effort")
+"""What is no field of a request by its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ def build_request(asked: Asked, model: str, messages: Sequence[Message], tool_ch
     """The request for one turn."""
     extra = asked.parameters.get("extra") or {}
     effort = asked.parameters.get("reasoning_effort")
-    given = {name: value for name, value in asked.parameters.items() if name not in ("extra", "reasoning_effort")}
+    given = {name: value for name, value in asked.parameters.items() if name not in _APART}
+    hosted = [dict(tool) for tool in asked.parameters.get("hosted") or ()]
     request: JsonObject = {
         "model": model,
         "input": write_items(messages),
@@ -72,8 +80,8 @@ def build_request(asked: Asked, model: str, messages: Sequence[Message], tool_ch
     }
     if effort is not None:
         request["reasoning"] = {"effort": effort}
-    if len(asked.tools):
-        request["tools"] = asked.tools.declarations()
+    if len(asked.tools) or hosted:
+        request["tools"] = [*asked.tools.declarations(), *hosted]
         request["tool_choice"] = _choice(tool_choice, asked.tools)
     if asked.output is not None:
         request["text"] = {"format": asked.output.format()}

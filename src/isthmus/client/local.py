@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -23,9 +24,11 @@ from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.limits import OWN_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import Host, Lesson, Target
 from isthmus.client.line import Batch, ModelInfo
 from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError
 from isthmus.ports import Backend, Checker
@@ -58,6 +61,7 @@ class LocalLine:
         bounds: Bounds = DEFAULT_BOUNDS,
         keep_lessons: float = 604_800.0,
         limits: RequestLimits = OWN_LIMITS,
+        hosted: Hosted = NO_TOOLS,
     ) -> None:
         self._name = name
         self._provider = provider
@@ -66,7 +70,8 @@ class LocalLine:
         self._capabilities = capabilities or provider.capabilities
         self._list_models = list_models
         self._credential = credential
-        self._host = Host(frozenset({"store"}), strict, repair_budget, bounds)
+        self._host = Host(frozenset({"store"}), strict, repair_budget, bounds, limits=hosted.limits)
+        self._hosted = hosted
         self._keep_lessons = keep_lessons
         self._limits = limits
         self._lessons: dict[str, tuple[Lesson, ...]] = {}
@@ -81,9 +86,10 @@ class LocalLine:
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         id, checked = _response_id(request), parse_request(request, self._limits)
-        first = self._attempt(checked, self._target(request["model"]), id)
+        managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "")
+        first = self._attempt(checked, self._target(request["model"]), id, managed=managed)
         await self._checker.admit(first.plan.contract)
-        run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember)
+        run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember, hosted=self._hosted)
         try:
             async with aclosing(run.events()) as batches:
                 async for batch in batches:
@@ -93,12 +99,20 @@ class LocalLine:
         except IsthmusError as failure:
             raise run.bug or failure from None  # who embeds us sees a bug as it is
 
-    def _attempt(self, request: Request, target: Target, id: str, dropped: frozenset[str] = frozenset()) -> Attempt:
+    def _attempt(
+        self,
+        request: Request,
+        target: Target,
+        id: str,
+        dropped: frozenset[str] = frozenset(),
+        managed: Managed = NOTHING_MANAGED,
+    ) -> Attempt:
+        host = self._host if managed is NOTHING_MANAGED else replace(self._host, managed=managed)
         noted = tell_lessons(request.body, target) if target.lessons else ()
-        plan = fit_request(request, leave_out(target, dropped), self._host, envelope_key=ENVELOPE_KEY, noted=noted)
+        plan = fit_request(request, leave_out(target, dropped), host, envelope_key=ENVELOPE_KEY, noted=noted)
 
         def without(lesson: Lesson) -> Attempt:
-            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter})
+            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter}, managed)
 
         def locate(kind: str) -> str | None:
             return locate_content(kind, request.items, ())

@@ -2,6 +2,7 @@
 
     Send  → call the backend, feed its deltas back
     Check → have it done where it stops nobody, give the result back
+    RunTool → carry calls out that run here, give back what came of each
     Emit  → a batch of events, pulled by whoever reads: a slow reader slows the upstream down, nothing is queued
     Done  → save, then hand out the terminal event
 
@@ -20,14 +21,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from time import monotonic
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from isthmus.bridge.commands import Check, Done, RunTool, Send
 from isthmus.bridge.deltas import Delta
-from isthmus.bridge.turn import Check, Done, Send, Turn
+from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.around import Recorder, Refused, Save, Stop, Stopped, Track
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
+from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.life import Life
+from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
@@ -37,41 +42,10 @@ from isthmus.protocol.response import FinishedResponse, Response
 
 log = logging.getLogger("isthmus.conduct")
 
-Stop = Literal["cancelled", "left", "shutdown", "timeout", "lost", "steered"]
-Save = Callable[[Done, Plan], Awaitable[Done | None]]
-"""Makes an end durable and says which one is told: another one, where somebody else has ended the response before;
-none, where somebody else is about to."""
-
 _LAST_WORDS: Final = 30.0
 """Seconds that a reader has to take the terminal event of a response that took too long."""
 
 _T = TypeVar("_T")
-
-
-class Track(Protocol):
-    """Whoever keeps count of the runs that are under way."""
-
-    def begun(self, run: Run) -> None: ...
-
-    def over(self, run: Run) -> None: ...
-
-
-class Recorder(Protocol):
-    """Takes note of the events of a stream as they are told."""
-
-    def add(self, events: Sequence[Event]) -> None: ...
-
-
-class _Stopped(Exception):
-    """`stop` was called while nobody was waiting on the upstream."""
-
-
-class _Refused(Exception):
-    """It failed before anything was told."""
-
-    def __init__(self, failure: IsthmusError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
 
 
 class Run:
@@ -93,6 +67,7 @@ class Run:
         total_timeout: float | None = None,
         aside: Aside | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
+        hosted: Hosted = NO_TOOLS,
     ) -> None:
         """`release` gives back what was taken for it, however it ends. `aside`: where others must not wait for what a
         large request takes; without it, that is done on the spot."""
@@ -109,6 +84,7 @@ class Run:
         self._total = total_timeout
         self._aside = aside
         self._release = release
+        self._hosted = hosted
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
@@ -224,7 +200,7 @@ class Run:
                         async for batch in steps:
                             yield batch
                     return
-                except _Refused as refused:
+                except Refused as refused:
                     failure = refused.failure
                 if not self.stopping() and await self._goes_on_after(failure):
                     continue
@@ -269,21 +245,25 @@ class Run:
     # ── the loop ───────────────────────────────────────────────────────────────────────────────────
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
-        turn, life = self._turn, self._life
+        turn, life, anew = self._turn, self._life, True
         command = turn.begin(self._time())
         try:
-            while isinstance(command, Send):
-                sending = self._send(command)
+            while not isinstance(command, Done):
+                if isinstance(command, RunTool):
+                    tools = run_tools(turn, command, self._hosted, self.owner, self._wait, life.ran)
+                    async with aclosing(tools) as told:
+                        async for events in told:
+                            yield self._record(events)
+                    command = await self._end()
+                    continue
+                sending, anew = self._send(command, anew=anew), False
                 answer, told_at = await self._open(sending), inf
                 try:
                     await self._ways.accepted()
                     events = turn.accepted()
                     if events:
                         yield self._record(events)
-                    while not turn.broken:
-                        deltas = await self._wait(anext(answer, None))
-                        if deltas is None:
-                            break
+                    while not turn.broken and (deltas := await self._wait(anext(answer, None))) is not None:
                         events = turn.feed(deltas)
                         if events:
                             now = monotonic()
@@ -308,21 +288,19 @@ class Run:
         except GeneratorExit:  # the reader is gone, for whatever reason: nothing can be handed out any more
             await self._finish(self._stopped(gone=True))
             raise
-        except asyncio.CancelledError:
-            if self._stop in (None, "left"):
+        except (asyncio.CancelledError, Stopped) as end:
+            if isinstance(end, asyncio.CancelledError) and self._stop in (None, "left"):
                 await self._finish(turn.cancel(self._time()))
                 raise
-            done = self._stopped()
-        except _Stopped:
             done = self._stopped()
         except Exception as error:
             done = self._failed(error)
         yield (await self._finish(done)).events
 
-    def _send(self, command: Send) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+    def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
-            raise _Stopped
-        self._life.sent(self._turn.plan, anew=not self._turn.started, why=command.why, body=command.body)
+            raise Stopped
+        self._life.sent(self._turn.plan, anew=anew, why=command.why, body=command.body)
         return self._ways.current.backend.send(self._turn.plan, command.body)
 
     async def _open(
@@ -336,7 +314,7 @@ class Run:
         self._answering = sending
         return answer
 
-    async def _end(self) -> Done | Send:
+    async def _end(self) -> Done | Send | RunTool:
         turn, before = self._turn, len(self._turn.settled)
         self._life.over()
         while isinstance(command := await self._do(lambda: turn.end(self._time())), Check):
@@ -359,7 +337,7 @@ class Run:
         if self.stopping():
             if asyncio.iscoroutine(awaitable):
                 awaitable.close()
-            raise _Stopped
+            raise Stopped
         self._waiting = asyncio.current_task()
         try:
             return await awaitable
@@ -376,7 +354,7 @@ class Run:
         """The end that it makes of what was told; of nothing there is none: there may be another way, or a status."""
         failure = self._explain(error)
         if not self._turn.started:
-            raise _Refused(failure) from error
+            raise Refused(failure) from error
         return self._turn.fail(failure, self._time())
 
     def _explain(self, error: Exception) -> IsthmusError:
@@ -408,7 +386,7 @@ class Run:
             case "timeout":
                 failure = UpstreamFailed("the response took longer than allowed", code="upstream_timeout")
                 if not (self._turn.started or gone):
-                    raise _Refused(failure)  # nothing was told yet: it still has its HTTP status
+                    raise Refused(failure)  # nothing was told yet: it still has its HTTP status
             case "steered":
                 return self._turn.steer_out(self._time())
             case "lost":

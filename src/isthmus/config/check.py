@@ -14,7 +14,7 @@ from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, ProviderConfig, Webhooks
+from isthmus.config.schema import CodexSettings, Config, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
@@ -37,6 +37,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         *_check_store(config.store.url),
         *_check_webhooks(config.webhooks),
         *_check_patterns(config.trace.scrub),
+        *_check_search(config.search),
     ]
 
 
@@ -54,6 +55,13 @@ def _check_webhooks(webhooks: Webhooks) -> Iterator[Problem]:
         from isthmus.config.check_webhooks import check_webhooks
 
         yield from check_webhooks(webhooks)
+
+
+def _check_search(search: Search) -> Iterator[Problem]:
+    if search != Search():  # loaded only where somebody searches
+        from isthmus.config.check_search import check_search
+
+        yield from check_search(search)
 
 
 def _check_server(config: Config) -> Iterator[Problem]:

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.addresses import may_get_key
 from isthmus.bridge.resolve import split_reference
 from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, Metrics, ProviderConfig, Server, Webhooks
+from isthmus.config.schema import Config, Metrics, ProviderConfig, Search, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -56,6 +57,7 @@ def complete(config: Config, state: Completion) -> Config:
         store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
         webhooks=_fill_webhooks(config.webhooks, state),
         metrics=_fill_metrics(config.metrics, state),
+        search=_fill_search(config.search, state),
     )
 
 
@@ -173,6 +175,25 @@ def _fill_metrics(metrics: Metrics, state: Completion) -> Metrics:
     if metrics.key:
         state.problems.append(Problem(path, "excludes `key`", "keep one of them"))
     return msgspec.structs.replace(metrics, key=state.read_secret(path, metrics.key_file))
+
+
+def _fill_search(search: Search, state: Completion) -> Search:
+    """The key of the search engine: from its file, or from the environment where it goes to the engine's own place."""
+    if search.api_key_file:
+        path = ("search", "api_key_file")
+        if search.api_key:
+            state.problems.append(Problem(path, "excludes `api_key`", "keep one of them"))
+        return msgspec.structs.replace(search, api_key=state.read_secret(path, search.api_key_file))
+    if search.api_key or search.backend in ("", DEMO):
+        return search
+    from isthmus.providers.search import load_search  # loaded only where somebody searches
+
+    facts = load_search(search.backend)
+    found = [name for name in facts.key_env if state.environ.get(name, "").strip()]
+    if not found or not may_get_key(facts.base_url, search.url):
+        return search
+    state.origins[("search", "api_key")] = Origin("environment", f"${found[0]}")
+    return msgspec.structs.replace(search, api_key=state.environ[found[0]].strip())
 
 
 def _read_lines(text: str) -> list[str]:

@@ -14,6 +14,8 @@ from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_search import Search, SearchLocation
+from isthmus.config.schema_tools import Tools
 from isthmus.config.schema_watch import Metrics, Otel
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
@@ -33,6 +35,8 @@ __all__ = [
     "Otel",
     "PlanSettings",
     "ProviderConfig",
+    "Search",
+    "SearchLocation",
     "Seconds",
     "Section",
     "Server",
@@ -40,6 +44,7 @@ __all__ = [
     "Text",
     "Timeout",
     "Timeouts",
+    "Tools",
     "Trace",
     "WebSocket",
     "WebhookEndpoint",
@@ -313,8 +318,10 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checks: Checks = Checks()
     limits: Limits = Limits()
     lessons: Lessons = Lessons()
+    tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    search: Search = Search()
     trace: Trace = Trace()
     log: Log = Log()
     metrics: Metrics = Metrics()

@@ -19,6 +19,7 @@ from isthmus.bridge.history.locate import locate_content
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.parse import Request
 from isthmus.bridge.turn import Turn
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import Host, Lesson, Plan
 from isthmus.conduct.attempt import Attempt
 from isthmus.errors import RequestRefused
@@ -46,6 +47,7 @@ class Attempts:
     id: str = ""
     began: float = 0.0
     remembers: bool = False
+    managed: Managed = NOTHING_MANAGED
 
     def make(self, candidate: Candidate, dropped: frozenset[str] = frozenset()) -> Attempt:
         plan = self.plan(candidate, dropped)
@@ -77,7 +79,9 @@ class Attempts:
         if target.lessons:
             noted = (*noted, *tell_lessons(self.request.body, target))
         strictly = settings.strict if self.strict is None else self.strict
-        host = Host(HONOURED, strictly, settings.repair_budget, settings.bounds, self.remembers)
+        host = Host(
+            HONOURED, strictly, settings.repair_budget, settings.bounds, self.remembers, self.managed, settings.tools
+        )
         return fit_request(
             self.request,
             leave_out(target, dropped),

@@ -15,8 +15,8 @@ import msgspec
 from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.turn import Done
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
-from isthmus.conduct.run import Save
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.ports import ChatPage, Store, StoredResponse

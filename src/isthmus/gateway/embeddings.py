@@ -14,8 +14,8 @@ from typing import Any
 from isthmus.bridge.embeddings.answer import Embedded
 from isthmus.bridge.embeddings.plan import EmbeddingPlan, plan_embeddings
 from isthmus.bridge.embeddings.read import EmbeddingRequest
+from isthmus.conduct.around import Stop
 from isthmus.conduct.life import Life
-from isthmus.conduct.run import Stop
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory

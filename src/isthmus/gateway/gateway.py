@@ -20,9 +20,11 @@ from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
-from isthmus.conduct.run import Run, Save
+from isthmus.conduct.hosted import NO_TOOLS, Hosted
+from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
@@ -54,6 +56,7 @@ if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
     from isthmus.ports.traces import Tracing
+    from isthmus.tools.search.standalone import StandaloneSearch
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -81,6 +84,8 @@ class Gateway:
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
         tracing: Tracing | None = None,
+        hosted: Hosted = NO_TOOLS,
+        search: StandaloneSearch | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -92,6 +97,8 @@ class Gateway:
         self.aside = aside or Aside()
         self.deliveries = deliveries
         self.tracing = tracing
+        self.hosted = hosted
+        self._search = search
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -114,6 +121,14 @@ class Gateway:
         return Embeddings(
             self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self.observer
         )
+
+    @cached_property
+    def search(self) -> StandaloneSearch:
+        """Codex's own search; where nobody searches here, one that says so."""
+        from isthmus.tools.search.refs import Refs
+        from isthmus.tools.search.standalone import StandaloneSearch
+
+        return self._search or StandaloneSearch(None, None, Refs(0))
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
@@ -238,7 +253,8 @@ class Gateway:
         """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
         history, request, _ = await self._past(caller, request)
-        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted)
+        managed = await self.hosted.managed_for(request.body.get("tools"), (*history, *request.items), caller.owner)
+        attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
         await self._checker.admit(plan.contract)
@@ -297,6 +313,7 @@ class Gateway:
         await self.runs.aclose()
         if self.deliveries is not None:
             await self.deliveries.aclose()
+        await self.hosted.aclose()
         await self._locks.aclose()
         self.aside.close()
         await self.store.aclose()
@@ -340,7 +357,10 @@ class Gateway:
         try:
             history, request, at = await self._past(caller, request, lane)
             began = self._now() if created is None else created
-            attempts = Attempts(self.settings, caller, request, history, strict, noted, id, began, lane is not None)
+            managed = await self.hosted.managed_for(request.body.get("tools"), (*history, *request.items), caller.owner)
+            attempts = Attempts(
+                self.settings, caller, request, history, strict, noted, id, began, lane is not None, managed
+            )
             taken = Taken(request, id, caller.owner, began, history, at, chat)
             streamed = request.body.get("stream") is True and not request.body.get("background")
             outline = Outline() if taken.stored and streamed and not chat else None
@@ -363,6 +383,7 @@ class Gateway:
                 total_timeout=candidates[0].served.total_timeout,
                 aside=self.aside,
                 release=None if lock is None else lock.release,
+                hosted=self.hosted,
             )
             run.recorder = outline
             await self._checker.admit(run.plan.contract)

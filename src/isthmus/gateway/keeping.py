@@ -17,8 +17,8 @@ from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
 from isthmus.bridge.turn import Done
 from isthmus.bridge.types.plan import Plan
+from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
-from isthmus.conduct.run import Save
 from isthmus.errors import RequestRefused
 from isthmus.gateway.chats import AsChat, StoredChats
 from isthmus.gateway.local import Items, Lane

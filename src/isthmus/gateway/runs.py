@@ -18,8 +18,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from isthmus.bridge.limits import HEAVY_TEXT
+from isthmus.conduct.around import Stop
 from isthmus.conduct.aside import Aside
-from isthmus.conduct.run import Run, Stop
+from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError
 from isthmus.gateway.announce import Announcer
 from isthmus.gateway.bell import Bell

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, ToolLimits
 from isthmus.gateway.runs import DEFAULT_RUNS, RunLimits
 
 
@@ -21,3 +22,4 @@ class Settings:
     refresh_words: float = 3_600.0
     keep_named: float = 86_400.0
     runs: RunLimits = DEFAULT_RUNS
+    tools: ToolLimits = DEFAULT_TOOL_LIMITS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
-    from isthmus.bridge.types.managed import ManagedCall, Ran
+    from isthmus.bridge.types.managed import Managed, ManagedCall, ManagedKind, Ran
     from isthmus.protocol.json import JsonObject
 
 Tell = Callable[[str, "JsonObject"], None]
@@ -18,3 +18,24 @@ class ToolRunner(Protocol):
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
         """What came of it. Raises nothing but cancellation: a failure is a result. Bounded in time by itself."""
+
+
+class HostedTool(Protocol):
+    """One kind of tool that runs here, for as long as the gateway does."""
+
+    @property
+    def kind(self) -> ManagedKind: ...
+
+    async def offer(
+        self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
+    ) -> Managed:
+        """`managed`, with what runs here of a request's `tools` of this kind. `items` are its conversation. Raises
+        nothing: what cannot be had is left out, or told as an error of its own."""
+
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+        """The same as far as it can be told without asking anybody: for those who only look at a plan."""
+
+    def runner(self, owner: str) -> ToolRunner:
+        """Whoever carries out the calls of one run."""
+
+    async def aclose(self) -> None: ...

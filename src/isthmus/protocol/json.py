@@ -21,6 +21,10 @@ def read_json(text: str) -> Any:
         return NOT_JSON
 
 
+def write_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
 def is_json(text: str) -> bool:
     """Whether the text is one complete JSON value. Vendors make us ask at many fragments: a text that cannot be over,
     by its first and last characters, is not read."""

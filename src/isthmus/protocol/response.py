@@ -97,6 +97,8 @@ class Response(Echo):
     model: str
     output: list[OutputItem]
     usage: ResponseUsage | None
+    tool_usage: NotRequired[JsonObject]
+    """What tools cost that ran here."""
 
 
 class FinishedResponse(Response):

@@ -26,7 +26,7 @@ from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
 from isthmus.server.room import Room
-from isthmus.server.routes import RESPONSES, Handler, all_routes
+from isthmus.server.routes import RESPONSES, SEARCH, Handler, all_routes
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
@@ -119,7 +119,11 @@ class App:
     async def _send_error(
         self, answer: _Answer, error: IsthmusError, exchange: Exchange, headers: dict[str, str] | None = None
     ) -> None:
-        if exchange.anthropic:
+        if exchange.path.endswith(SEARCH) and error.meaning.status not in (401, 403, 404, 405):
+            from isthmus.server.search import send_in_words
+
+            await send_in_words(answer, error)
+        elif exchange.anthropic:
             await send_anthropic_error(answer, error, exchange.id, headers)
         else:
             await send_error(answer, error, headers, specified=exchange.caller.client.specified)

@@ -93,6 +93,7 @@ def build_document() -> JsonObject:
                 ),
             },
             "/v1/embeddings": {"post": _operation("Make vectors of texts", "createEmbedding", body=embedding_body)},
+            "/v1/alpha/search": {"post": _operation("Search the web, as Codex does", "alphaSearch", body=_SEARCH)},
             "/v1/messages": {"post": _operation("Create a message", "createMessage", body=message_body, stream=True)},
             "/v1/messages/count_tokens": {
                 "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)
@@ -195,6 +196,26 @@ _METADATA: JsonObject = {
             "propertyNames": {"maxLength": MAX_NAME},
             "additionalProperties": {"type": "string", "maxLength": MAX_TEXT},
         }
+    },
+}
+_SEARCH: JsonObject = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "model": {"type": "string"},
+        "input": {"type": "array", "items": {"type": "object"}},
+        "commands": {
+            "type": "object",
+            "properties": {
+                **{
+                    name: {"type": "array", "items": {"type": "object"}}
+                    for name in ("search_query", "image_query", "open", "click", "find", "screenshot", "time")
+                },
+                "response_length": {"enum": ["short", "medium", "long"]},
+            },
+        },
+        "settings": {"type": "object"},
+        "max_output_tokens": {"type": "integer"},
     },
 }
 _ERROR: JsonObject = {

@@ -21,6 +21,8 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Routes = dict[str, dict[str, Handler]]
 RESPONSES: Final = "/v1/responses"
 TRACES: Final = "/v1/isthmus/traces"
+SEARCH: Final = "/alpha/search"
+"""Behind `/v1`. Whoever asks there reads no error but one about its key."""
 _ID: Final = r"(?P<id>[^/]+)"
 
 
@@ -33,6 +35,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     conversations = Later(lambda: _conversations(gateway))
     traces = Later(lambda: _traces(gateway, options))
     metrics = Later(lambda: _metrics(gateway, options))
+    search = Later(lambda: _search(gateway))
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -51,6 +54,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"/v1/responses/{_ID}/cancel": {"POST": responses.cancel},
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
         "/v1/embeddings": {"POST": embeddings("create")},
+        f"/v1{SEARCH}": {"POST": search("create")},
         "/v1/conversations": {"POST": conversations("create")},
         f"/v1/conversations/{_ID}": {
             "GET": conversations("retrieve"),
@@ -129,6 +133,12 @@ def _metrics(gateway: Gateway, options: ServerOptions) -> Any:
     from isthmus.server.metrics import MetricsApi
 
     return MetricsApi(gateway, options.meters)
+
+
+def _search(gateway: Gateway) -> Any:
+    from isthmus.server.search import SearchApi
+
+    return SearchApi(gateway)
 
 
 def _openapi() -> Any:

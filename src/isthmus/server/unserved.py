@@ -56,11 +56,6 @@ UNSERVED: Final = (
     Unserved("/v1/chatkit", "ChatKit", "use `/v1/responses`"),
     Unserved("/v1/organization", "the administration of an organization", _AT_THE_VENDOR),
     Unserved("/v1/projects", "the administration of projects", _AT_THE_VENDOR),
-    Unserved(
-        "/v1/alpha/search",
-        "Codex's standalone search",
-        "leave `supports_standalone_web_search` out of Codex's configuration",
-    ),
     Unserved("/v1/rerank", "reranking", f"{_AT_THE_VENDOR}, or sort by `/v1/embeddings`"),
     Unserved("/api/chat", "Ollama's own API", "use `/v1/chat/completions`"),
     Unserved("/api/generate", "Ollama's own API", "use `/v1/responses`"),

@@ -2,9 +2,10 @@
 
 `ScriptedUpstream` is a model provider on a real socket: it records what it is sent and answers as a
 script says, well or badly. `ScriptedModel` is the same without a socket, for agents. `create_test_tool`, its calls and
-`ExecutionTracker` test tool loops. The other names here build steps.
+`ExecutionTracker` test tool loops; `ScriptedTool` is one that the gateway runs. The other names here build steps.
 """
 
+from isthmus.testing.hosted import ScriptedTool
 from isthmus.testing.model import Say, ScriptedModel, say
 from isthmus.testing.replies import CREATED, DONE, KEEPALIVE, chat_chunks, chat_error, chat_reply, sse
 from isthmus.testing.requests import RecordedRequest
@@ -50,6 +51,7 @@ __all__ = [
     "RecordedRequest",
     "Say",
     "ScriptedModel",
+    "ScriptedTool",
     "ScriptedUpstream",
     "Signal",
     "Step",

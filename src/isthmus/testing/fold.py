@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from isthmus.bridge.at_once import end_here, feed_here
 from isthmus.bridge.capabilities import ParameterRule, ProviderCapabilities
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.turn import Done, Send, Turn, end_here, feed_here
+from isthmus.bridge.turn import Done, Send, Turn
 from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.protocol.json import JsonObject
 

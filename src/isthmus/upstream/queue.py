@@ -35,17 +35,18 @@ class Places:
         try:
             await mine
         except asyncio.CancelledError:
-            if self.waiting.pop(mine, True) is True:  # it was given one just now
+            if self.waiting.pop(mine, True) is True and not mine.cancelled():  # it was given one just now
                 self.release()
             raise
 
     def release(self) -> None:
-        if self.waiting:
+        while self.waiting:
             first = next(iter(self.waiting))
             del self.waiting[first]
-            first.set_result(None)
-        else:
-            self.free += 1
+            if not first.done():  # who was called away in this very moment has not left yet, and wants none
+                first.set_result(None)
+                return
+        self.free += 1
 
 
 class Queue:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from isthmus.bridge.at_once import end_here
 from isthmus.bridge.capabilities import ParameterRule, ReplyRules, ResponseFormatSupport
 from isthmus.bridge.deltas import (
     Annotation,
@@ -27,7 +28,7 @@ from isthmus.bridge.deltas import (
     VendorExtra,
 )
 from isthmus.bridge.envelope import seal, unseal
-from isthmus.bridge.turn import Done, Send, Turn, end_here
+from isthmus.bridge.turn import Done, Send, Turn
 from isthmus.bridge.types.plan import Host, Plan
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_response, check_stream

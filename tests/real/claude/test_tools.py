@@ -271,6 +271,21 @@ def test_a_web_search_that_nobody_can_run_is_a_failure_that_the_model_hears_of(t
     assert "web_search" in str(results(it.bodies[2])[1])
 
 
+@pytest.mark.parametrize("target", [DEEPSEEK, MISTRAL, LLAMA])
+def test_a_gateway_with_a_search_engine_searches_for_every_model(tmp_path: Path, target: str) -> None:
+    """The side request forces the tool; its links come from the results, its words from the model."""
+    asked = chat(None, calls=[("call_web31", "web_search", {"query": "isthmus"})])
+    found = chat("A strip, says [isthmus: wiki](https://demo.example/wiki/isthmus).")
+    steps = [*SEARCH, asked, found, chat("It is a strip of land.")]
+    with rig(tmp_path, *steps, target=target, more='[search]\nbackend = "demo"') as it:
+        outcome = it.run("search the web").worked()
+    assert (outcome.said, outcome.failed_calls) == ("It is a strip of land.", [])
+    assert "https://demo.example/wiki/isthmus" in str(it.bodies[3]["messages"][-1]["content"])
+    result = str(results(it.bodies[4])[1])
+    assert "A strip, says" in result
+    assert "https://news.demo.example/news/isthmus" in result, "a link that only the results have"
+
+
 def test_arguments_that_are_cut_or_broken_are_told_to_the_model_and_run_nothing(tmp_path: Path) -> None:
     chunks = chat_chunks(None, calls=[("call_cut1", "Bash", '{"command": "touch dan')])
     with rig(tmp_path, stream(chunks), chat("Sorry."), lenient=True) as it:

@@ -24,6 +24,7 @@ NEEDS = {
     "test_conversations.py": "agents",
     "test_pydantic_ai.py": "pydantic_ai",
     "test_openai_agents.py": "agents",
+    "test_web_search.py": "agents",
     "test_langchain.py": "langchain_openai",
     "test_openapi_validator.py": "openapi_spec_validator",
 }

@@ -5,6 +5,7 @@
 | function (or unknown) | at once, `function_call` | argument text as it comes |
 | custom | when its argument text is surely `{"input": "…`, `custom_tool_call` | the decoded input as it comes |
 | shell, local_shell, apply_patch, tool_search | when its arguments are whole | nothing, or its commands |
+| one that runs here | likewise, and is told by `managed` | nothing |
 
 The last row waits because its type is only certain when the arguments can be read: an item never changes its type
 between `added` and `done`.
@@ -70,6 +71,11 @@ class Call:
     def searches(self) -> bool:
         tool = self._identity
         return tool is not None and runs_here(tool.requested_type, tool.tool)
+
+    @property
+    def runs(self) -> ToolIdentity | None:
+        """The tool, if it runs here."""
+        return self._identity if self._identity is not None and self._identity.managed is not None else None
 
     @property
     def text(self) -> str:

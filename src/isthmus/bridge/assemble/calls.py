@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.assemble.call import Call
+from isthmus.bridge.assemble.managed import ManagedCalls
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed, HostedCall, HostedOpened, HostedProgress
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
@@ -51,15 +52,27 @@ class Calls(msgspec.Struct, eq=False):
     broken: bool = False
     """Whether one broke off although the provider said that it finished."""
     _plain_ids: bool = False
+    _managed: ManagedCalls | None = None
+    """Where calls go that run here."""
 
     def __bool__(self) -> bool:
         """Whether there is a call that the client sees."""
         return any(self._calls.values())
 
     @property
-    def only_search(self) -> bool:
-        """Whether every call is a search that is carried out here: then the model is asked again, not the client."""
-        return bool(self) and all(call is None or call.searches for call in self._calls.values())
+    def searches(self) -> bool:
+        """Whether one looks for deferred tools, here."""
+        return any(call is not None and call.searches for call in self._calls.values())
+
+    @property
+    def runs(self) -> bool:
+        """Whether one runs here, or waits to be approved."""
+        return any(call is not None and call.runs for call in self._calls.values())
+
+    @property
+    def only_here(self) -> bool:
+        """Whether every call is answered here: then the model is asked again, not the client."""
+        return bool(self) and all(call is None or _is_answered(call) for call in self._calls.values())
 
     def open(self, delta: CallOpened, before: Callable[[], None]) -> Failed | None:
         """Begin a call, with this done `before`, or suppress it; one that means no tool at all fails the turn."""
@@ -74,7 +87,7 @@ class Calls(msgspec.Struct, eq=False):
             self._notices.append(notice("bridge.tool.call_suppressed", "output", words, name=name))
             return None
         before()
-        call = Call(self._call_id(delta.id), name, identity, self._output)
+        call = Call(self._call_id(delta.id, identity), name, identity, self._output)
         self._calls[delta.slot] = self._open[delta.slot] = call
         return None
 
@@ -130,7 +143,7 @@ class Calls(msgspec.Struct, eq=False):
         self.examine_all(outcome, spoken_since=spoken_since)
         for slot, call in list(self._open.items()):
             cut = self._cut(call, outcome, spoken_since)
-            if cut and (outcome.status == "failed" or call.searches) and not call.begun:
+            if cut and (outcome.status == "failed" or call.searches or call.runs) and not call.begun:
                 del self._open[slot]  # never shown, never whole: nothing a client could use
             else:
                 self._close(slot, call, cut=cut)
@@ -144,6 +157,9 @@ class Calls(msgspec.Struct, eq=False):
 
     def _close(self, slot: int, call: Call, *, cut: bool) -> None:
         del self._open[slot]
+        if (tool := call.runs) is not None and self._managed is not None:
+            self._managed.open(call.call_id, tool, call.text)
+            return
         if not cut and call.breaks_off:
             self.broken = cut = True
         self._notices.extend(call.close_cut() if cut else call.close(self._tools.deferred))
@@ -154,13 +170,19 @@ class Calls(msgspec.Struct, eq=False):
         only = [declared.identity for declared in self._tools.declarations if declared.identity is not None]
         return only[0] if len(only) == 1 else None
 
-    def _call_id(self, given: str | None) -> str:
+    def _call_id(self, given: str | None, identity: ToolIdentity | None) -> str:
         """The vendor's id, unless it is missing or already used in this conversation (`call_0` each turn), or one that
-        the client cannot take."""
-        if not given or given in self._taken or (self._plain_ids and _PLAIN_ID.fullmatch(given) is None):
+        the client cannot take. A call that runs here is known by its item alone."""
+        if self._managed is not None and identity is not None and identity.managed is not None:
+            given = self._managed.new_id(identity)
+        elif not given or given in self._taken or (self._plain_ids and _PLAIN_ID.fullmatch(given) is None):
             given = f"call_{self._output.suffix}_{len(self._taken)}"
         self._taken.add(given)
         return given
+
+
+def _is_answered(call: Call) -> bool:
+    return call.searches or (call.runs is not None and not call.runs.asks)
 
 
 _PREFIXES: Final = {

@@ -29,6 +29,7 @@ from isthmus.bridge.finish import Outcome
 from isthmus.bridge.types.plan import Plan
 from isthmus.protocol.events import Event, SnapshotType
 from isthmus.protocol.items import CompactionItem, OutputItem
+from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Extension, FinishedResponse, Response, ResponseStatus, ResponseUsage
 
 # None of them says cancelled: a stream that is cancelled ends as failed.
@@ -44,7 +45,7 @@ def end_type(status: ResponseStatus) -> SnapshotType:
 
 
 class Output:
-    __slots__ = ("_ids", "_items", "events", "sequence", "specified", "suffix")
+    __slots__ = ("_ids", "_items", "events", "mark", "sequence", "specified", "suffix")
 
     def __init__(self, response_id: str, *, specified: bool = False) -> None:
         self.specified = specified
@@ -55,6 +56,8 @@ class Output:
         """The number of the next event."""
         self.suffix = response_id.removeprefix("resp_")
         """What ids of this response have in common: unique without chance."""
+        self.mark = self.suffix
+        """The same, for the items of one reply: the next one has another, where tools ran in between."""
         self._items: list[OutputItem | None] = []
         self._ids: set[str] = set()
 
@@ -76,7 +79,7 @@ class Output:
         """A new item's id and index; the id is `wanted` unless another item has it."""
         index = len(self._items)
         self._items.append(None)
-        id = wanted if wanted and wanted not in self._ids else f"{prefix}_{self.suffix}_{index}"
+        id = wanted if wanted and wanted not in self._ids else f"{prefix}_{self.mark}_{index}"
         self._ids.add(id)
         return id, index
 
@@ -138,10 +141,11 @@ class Frame:
         usage: Usage | None = None,
         completed_at: int | None = None,
         outcome: Outcome | None = None,
+        tool_usage: JsonObject | None = None,
     ) -> Response:
         reason = outcome.incomplete_reason if outcome is not None else None
         failed = outcome if status == "failed" else None
-        return {
+        response: Any = {
             "id": self.response_id,
             "object": "response",
             "created_at": self.created_at,
@@ -154,6 +158,10 @@ class Frame:
             "usage": usage_object(usage) if usage is not None else None,
             **self.plan.echo,
         }
+        if tool_usage:
+            response["tool_usage"] = tool_usage
+        finished: Response = response
+        return finished
 
     def finished(
         self, response: Response, notices: Sequence[CompatibilityDiagnostic], stop: str | None = None

@@ -25,6 +25,7 @@ import msgspec
 
 from isthmus.bridge import deltas as kinds
 from isthmus.bridge.assemble.calls import Calls, Hosted, Paused
+from isthmus.bridge.assemble.managed import ManagedCalls
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.assemble.speech import Part, Speech, TextPart, VendorState
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Failed, Finished, ItemBegan, Reasoning, Text, Used
@@ -53,6 +54,8 @@ class Reply(msgspec.Struct, eq=False):
     """Whether answer text is not shown before the end, because a contract may still replace it."""
     _summarises: bool
     """Whether all thinking is told as a summary."""
+    _managed: ManagedCalls
+    """Knows what citations may point to."""
     _limit: int | None = None
     """The tokens that were asked for at most, where the server does not tell that an answer met them."""
     _speech: Speech | None = None
@@ -244,7 +247,8 @@ class Reply(msgspec.Struct, eq=False):
 
     def _open(self, item: kinds.ItemKind, phase: Phase | None = None) -> Speech:
         self._make_room()
-        self._speech = speech = Speech(item, self._output, phase=phase, seal=self._vendor.seal_reasoning)
+        cite = self._managed.cite if self._managed.cites else None
+        self._speech = speech = Speech(item, self._output, phase=phase, seal=self._vendor.seal_reasoning, cite=cite)
         if item == "message":
             self._messages.append(speech)
         return speech

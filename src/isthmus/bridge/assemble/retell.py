@@ -5,19 +5,22 @@ Every item is whole by now, so each part comes as one delta. Same order, same id
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from isthmus.bridge.assemble.call import tell_whole
+from isthmus.bridge.assemble.managed import TOLD_IN_STEPS, tell_ran
 from isthmus.bridge.assemble.output import Output, tell_compaction
 from isthmus.bridge.assemble.speech import Speech, TextPart
 from isthmus.protocol.events import Event
 from isthmus.protocol.items import MessageItem, ReasoningItem
 from isthmus.protocol.response import FinishedResponse
 
+_AT_THE_END: Final = ("output_text", "isthmus", "tool_usage")
+
 
 def replay_events(response: FinishedResponse, *, specified: bool = False) -> list[Event]:
     output = Output(response["id"], specified=specified)
-    begun: Any = {name: value for name, value in response.items() if name not in ("output_text", "isthmus")}
+    begun: Any = {name: value for name, value in response.items() if name not in _AT_THE_END}
     begun |= {"status": "in_progress", "output": [], "completed_at": None, "error": None, "usage": None}
     begun["incomplete_details"] = None
     output.tell("response.created", begun)
@@ -29,6 +32,8 @@ def replay_events(response: FinishedResponse, *, specified: bool = False) -> lis
             _tell_reasoning(output, item)
         elif item["type"] == "compaction":
             tell_compaction(output, item["encrypted_content"], item["id"])
+        elif item["type"] in TOLD_IN_STEPS:
+            tell_ran(output, item)
         else:
             tell_whole(output, item)
     output.end(response["status"], response)

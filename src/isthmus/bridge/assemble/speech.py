@@ -114,6 +114,11 @@ class TextPart(Part):
         if logprobs:
             self._logprobs += logprobs
 
+    @property
+    def annotated(self) -> bool:
+        """Whether the provider itself said what it rests on."""
+        return bool(self._annotations)
+
     def annotate(self, annotation: Annotation) -> None:
         number = len(self._annotations)
         added = "response.output_text.annotation.added"
@@ -130,9 +135,10 @@ class TextPart(Part):
 
 
 class Speech:
-    """An open message or reasoning item; `seal` makes the envelope of what was thought, if it needs one."""
+    """An open message or reasoning item; `seal` makes the envelope of what was thought, if it needs one, `cite` finds
+    the citations in a text that is over."""
 
-    __slots__ = ("_id", "_index", "_output", "_parts", "_seal", "kind", "part", "phase")
+    __slots__ = ("_cite", "_id", "_index", "_output", "_parts", "_seal", "kind", "part", "phase")
 
     def __init__(
         self,
@@ -141,9 +147,10 @@ class Speech:
         *,
         phase: Phase | None = None,
         seal: _SealText | None = None,
+        cite: Callable[[str], list[Annotation]] | None = None,
         wanted: str = "",
     ) -> None:
-        self.kind, self._output, self.phase, self._seal = kind, output, phase, seal
+        self.kind, self._output, self.phase, self._seal, self._cite = kind, output, phase, seal, cite
         self._id, self._index = output.place("msg" if kind == "message" else "rs", wanted)
         self._parts: dict[str, list[Any]] = {"content_index": [], "summary_index": []}
         self.part: Part | None = None
@@ -175,6 +182,9 @@ class Speech:
 
     def _end_part(self) -> None:
         part, self.part = self.part, None
+        if isinstance(part, TextPart) and self._cite is not None and not part.annotated:
+            for citation in self._cite(part.text):
+                part.annotate(citation)
         if part is not None:
             self._parts[_SPELLINGS[part.kind].place].append(part.close())
 

@@ -30,6 +30,7 @@ from isthmus.bridge.compat.rules import (
 )
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan, hold_back
 from isthmus.bridge.parse import Request
+from isthmus.bridge.tools.managed import SOURCES
 from isthmus.bridge.tools.survey import ToolSurvey, survey_tools
 from isthmus.bridge.types.plan import LIBRARY, Host
 from isthmus.protocol.json import JsonObject, nest, without_nulls
@@ -72,7 +73,8 @@ def plan_bridge_compatibility(
     `history` are the items of earlier, stored turns, `thinking_stops` says why they leave no thinking."""
     body = request.body
     if survey is None:
-        survey = survey_tools(body.get("tools"), (*history, *request.items), body.get("tool_choice"), capabilities)
+        items = (*history, *request.items)
+        survey = survey_tools(body.get("tools"), items, body.get("tool_choice"), capabilities, managed=host.managed)
     reasoning = plan_reasoning(
         (body.get("reasoning") or {}).get("effort"),
         capabilities.reasoning,
@@ -232,7 +234,8 @@ class _Planner(NamedTuple):
         if self.capabilities.dialect == "chat":
             sends = {"logprobs": True} if _LOGPROBS in had else {}
         elif self._rule(path) is not None:
-            sends = {"include": had} if had else {}
+            asked = [name for name in had if not self._made_here(name)]
+            sends = {"include": asked} if asked else {}
         lost = [name for name in value if name not in had]
         if not lost:
             return supported(path, effective_value=had, sends=sends)
@@ -244,12 +247,22 @@ class _Planner(NamedTuple):
     def _has_extra(self, name: str) -> bool:
         if name == "reasoning.encrypted_content":
             return True  # our own envelope, whatever the provider does
+        if self._made_here(name):
+            return True
         if name != _LOGPROBS:
             return self._rule("include") is not None
         rule = self._rule("top_logprobs") or self._rule("logprobs")
         return rule is not None and not hindrance(
             rule, thinking=self.reasoning.thinking, streams_tools=self._streams_tools
         )
+
+    def _made_here(self, name: str) -> bool:
+        return name == SOURCES and "web_search" in self.survey.managed
+
+    def _tool_calls(self, path: str, value: Any) -> CompatibilityDecision:
+        if self.survey.managed and self._rule(path) is None:
+            return supported(path, "counted over the tools that run here", effective_value=value)
+        return self._other(path, value)
 
     def _other(self, path: str, value: Any) -> CompatibilityDecision:
         """By the host, by the provider's rule, or not at all."""
@@ -288,6 +301,7 @@ _FIELDS: Final[Mapping[str, Callable[[_Planner, str, Any], CompatibilityDecision
     "conversation": _Planner._conversation,
     "user": _Planner._user,
     "top_logprobs": _Planner._top_logprobs,
+    "max_tool_calls": _Planner._tool_calls,
     "include": _Planner._include,
     "reasoning.summary": _Planner._summary,
     "reasoning.generate_summary": _Planner._summary,

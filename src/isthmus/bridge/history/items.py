@@ -22,7 +22,7 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision, decide_ite
 from isthmus.bridge.envelope import Kind, Sealed, unseal
 from isthmus.bridge.history.parts import dicts_in, read_image, text_of, texts_of
 from isthmus.bridge.types.history import Image, Said, Thought, Words, join_texts
-from isthmus.protocol.json import JsonObject, without_nulls
+from isthmus.protocol.json import JsonObject, without_nulls, write_json
 
 Decisions = list[CompatibilityDecision]
 SUMMARY_NOTE: Final = "[summary of the conversation so far]"
@@ -67,10 +67,6 @@ def _checked(given: Any) -> tuple[str, str]:
             return "{}", "the arguments are empty"
         return write_json({"_raw": given}), "the arguments are not a JSON object"
     return given, ""
-
-
-def write_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def read_thought(

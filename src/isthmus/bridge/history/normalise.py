@@ -14,8 +14,10 @@ from typing import Any, Final, get_args
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, decide_item, repair_history
 from isthmus.bridge.history.items import read_call, read_compaction, read_thought, write_note
+from isthmus.bridge.history.managed import NOWHERE, Here, is_call, mark_of, read_approvals, result_of
 from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, find_late_outputs, is_unnamed, pair_outputs
 from isthmus.bridge.history.parts import read_output, read_parts
+from isthmus.bridge.tools.managed import asked_by
 from isthmus.bridge.types import history as past
 from isthmus.bridge.types.history import Acted, Kept, PastCall, PastResult, Said, Spoken, Words, item_path, join_texts
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM, RequestRefused
@@ -42,16 +44,17 @@ def normalise_history(
     keeps: Set[str] = frozenset(),
     patient: _Tools = frozenset(),
     continues: bool = False,
+    here: Here = NOWHERE,
 ) -> past.History:
     """The first `stored` items come from earlier turns: their paths start with `history`.
 
     Items of the types in `keeps` are the provider's own, and go back to it as they came. `patient` are the tools whose
     outputs may come turns later. What `continues` a response that is kept here is not repaired: its history is ours, so
-    an output of a call that is not in it is the client's mistake.
+    an output of a call that is not in it is the client's mistake. Calls that ran `here` have their results with them.
     """
     if continues:
         _refuse_unknown_calls(items, stored)
-    walk = _Walk(items, stored, envelope_key, owner, provider, patient)
+    walk = _Walk(items, stored, envelope_key, owner, provider, patient, here)
     for index, item in enumerate(items):
         walk.take(index, item, keeps)
     walk.close()
@@ -73,6 +76,10 @@ def _refuse_unknown_calls(items: Sequence[JsonObject], stored: int) -> None:
             )
 
 
+def _unmarked(item: JsonObject) -> str:
+    return ""
+
+
 class _Walk:
     """One pass over the items; the open assistant turn is a list of steps, in which a call is still an index."""
 
@@ -84,6 +91,7 @@ class _Walk:
         owner: str,
         provider: str,
         patient: _Tools,
+        here: Here = NOWHERE,
     ) -> None:
         self.turns: list[past.PastTurn] = []
         self.phased = ""
@@ -91,6 +99,8 @@ class _Walk:
         self._items = items
         self._paths = [item_path(index, stored) for index in range(len(items))]
         self._envelope_key, self._owner, self._provider, self._patient = envelope_key, owner, provider, patient
+        self._here, self._approvals = here, read_approvals(items, here)
+        self._mark = mark_of if here else _unmarked
         self._answers = pair_outputs(items, stored)
         self._late = find_late_outputs(items, self._answers, patient)
         for call in self._late.values():
@@ -104,6 +114,8 @@ class _Walk:
         kind, where = item["type"], self._paths[index]
         if kind == "message":
             self._take_message(where, item)
+        elif self._here and self._take_here(index, item):
+            pass
         elif kind in keeps:
             self._keep(where, item)
         elif kind in CALLS:
@@ -111,7 +123,7 @@ class _Walk:
         elif kind in OUTPUTS:
             self._take_output(index, item)
         elif kind == "reasoning":
-            self._begin(where)
+            self._begin(where, self._mark(item))
             thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions, self._owner)
             self._steps.append(thought)
             self._thoughts.append(thought)
@@ -153,12 +165,21 @@ class _Walk:
         self._outstanding = 0
         """Calls of the open turn whose output stands further on."""
         self._answered = False
+        self._ran: str | None = None
+        """The mark of the reply whose calls ran here, where the open turn has such calls: they are answered."""
 
-    def _begin(self, where: str, *, call: bool = False) -> None:
+    def _begin(self, where: str, mark: str = "", *, call: bool = False) -> None:
         """The assistant acts: in the open turn, or in a new one."""
-        if self._answered or (self._held and not (call and self._outstanding)):
+        if self._answered or (self._held and not (call and self._outstanding)) or self._asked_again(mark, call):
             self.close()
         self._first = self._first or where
+
+    def _asked_again(self, mark: str, call: bool) -> bool:
+        """Whether the model acts after it was told what came of calls that ran here. Where nothing marks the replies,
+        calls that follow each other were made side by side."""
+        if self._ran is None:
+            return False
+        return mark != self._ran if mark and self._ran else not call
 
     def _take_message(self, where: str, item: JsonObject) -> None:
         parts = read_parts(item.get("content"), f"{where}.content", self.decisions)
@@ -169,7 +190,7 @@ class _Walk:
             words = tuple([part if isinstance(part, Words) else self._omitted(part) for part in parts])
             text = join_texts([part.text for part in words])
             if text:
-                self._speak(Spoken(where, text, words, phase if isinstance(phase, str) else ""))
+                self._speak(Spoken(where, text, words, phase if isinstance(phase, str) else ""), self._mark(item))
                 if phase and not self.phased:
                     self.phased = f"{where}.phase"
         else:
@@ -185,8 +206,8 @@ class _Walk:
         self.decisions.append(decide_item(part.path, "degraded", reason))
         return Words(f"[{what} omitted]")
 
-    def _speak(self, spoken: Spoken) -> None:
-        self._begin(spoken.path)
+    def _speak(self, spoken: Spoken, mark: str = "") -> None:
+        self._begin(spoken.path, mark)
         self._steps.append(spoken)
         self._texts.append(spoken.text)
 
@@ -194,11 +215,29 @@ class _Walk:
         if is_unnamed(item):
             self._repaired(index, "the call has no name, so no provider would accept it; it was left out", ".name")
             return
-        self._begin(self._paths[index], call=True)
+        self._begin(self._paths[index], self._mark(item), call=True)
         self._calls.append(index)
         self._steps.append(index)
         if self._answers.get(index, -1) > index:
             self._outstanding += 1
+
+    def _take_here(self, index: int, item: JsonObject) -> bool:
+        """A call that ran here is a call with its result; approvals are part of the call that they are about."""
+        where, approvals = self._paths[index], self._approvals
+        if item["type"] in ("mcp_approval_response", "mcp_call") and item.get("approval_request_id") in approvals.asked:
+            self.decisions.append(decide_item(where, "supported", "told with the call that was asked about"))
+            return True
+        if item["type"] == "mcp_list_tools" and item.get("server_label") in self._here.labels:
+            self.decisions.append(decide_item(where, "supported", "these tools are offered by the tool plan"))
+            return True
+        if not is_call(item, self._here):
+            return False
+        mark = self._mark(item)
+        self._begin(where, mark, call=True)
+        self._calls.append(index)
+        self._steps.append(index)
+        self._ran = mark
+        return True
 
     def _take_output(self, index: int, item: JsonObject) -> None:
         call, late = self._call_of.get(index), self._late.get(index)
@@ -252,6 +291,10 @@ class _Walk:
 
     def _past_call(self, index: int) -> PastCall:
         item = self._items[index]
+        if self._here and is_call(item, self._here):
+            name, label, arguments = asked_by(item)
+            id = self._unique_id(index, str(item.get("id") or ""))
+            return PastCall(id, name, arguments, self._paths[index], label, self._call_extras.get(id))
         name, arguments, problem = read_call(item)
         if problem:
             self._repaired(index, f"{problem}; a valid object was put in their place", ".arguments")
@@ -281,6 +324,8 @@ class _Walk:
         return made
 
     def _result(self, index: int) -> PastResult:
+        if self._here and is_call(self._items[index], self._here):
+            return self._result_here(index)
         output = self._answers.get(index)
         if output is not None:
             failed = self._items[output].get("is_error") is True
@@ -293,6 +338,12 @@ class _Walk:
             reason = f"the output of the call is still to come; `{STILL_RUNNING}` stands in its place"
             self.decisions.append(decide_item(self._paths[index], "degraded", reason))
         return PastResult((Words(STILL_RUNNING),), self._paths[index])
+
+    def _result_here(self, index: int) -> PastResult:
+        where, key = self._paths[index], self._envelope_key
+        output, failed, _ = result_of(self._items[index], self._here, self._approvals, key, self._owner)
+        told: JsonObject = {"type": "function_call_output", "output": output}
+        return PastResult(read_output(told, where, self.decisions), where, failed)
 
     def _repaired(self, index: int, reason: str, field: str = "") -> None:
         self.decisions.append(repair_history(f"{self._paths[index]}{field}", reason))

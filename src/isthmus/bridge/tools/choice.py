@@ -72,8 +72,7 @@ def match_entry(entry: Any, identities: Sequence[ToolIdentity]) -> list[ToolIden
     if kind == "namespace":
         return [identity for identity in identities if identity.namespace == entry.get("name")]
     if kind == "mcp":
-        label = entry.get("server_label")
-        return [i for i in identities if i.requested_type == "mcp" and i.requested_name == label][:1]
+        return _match_server(entry, identities)
     return [i for i in identities if _family(i.requested_type) == _family(str(kind))][:1]
 
 
@@ -87,6 +86,14 @@ def _match_name(kind: str, name: str, namespace: str | None, identities: Sequenc
         same = bare or flat or (same if len(same) == 1 else [])
     # The name decides; the type only where a function and a custom tool share it.
     return ([i for i in same if i.requested_type == kind] or same)[:1]
+
+
+def _match_server(entry: JsonObject, identities: Sequence[ToolIdentity]) -> list[ToolIdentity]:
+    """A server that the provider calls is one tool; one that is called from here has its tools one by one."""
+    label, name = entry.get("server_label"), entry.get("name")
+    servers = [i for i in identities if i.requested_type == "mcp"]
+    native = [i for i in servers if i.managed is None and i.requested_name == label][:1]
+    return native or [i for i in servers if i.managed and i.namespace == label and name in (None, i.requested_name)]
 
 
 def plan_provider_tool_choice(
@@ -143,6 +150,8 @@ def _plan_named(
     matches = match_entry(choice, identities)
     if not matches:
         return _reject(f"no tool that is sent matches {_spell(choice)}; declare it, or choose another")
+    if len(matches) > 1:
+        return _plan_several(choice, matches, supported, when)
     identity = matches[0]
     name, kind = identity.provider_name, identity.provider_type
     if kind in supported and kind == "mcp" and choice.get("name"):
@@ -158,6 +167,19 @@ def _plan_named(
     )
     instruction = f"In this turn, call the tool `{name}`; do not answer without calling it."
     return ToolChoicePlan(mode, identity, _decide("degraded", reason, mode), frozenset({name}), instruction)
+
+
+def _plan_several(
+    choice: JsonObject, matches: list[ToolIdentity], supported: frozenset[str], when: str
+) -> ToolChoicePlan:
+    """One of the tools of a server, no matter which: no other is sent, and one has to be called."""
+    keep = frozenset(match.provider_name for match in matches)
+    if "required" in supported:
+        reason = f"sent as `required`; the list is narrowed to the {len(keep)} tools of {_spell(choice)}"
+        return ToolChoicePlan("required", None, _decide("supported", reason, "required"), keep)
+    mode: Mode = "auto" if "auto" in supported else "omit"
+    reason = f"the provider does not take `required`{when}; the tools of {_spell(choice)} are sent with an instruction"
+    return ToolChoicePlan(mode, None, _decide("degraded", reason, mode), keep, _CALL_ANY)
 
 
 def _leave_out(plan: ToolChoicePlan) -> ToolChoicePlan:

@@ -30,9 +30,9 @@ def plan_tool_declaration(
     """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
     provider_type = tool.type if tool.type in support.native else support.degraded.get(tool.type, "")
     if refusal := _refusal(tool, support):
-        return _leave_out(tool, "rejected", refusal)
+        return leave_out(tool, "rejected", refusal)
     if obstacle := _obstacle(tool, support, provider_type):
-        return _leave_out(tool, "ignored", obstacle)
+        return leave_out(tool, "ignored", obstacle)
     # Calls of a tool that was deferred by itself come in a namespace of its own name: the agents SDKs look for them
     # nowhere else (openai-agents 0.24.0, 2026-11-16).
     alone = searched and tool.namespace is None and tool.type in NAMED_TYPES and tool.tool.get("defer_loading") is True
@@ -48,11 +48,11 @@ def plan_tool_declaration(
 
 
 def decline_search(search: ToolDeclarationPlan) -> ToolDeclarationPlan:
-    return _leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
+    return leave_out(search.source, "ignored", "nothing is deferred; every tool of the request is declared at once")
 
 
-def _leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclarationPlan:
-    facts = _facts(tool, None)
+def leave_out(tool: CatalogTool, action: Action, reason: str) -> ToolDeclarationPlan:
+    facts = facts_of(tool, None)
     return ToolDeclarationPlan(tool, CompatibilityDecision(tool.path, action, reason, code=TOOL_CODE, metadata=facts))
 
 
@@ -146,11 +146,11 @@ def _decide(
         "; ".join(reasons) or "native to the provider",
         effective_value=identity.provider_type if identity.provider_type != tool.type else None,
         code=code,
-        metadata=_facts(tool, identity) | {name: list(lost) for name, lost in losses.items() if lost},
+        metadata=facts_of(tool, identity) | {name: list(lost) for name, lost in losses.items() if lost},
     )
 
 
-def _facts(tool: CatalogTool, sent: ToolIdentity | None) -> JsonObject:
+def facts_of(tool: CatalogTool, sent: ToolIdentity | None) -> JsonObject:
     inside = {} if tool.namespace is None else {"namespace": tool.namespace}
     to = {} if sent is None else {"provider_name": sent.provider_name, "provider_type": sent.provider_type}
     return {"tool": tool.name, "type": tool.type, **inside, **to}

@@ -2,15 +2,10 @@
 
 In: the client's tool and the provider's template. Out: the declaration to send, and the client's options
 that found no place in it. A template (`tools.declarations.<provider type>` in the provider file) is the
-declaration as the provider wants it, merged over `{"type": <provider type>}`. In it
-
-- a string `"{option}"` is replaced by the option's value, and its key is left out when there is none;
-- a table with the single key `"{option}"` is a choice: `{ "{search_context_size}" = { high = 5, "*" = 3 } }`
-  picks by the option's value, `"*"` for any other or none;
-- everything else is sent as it stands.
+declaration as the provider wants it, with gaps (see `template`), merged over `{"type": <provider type>}`.
 
 Options: of a web search `search_context_size` (`low`, `medium`, `high`), `content_size` (`high`, else
-`medium`), `allowed_domain` (the first), `allowed_domains`, `blocked_domains`, `user_location` and its parts
+`medium`), `max_uses`, `allowed_domain` (the first), `allowed_domains`, `blocked_domains`, `user_location` and its parts
 `country`, `region`, `city`, `timezone`; of a file search `vector_store_id` (the first), `vector_store_ids`,
 `max_num_results`; of MCP `server_label`, `server_url`, `connector_id`, `server_description`, `headers`,
 `authorization`, `allowed_tools`, `require_approval`.
@@ -21,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isthmus.protocol.json import JsonObject, deep_merge, without_nulls
+from isthmus.bridge.tools.template import fill_template
+from isthmus.protocol.json import JsonObject, deep_merge
 
 _MCP_OPTIONS: Final = (
     *("server_label", "server_url", "connector_id", "server_description"),
@@ -35,7 +31,9 @@ DEFAULT_TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
 """What is sent where the provider file says nothing about the type."""
 
 _CARRIED: Final[Mapping[str, str]] = {
-    **{name: name for name in ("search_context_size", "vector_store_ids", "max_num_results", *_MCP_OPTIONS)},
+    **{
+        name: name for name in ("search_context_size", "max_uses", "vector_store_ids", "max_num_results", *_MCP_OPTIONS)
+    },
     **dict.fromkeys(("user_location", "country", "region", "city", "timezone"), "user_location"),
     "content_size": "search_context_size",
     "allowed_domain": "filters.allowed_domains",
@@ -52,29 +50,9 @@ def fill_declaration(
 ) -> tuple[JsonObject, tuple[str, ...]]:
     """The declaration of a hosted tool, as the provider's data wants it; and the options that it has no place for."""
     used: set[str] = set()
-    filled = _fill_all(deep_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {}), tool, used)
+    whole = deep_merge(DEFAULT_TEMPLATES.get(provider_type, {}), template or {})
+    filled = fill_template(whole, lambda name: _read_option(name, tool, used))
     return {"type": provider_type, **filled}, _left_out(tool, used)
-
-
-def _fill_all(template: Mapping[str, Any], tool: JsonObject, used: set[str]) -> JsonObject:
-    return without_nulls({key: _fill(value, tool, used) for key, value in template.items()})
-
-
-def _fill(value: Any, tool: JsonObject, used: set[str]) -> Any:
-    if isinstance(value, str):
-        name = _placeholder(value)
-        return value if name is None else _read_option(name, tool, used)
-    if not isinstance(value, Mapping):
-        return value
-    chosen = _placeholder(next(iter(value))) if len(value) == 1 else None
-    if chosen is None:
-        return _fill_all(value, tool, used)
-    cases: Mapping[str, Any] = value[f"{{{chosen}}}"]
-    return cases.get(str(_read_option(chosen, tool, used)), cases.get("*"))
-
-
-def _placeholder(text: str) -> str | None:
-    return text[1:-1] if len(text) > 2 and text[0] == "{" and text[-1] == "}" and text[1:-1].isidentifier() else None
 
 
 def _read_option(name: str, tool: JsonObject, used: set[str]) -> Any:

@@ -8,7 +8,7 @@ Once it is known whether the model will think, the choice narrows them: a `ToolP
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -17,8 +17,10 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
+from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
-from isthmus.bridge.types.tools import ToolDeclarationPlan, ToolIdentityMap, ToolPlan
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
+from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
@@ -37,6 +39,13 @@ class ToolSurvey(msgspec.Struct, frozen=True):
     most: int | None
     given: bool
     """Whether the request has a list of tools at all, be it an empty one."""
+    listings: Mapping[str, Listing] = {}
+    """By label: MCP servers whose tools run here."""
+
+    @property
+    def managed(self) -> frozenset[ManagedKind]:
+        """What of the request runs here."""
+        return frozenset(identity.managed for identity in self.identities if identity.managed is not None)
 
     @property
     def patient(self) -> frozenset[tuple[str | None, str]]:
@@ -58,14 +67,26 @@ def survey_tools(
     *,
     stored: int = 0,
     search: bool = True,
+    managed: Managed = NOTHING_MANAGED,
+    spent: bool = False,
 ) -> ToolSurvey:
     """Look at all tools of one request; the first `stored` items come from earlier turns. Without `search` nothing is
-    deferred, whatever the tools say: the model has searched often enough."""
+    deferred, whatever the tools say: the model has searched often enough. `managed` is what the host runs itself; once
+    its budget is `spent`, the model is not offered it any more."""
+    if capabilities.dialect == "codex":
+        managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
     allocate = create_provider_name_allocator()
-    catalog = build_tool_catalog(tools, items, stored=stored)
-    searches = [index for index, tool in enumerate(catalog) if runs_here(tool.type, tool.tool)]
-    support, searched = capabilities.tools, bool(searches)
-    declared = [plan_tool_declaration(tool, support, allocate, searched=searched) for tool in catalog]
+    catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
+    support, searched = capabilities.tools, any(runs_here(tool.type, tool.tool) for tool in catalog)
+    declared: list[ToolDeclarationPlan] = []
+    servers = frozenset(tool.name for tool in catalog if is_called(tool, support, managed)) if managed.mcp else None
+    found: Loaded = frozenset()
+    if servers:
+        catalog, found = part_found(catalog, servers)
+    for tool in catalog:
+        here = plan_managed(tool, support, managed, allocate, found) if managed is not NOTHING_MANAGED else ()
+        declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched)]
+    searches = [index for index, plan in enumerate(declared) if runs_here(plan.source.type, plan.source.tool)]
     choice = read_tool_choice(tool_choice)
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     if searches and (hosted := declared[searches[0]]).identity is not None:
@@ -75,6 +96,8 @@ def survey_tools(
         declared[searches[0]] = offer_search(hosted, deferred) if deferred else decline_search(hosted)
     usable = tuple(plan for plan in declared if plan.identity is not None)
     late = frozenset(plan.source.path for plan in deferred)
+    if spent:
+        late |= {plan.source.path for plan in usable if plan.identity is not None and plan.identity.managed is not None}
     offered = tuple(plan for plan in usable if plan.source.path not in late) if late else usable
     return ToolSurvey(
         declared=tuple(declared),
@@ -86,6 +109,7 @@ def survey_tools(
         most=capabilities.tools.max,
         support=capabilities.tool_choice,
         given=tools is not None,
+        listings={label: managed.mcp[label] for label in managed.mcp if label in (servers or ())},
     )
 
 
@@ -124,7 +148,7 @@ def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
         decisions.append(_summarise(survey, len(sent)))
     if choice.decision is not None:
         decisions.append(choice.decision)
-    return ToolPlan(sent, survey.identities, choice, tuple(decisions), survey.deferred)
+    return ToolPlan(sent, survey.identities, choice, tuple(decisions), survey.deferred, survey.listings)
 
 
 def _summarise(survey: ToolSurvey, sent: int) -> CompatibilityDecision:

@@ -15,17 +15,23 @@ import msgspec
 from isthmus.protocol.json import JsonObject
 
 ManagedKind = Literal["web_search", "mcp", "image_generation"]
+Output = str | list[JsonObject]
+"""What the model is told: words, or parts (`input_text`, `input_image`)."""
 
 
 class Listing(msgspec.Struct, frozen=True):
     """The tools of one MCP server, as it listed them."""
 
     tools: tuple[JsonObject, ...] = ()
-    """Each with `name`, `input_schema` and, where given, `description` and `annotations`."""
+    """Those that may be called, each with `name`, `input_schema` and, where given, `description` and `annotations`."""
     error: JsonObject | None = None
     """Why there are none."""
     known: bool = False
     """Whether the conversation holds the list already: then it is not told again."""
+    later: bool = False
+    """Whether nobody has asked the server yet, because nothing is sent: a plan is only looked at."""
+    asks: frozenset[str] = frozenset()
+    """Names of the tools that are called only after the user has approved it."""
 
 
 class Managed(msgspec.Struct, frozen=True):
@@ -33,10 +39,18 @@ class Managed(msgspec.Struct, frozen=True):
 
     search: str = ""
     """Who searches the web, in a word for diagnostics (`searxng`)."""
+    pages: bool = False
+    """Whether the search also opens pages."""
+    offline: bool = False
+    """Whether it has something to say where the client keeps it off the live web (`external_web_access: false`)."""
+    unheard: frozenset[str] = frozenset()
+    """Options of the client's search tool that it cannot take into account (`user_location`)."""
     images: str = ""
     """Who makes images."""
     mcp: Mapping[str, Listing] = {}
     """By label: servers of the request's `mcp` tools that may be called from here."""
+    prefers: frozenset[ManagedKind] = frozenset()
+    """Kinds that run here even where the provider has a tool of its own."""
 
 
 NOTHING_MANAGED: Final = Managed()
@@ -51,6 +65,8 @@ class ManagedCall(msgspec.Struct, frozen=True):
     name: str
     """The tool's name on its MCP server; else the kind."""
     arguments: JsonObject
+    """Of a search `query` and, where there are more, `queries`; or `url` and `pattern` of a page. Of an image `prompt`.
+    Of an MCP tool what its own schema asks for."""
     tool: JsonObject
     """The client's own declaration: filters, location, server, credentials."""
 
@@ -58,10 +74,27 @@ class ManagedCall(msgspec.Struct, frozen=True):
 class Ran(msgspec.Struct, frozen=True):
     """What came of a call. One that failed has a result, too: the model reads why."""
 
-    output: str | list[JsonObject]
-    """What the model is told: words, or parts (`input_text`, `input_image`)."""
+    output: Output
     fields: Mapping[str, Any] = {}
     """Of the item at its end: `action`, `output`, `error`, `result` …"""
     failed: bool = False
     sources: tuple[JsonObject, ...] = ()
     """Pages that were found, each with `url` and `title`: what citations may point to."""
+    usage: Mapping[str, Any] = {}
+    """What it cost, as the Response's `tool_usage` tells it of its kind (`num_requests`; tokens of an image)."""
+
+
+class ToolLimits(msgspec.Struct, frozen=True):
+    """How much of one response the tools that run here may take."""
+
+    rounds: int = 16
+    """How often the model is asked again with their results; after that it has to answer without them."""
+    parallel: int = 4
+    """Calls of one reply that run at the same time."""
+    timeout: float = 60.0
+    """Seconds for one call."""
+    result: int = 200_000
+    """Characters of one result that the model reads."""
+
+
+DEFAULT_TOOL_LIMITS: Final = ToolLimits()

@@ -12,7 +12,8 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.deltas import SOME_STOP
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
-from isthmus.bridge.types.tools import ToolPlan
+from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, Output, ToolLimits
+from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
 
@@ -34,6 +35,8 @@ class ClientProfile:
     needs_hosted_tools: bool = False
     """Whether a request is refused for a tool that nobody runs: the client would take an answer without it for its
     result (clowder-ai#1077)."""
+    shows_sources: bool = False
+    """Whether the pages that a search found belong to its item, also where the request does not include them."""
 
 
 ANY_CLIENT: Final = ClientProfile()
@@ -44,7 +47,9 @@ CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="in
 
 
 # A block that ends is whole for a client of Messages: Claude Code would go on from half a text, and run half a call.
-MESSAGES: Final = ClientProfile(leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True)
+MESSAGES: Final = ClientProfile(
+    leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True, shows_sources=True
+)
 CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
 
 
@@ -70,6 +75,10 @@ class Host:
     """How large the schemas of a request may be."""
     remembers: bool = False
     """Whether what is not stored is known to the next turn all the same: by the connection that it comes over."""
+    managed: Managed = NOTHING_MANAGED
+    """Tools of the request that run here."""
+    limits: ToolLimits = DEFAULT_TOOL_LIMITS
+    """How much these may take."""
 
 
 LIBRARY: Final = Host()
@@ -130,6 +139,34 @@ class Target:
     """What the server has taught us about the model; the capabilities know it already."""
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How far a response has come when the model is asked once more: what it said, and what came of its calls."""
+
+    said: Sequence[Mapping[str, Any]] = ()
+    """The items so far."""
+    results: Mapping[str, Output] = {}
+    """What the model is told of calls that ran here, by the id of their item."""
+    searches: int = 0
+    """How often it has looked for deferred tools."""
+    rounds: int = 0
+    """How often it was asked again with what tools found that run here."""
+    spent: bool = False
+    """Whether it has to answer without these from now on."""
+    most: int | None = None
+    """Tokens that are left of `max_output_tokens`."""
+
+
+BEGINNING: Final = Progress()
+
+
+class Approved(msgspec.Struct, frozen=True):
+    """A call that the user has approved, to be carried out before the model is asked."""
+
+    request_id: str
+    identity: ToolIdentity
+    arguments: str
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """The answer to this plan is a summary: it is sealed in an item of its own, and not told."""
@@ -165,8 +202,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Where the model's thinking is shown: a client that asks for summaries (Codex) looks nowhere else."""
     leaks: Mapping[str, JsonObject | None] | None = None
     """Tools whose calls may leak into the text as markup, with their schemas; `None`: text is text."""
-    after_search: Callable[[Sequence[Mapping[str, Any]], int], Plan] | None = None
-    """The plan that follows what was said so far and this many searches: the same request, with what was found."""
+    after_tools: Callable[[Progress], Plan] | None = None
+    """The plan that follows what was said and found so far: the same request, with all of it. `None`: nothing of it
+    runs here."""
+    approved: tuple[Approved, ...] = ()
+    limits: ToolLimits = DEFAULT_TOOL_LIMITS
+    """How much the tools may take that run here."""
+    max_tool_calls: int | None = None
+    """How many of their calls are carried out in one response."""
+    tells_sources: bool = False
+    """Whether the client wants to know which pages a search found."""
     compaction: Compaction | None = None
     steers: bool = True
     """Whether the answer may be ended between two of its items, to go on from there with more of the user's words."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic
+from isthmus.bridge.types.managed import Listing, ManagedKind
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.items import CallItem
 from isthmus.protocol.json import JsonObject
@@ -36,6 +37,10 @@ class ToolIdentity(msgspec.Struct, frozen=True):
     namespace: str | None = None
     tool: JsonObject = {}
     """The client's own declaration: original schema, grammar."""
+    managed: ManagedKind | None = None
+    """What the host runs itself, if it does: the model calls a function, the client never has to answer."""
+    asks: bool = False
+    """Whether the user has to approve each call first."""
 
 
 class ToolIdentityMap:
@@ -106,6 +111,8 @@ class ToolPlan(msgspec.Struct, frozen=True):
     decisions: tuple[CompatibilityDecision, ...] = ()
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     """Those that are sent once the model has searched for them."""
+    listings: Mapping[str, Listing] = {}
+    """By label: MCP servers whose tools run here."""
 
 
 class ProviderCall(msgspec.Struct, frozen=True):

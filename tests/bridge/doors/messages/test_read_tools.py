@@ -55,8 +55,8 @@ def decided(reader: ToolReader) -> list[tuple[str, str]]:
         ),
         (
             {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.example"], "max_uses": 8},
-            {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}},
-            [(".max_uses", "ignored")],
+            {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}, "max_uses": 8},
+            [],
         ),
         (
             {

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from isthmus.bridge import deltas as d
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.bridge.assemble.speech import Seal
+from isthmus.bridge.at_once import end_here, feed_here
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Reasoning, Text, VendorExtra
 from isthmus.bridge.doors.messages.fold import fold_message
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.envelope import seal
-from isthmus.bridge.turn import Done, Turn, end_here, feed_here
+from isthmus.bridge.turn import Done, Turn
 from isthmus.bridge.types.plan import MESSAGES, Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for

@@ -89,7 +89,7 @@ class ToolReader:
             return None
         if plain == "web_search":
             self._hosted[text_in(tool, "name", path)] = plain
-            return self._web_search(tool, path)
+            return _web_search(tool)
         if plain in PUBLISHED:
             self._decide(f"{path}.type", "degraded", f"`{kind}` is sent as a function with its published schema")
             words, schema = PUBLISHED[plain](tool)
@@ -131,14 +131,6 @@ class ToolReader:
             return "\n".join([described, "", "Examples of its input:", *shown]).strip()
         return described
 
-    def _web_search(self, tool: JsonObject, path: str) -> JsonObject:
-        if tool.get("max_uses") is not None:
-            self._decide(f"{path}.max_uses", "ignored", "nobody here counts the searches of one answer")
-        filters = {name: tool[name] for name in ("allowed_domains", "blocked_domains") if tool.get(name)}
-        return without_nulls(
-            {"type": "web_search", "filters": filters or None, "user_location": tool.get("user_location")}
-        )
-
     def _note_mark(self, tool: Mapping[str, Any], path: str) -> None:
         if isinstance(tool.get("cache_control"), dict):
             reason = "tools carry no mark of their own here; one on the system prompt or a later turn covers them"
@@ -147,3 +139,9 @@ class ToolReader:
 
     def _decide(self, path: str, action: Action, reason: str) -> None:
         self.decisions.append(CompatibilityDecision(path, action, reason, code=TOOL_CODE))
+
+
+def _web_search(tool: JsonObject) -> JsonObject:
+    filters = {name: tool[name] for name in ("allowed_domains", "blocked_domains") if tool.get(name)}
+    options = {name: tool.get(name) for name in ("user_location", "max_uses")}
+    return without_nulls({"type": "web_search", "filters": filters or None, **options})

@@ -8,6 +8,7 @@ and holds then what the vendor needs again; of any other only the words are read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,9 @@ from isthmus.protocol.json import JsonObject
 
 BILLING: Final = "x-anthropic-billing-header:"
 _ROLES: Final = ("user", "assistant", "system")
+_RAN_HERE: Final = re.compile(r"srvtoolu_(?P<item>ws_[0-9a-f]+(?:r\d+)?_c\d+)")
+"""The id of a search that ran here (see `assemble.managed`)."""
+_ASKED: Final = ("query", "queries", "url", "pattern")
 
 
 class Origin(NamedTuple):
@@ -37,6 +41,8 @@ class TurnReader(BlockReader):
         self.origins: list[Origin] = []
         self.effort: tuple[str, str] | None = None
         """The last effort that an instruction between the turns asks for, and where."""
+        self._searches: dict[str, JsonObject] = {}
+        """What searches that ran here looked for, by the id of their block."""
 
     def lead(self, system: Any) -> str:
         """The system prompt: its text; or nothing, where it has marks and became an item, which can carry them."""
@@ -167,11 +173,35 @@ class TurnReader(BlockReader):
                 self._think(path, block.get("thinking"), block.get("signature"), "signature")
             case "redacted_thinking":
                 self._think(path, "", block.get("data"), "data")
+            case "server_tool_use" | "web_search_tool_result" if found := self._hosted(block):
+                self._add(found, path)
+            case "server_tool_use" if block.get("id") in self._searches:
+                pass  # it is read with its result
             case str(kind) if kind == "server_tool_use" or kind.endswith("_tool_result"):
                 # As for other clients: a note of it would only teach the model to write such notes.
                 self.decide(path, "ignored", "what a past hosted tool found is in the answer that followed it")
             case kind:
                 self.decide(path, "ignored", f"content block type `{kind}` is not known")
+
+    def _hosted(self, block: JsonObject) -> JsonObject | None:
+        """A search that ran here, once its result is there: known by the id that it was told with."""
+        id = block.get("id") if block["type"] == "server_tool_use" else block.get("tool_use_id")
+        ours = _RAN_HERE.fullmatch(id) if isinstance(id, str) else None
+        if ours is None:
+            return None
+        if block["type"] == "server_tool_use":
+            self._searches[ours[0]] = block.get("input") or {}
+            return None
+        if (asked := self._searches.get(ours[0])) is None:
+            return None
+        found = block.get("content")
+        pages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        action = {"type": "search", **{name: asked[name] for name in _ASKED if asked.get(name)}}
+        item: JsonObject = {"type": "web_search_call", "id": ours["item"], "action": action}
+        item["status"] = "completed" if isinstance(found, list) else "failed"
+        action["sources"] = [{"type": "url", "url": page.get("url")} for page in pages if page.get("url")]
+        sealed = pages[0].get("encrypted_content") if pages else None
+        return {**item, "encrypted_content": sealed} if isinstance(sealed, str) and sealed else item
 
     def _think(self, path: str, text: Any, signature: Any, field: str) -> None:
         item: JsonObject = {"type": "reasoning", "summary": []}

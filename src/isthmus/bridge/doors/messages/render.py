@@ -14,13 +14,14 @@ from typing import Any, Final
 from isthmus.bridge.doors.messages.failures import kind_of_code
 from isthmus.bridge.doors.messages.fold import fold_message
 from isthmus.bridge.doors.messages.report import render_usage, stop_of
-from isthmus.bridge.history.items import write_json
 from isthmus.protocol.events import Event
 from isthmus.protocol.items import Annotation
-from isthmus.protocol.json import JsonObject
+from isthmus.protocol.json import JsonObject, write_json
 from isthmus.protocol.response import Response
 
 _BETWEEN: Final = "\n\n"
+USE_ID: Final = "srvtoolu_"
+"""How ids of searches begin; the rest is that of the item."""
 _SEARCHED: Final = "web_search_tool_result"
 _PING: Final[JsonObject] = {"type": "ping"}
 _TEXT: Final[JsonObject] = {"type": "text", "text": ""}
@@ -47,6 +48,8 @@ class MessagesRenderer:
         self._paused = False
         """Whether a part of the thinking is over, and another may follow."""
         self._searches = 0
+        self._searching = ""
+        """The item whose question was told."""
 
     def render(self, event: Event) -> list[JsonObject]:
         """The frames that one event becomes: mostly one, often none."""
@@ -167,6 +170,8 @@ class MessagesRenderer:
     def _open_item(self, event: JsonObject) -> list[JsonObject]:
         item = event["item"]
         self._argued, self._paused = 0, False
+        if item["type"] == "web_search_call" and _asks(item):
+            return self._ask(item)
         if item["type"] != "function_call":
             return []
         return [self._begin({"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": {}})]
@@ -189,17 +194,29 @@ class MessagesRenderer:
         frames = [] if self._open else [self._begin(_THOUGHT)]
         return [*frames, self._delta({"type": "signature_delta", "signature": signature}), *self._end()]
 
+    def _ask(self, item: JsonObject) -> list[JsonObject]:
+        """What a search looks for, as soon as that is known."""
+        self._searching = item["id"]
+        asked = self._begin({"type": "server_tool_use", "id": _use_id(item), "name": "web_search", "input": {}})
+        action = item.get("action") or {}
+        more = {name: action[name] for name in ("url", "pattern") if action.get(name)}
+        if len(action.get("queries") or ()) > 1:
+            more["queries"] = action["queries"]
+        query = write_json({"query": action.get("query") or "", **more})
+        return [asked, self._delta({"type": "input_json_delta", "partial_json": query}), *self._end()]
+
     def _search(self, item: JsonObject) -> list[JsonObject]:
-        """A search that the provider ran: what was asked, and what it found."""
+        """A search that ran: what was asked, and what it found. What the model read of it travels with the first
+        page."""
         self._searches += 1
-        id, action = f"srvtoolu_{item['id']}", item.get("action") or {}
-        asked = self._begin({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}})
-        query = write_json({"query": action.get("query") or ""})
-        frames = [asked, self._delta({"type": "input_json_delta", "partial_json": query}), *self._end()]
-        found: Any = [_found(source) for source in action.get("sources") or () if isinstance(source, dict)]
+        frames = [] if self._searching == item["id"] else self._ask(item)
+        sources = [source for source in (item.get("action") or {}).get("sources") or () if isinstance(source, dict)]
+        sealed = item.get("encrypted_content") or ""
+        found: Any = [_found(source, "" if index else sealed) for index, source in enumerate(sources)]
         if item.get("status") == "failed":
             found = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
-        return [*frames, self._begin({"type": _SEARCHED, "tool_use_id": id, "content": found}), *self._end()]
+        block = {"type": _SEARCHED, "tool_use_id": _use_id(item), "content": found}
+        return [*frames, self._begin(block), *self._end()]
 
 
 def render_message(events: Iterable[Event], *, model: str = "", shows_thinking: bool = True) -> JsonObject:
@@ -221,10 +238,20 @@ def _citation(given: Annotation) -> JsonObject | None:
     }
 
 
-def _found(source: JsonObject) -> JsonObject:
+def _use_id(item: JsonObject) -> str:
+    return f"{USE_ID}{item['id']}"
+
+
+def _asks(item: JsonObject) -> bool:
+    """Whether it is known what a search looks for: a provider may tell that at its end."""
+    action = item.get("action")
+    return isinstance(action, dict) and bool(action.get("query") or action.get("url"))
+
+
+def _found(source: JsonObject, sealed: str) -> JsonObject:
     url = source.get("url") or ""
     title = source.get("title") or url
-    return {"type": "web_search_result", "title": title, "url": url, "encrypted_content": "", "page_age": None}
+    return {"type": "web_search_result", "title": title, "url": url, "encrypted_content": sealed, "page_age": None}
 
 
 _TELLS: Final[Mapping[str, Callable[[MessagesRenderer, JsonObject], list[JsonObject]]]] = {

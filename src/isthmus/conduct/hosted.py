@@ -1,0 +1,65 @@
+"""The tools that run here, as one thing: what they offer for a request, and who carries out a call.
+
+Search, MCP and images are rooms of their own (`ports.HostedTool`); the gateway and the library are handed them
+together. A request without a hosted tool costs a look at the types of its tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from isthmus.bridge.tools.catalog import CARRIERS
+from isthmus.bridge.tools.managed import managed_kind
+from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
+from isthmus.ports.tools import HostedTool, ToolRunner
+from isthmus.protocol.json import JsonObject
+
+
+class Hosted:
+    def __init__(self, tools: Iterable[HostedTool] = (), limits: ToolLimits = DEFAULT_TOOL_LIMITS) -> None:
+        self._tools: Mapping[ManagedKind, HostedTool] = {tool.kind: tool for tool in tools}
+        self.limits = limits
+
+    async def managed_for(self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], owner: str) -> Managed:
+        """What runs here of these tools, and of those that the conversation's own items declare."""
+        if not self._tools:
+            return NOTHING_MANAGED
+        managed = NOTHING_MANAGED
+        for kind, wanted in self._wanted(tools, items).items():
+            managed = await self._tools[kind].offer(managed, wanted, items, owner)
+        return managed
+
+    def foresee(self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]) -> Managed:
+        """The same, without asking anybody."""
+        managed = NOTHING_MANAGED
+        for kind, wanted in self._wanted(tools, items).items():
+            managed = self._tools[kind].foresee(managed, wanted)
+        return managed
+
+    def _wanted(
+        self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]
+    ) -> dict[ManagedKind, list[JsonObject]]:
+        wanted: dict[ManagedKind, list[JsonObject]] = {}
+        for tool in _all(tools, items):
+            kind = managed_kind(str(tool.get("type", "")))
+            if kind is not None and kind in self._tools:
+                wanted.setdefault(kind, []).append(tool)
+        return wanted
+
+    def runner(self, kind: ManagedKind, owner: str) -> ToolRunner:
+        return self._tools[kind].runner(owner)
+
+    async def aclose(self) -> None:
+        for tool in self._tools.values():
+            await tool.aclose()
+
+
+NO_TOOLS: Final = Hosted()
+
+
+def _all(tools: Sequence[JsonObject] | None, items: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    yield from tools or ()
+    for item in items:
+        if item.get("type") in CARRIERS:
+            yield from item.get("tools") or ()

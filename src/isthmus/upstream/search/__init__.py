@@ -1,0 +1,1 @@
+"""Ways out to the web: search engines, and pages where the operator lets them be opened."""
