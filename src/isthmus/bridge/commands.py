@@ -14,7 +14,6 @@ from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse
 
-
 Why = Literal["first", "repair", "search", "tool", "compaction", "pause"]
 
 
