@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from isthmus.log import tell
-from isthmus.ports import AttemptFailed, Ended, Fact, Sent
+from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
 
 log = logging.getLogger("isthmus.run")
 
@@ -29,7 +29,7 @@ class LogObserver:
             if isinstance(fact, Sent):
                 told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
                 tell(log, "debug", "attempt.sent", id=fact.id, **told)
-            else:
+            elif isinstance(fact, FirstToken):
                 tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 
 
