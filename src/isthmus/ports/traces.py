@@ -1,7 +1,7 @@
 """Traces: one record for each request, and who keeps them.
 
 A `TraceSummary` is what lists, filters and totals know of it; a `Trace` is all of it. At level `metadata` a trace holds
-no content: of each body its fields and messages in the order of the wire, each with its size and a keyed hash (`Piece`).
+no content: of each body its fields and messages in wire order, each with its size and a keyed hash (`Piece`).
 Whoever has the same bytes at the same place has the same hash, on this installation only. At level `full` it holds the
 bodies themselves, too, scrubbed and within a limit.
 

@@ -17,6 +17,7 @@ from isthmus.store.sqlite.reads import load_lessons, load_words
 from isthmus.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
+    from isthmus.ports.traces import TraceStore
     from isthmus.store.sqlite.backup import BackedUp
     from isthmus.store.sqlite.examine import Examined
 
@@ -69,6 +70,20 @@ def database_path(url: str) -> Path | None:
     """The file of a store that is one, whether it is there or not."""
     scheme, _, rest = url.partition(":")
     return _sqlite_path(url, rest, None) if scheme.lower() == "sqlite" else None
+
+
+def traces_path(url: str) -> Path | None:
+    """Where the traces lie beside a store that is a file: `isthmus.db` → `isthmus.traces.db`."""
+    path = database_path(url)
+    return None if path is None else path.with_name(f"{path.stem}.traces{path.suffix}")
+
+
+def open_traces(url: str) -> TraceStore:
+    """The traces beside the store that `url` names; in memory beside one in memory. Nothing is opened before it is
+    used. Close it with `close()`."""
+    from isthmus.store.traces.sqlite import SqliteTraces
+
+    return SqliteTraces(traces_path(url))
 
 
 def examine_store(url: str, *, repair: bool = False) -> Examined:

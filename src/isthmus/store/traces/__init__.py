@@ -1,0 +1,1 @@
+"""Traces in a file of their own, beside the store."""

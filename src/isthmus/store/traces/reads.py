@@ -1,0 +1,192 @@
+"""Questions about traces: what one costs depends on what it answers, not on how many traces there are."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from isthmus.ports.traces import (
+    Grouping,
+    Spread,
+    Trace,
+    TraceFilter,
+    TracePage,
+    TraceStats,
+    TraceSummary,
+    TraceTotal,
+)
+from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, read_summary, seconds_of, unpack
+from isthmus.store.traces.schema import SLOT
+from isthmus.store.traces.writes import measure
+
+_LAST: Final = 1 << 62
+_PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
+_ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")
+_AT_ONCE: Final = 200
+"""Rows fetched by their numbers in one question."""
+
+
+def find(connection: sqlite3.Connection, owner: str | None, id: str) -> Trace | None:
+    summary = find_summary(connection, owner, id)
+    return None if summary is None else read_whole(connection, summary)
+
+
+def read_whole(connection: sqlite3.Connection, summary: TraceSummary) -> Trace:
+    """What is left of it, where its response was deleted."""
+    row = connection.execute("SELECT packed, data FROM details WHERE seq = ?", (summary.seq,)).fetchone()
+    return Trace(summary=summary) if row is None else unpack(summary, bool(row[0]), row[1])
+
+
+def find_summary(connection: sqlite3.Connection, owner: str | None, id: str) -> TraceSummary | None:
+    for column in ("id", "response"):
+        where = "id = ?" if column == "id" else "response = ? AND response <> ''"
+        rows = connection.execute(f"SELECT seq, summary FROM traces WHERE {where} ORDER BY seq DESC", (id,))
+        for seq, data in rows:
+            summary = read_summary(seq, data)
+            if owner is None or summary.owner == owner:
+                return summary
+    return None
+
+
+def list_traces(
+    connection: sqlite3.Connection,
+    owner: str | None,
+    filter: TraceFilter,
+    limit: int,
+    after: int | None,
+    order: Literal["asc", "desc"],
+) -> TracePage:
+    low, high = _bounds(connection, filter)
+    if after is not None:
+        low, high = (max(low, after + 1), high) if order == "asc" else (low, min(high, after))
+    kinds = _kinds(connection, owner, filter)
+    found = _newest(connection, filter, kinds, low, high, limit + 1, order)
+    return TracePage(tuple(_summaries(connection, found[:limit])), len(found) > limit)
+
+
+def walk(connection: sqlite3.Connection, owner: str | None, id: str, most: int) -> Sequence[TraceSummary]:
+    at = find_summary(connection, owner, id)
+    if at is None:
+        return ()
+    if not at.thread:
+        return (at,)
+    page = list_traces(connection, owner, TraceFilter(thread=at.thread), most, None, "desc")
+    return tuple(reversed(page.traces))
+
+
+def totals(
+    connection: sqlite3.Connection, owner: str | None, filter: TraceFilter, by: Grouping, step: int, most: int
+) -> Sequence[TraceTotal]:
+    group = "''" if not by else f"slot * {SLOT} / {step} * {step}" if by == "time" else f"kinds.{by}"
+    where, values = _conditions(owner, filter)
+    if filter.since is not None:
+        where, values = [*where, "slot >= ?"], [*values, int(filter.since // SLOT)]
+    if filter.until is not None:
+        where, values = [*where, "slot < ?"], [*values, -int(-filter.until // SLOT)]
+    rest = f"JOIN kinds USING (kind) WHERE {' AND '.join(where) or '1'} GROUP BY grouped"
+    sums = ", ".join(f"sum({name})" for name in SUMMED)
+    rows = connection.execute(f"SELECT {group} AS grouped, {sums} FROM totals {rest}", values).fetchall()
+    spread = f"SELECT {group} AS grouped, what, step, sum(count) FROM spreads {rest}, what, step ORDER BY step"
+    took: dict[tuple[Any, int], list[tuple[float, int]]] = {}
+    for grouped, what, number, count in connection.execute(spread, values):
+        took.setdefault((grouped, what), []).append((seconds_of(number), count))
+    rows.sort(key=(lambda row: row[0]) if by == "time" else (lambda row: -row[1]))
+    kept = rows[-most:] if by == "time" else rows[:most]
+    return tuple(
+        TraceTotal(
+            group=str(row[0]),
+            **dict(zip(SUMMED, row[1:], strict=True)),
+            total=Spread(tuple(took.get((row[0], TOTAL), ()))),
+            first_token=Spread(tuple(took.get((row[0], FIRST_TOKEN), ()))),
+        )
+        for row in kept
+    )
+
+
+def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
+    kinds = _kinds(connection, owner, TraceFilter())
+    some = "" if kinds is None else f" WHERE kind IN ({', '.join(map(str, kinds))})"
+    (count,) = connection.execute(f"SELECT count(*) FROM traces{some}").fetchone()
+    ends = [_newest(connection, TraceFilter(), kinds, 0, _LAST, 1, order) for order in _ORDERS]
+    oldest, newest = ([summary.ended_at for summary in _summaries(connection, end)] for end in ends)
+    return TraceStats(
+        traces=count,
+        bytes=measure(connection),
+        oldest=oldest[0] if oldest else None,
+        newest=newest[0] if newest else None,
+        latest=ends[1][0] if ends[1] else 0,
+    )
+
+
+# ── which ones ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bounds(connection: sqlite3.Connection, filter: TraceFilter) -> tuple[int, int]:
+    """First and last place, the last not included: `ended` goes the same way as `seq`."""
+    return (
+        0 if filter.since is None else _first_since(connection, filter.since),
+        _LAST if filter.until is None else _first_since(connection, filter.until),
+    )
+
+
+def _first_since(connection: sqlite3.Connection, at: float) -> int:
+    row = connection.execute("SELECT seq FROM traces WHERE ended >= ? ORDER BY ended, seq LIMIT 1", (at,)).fetchone()
+    return _LAST if row is None else int(row[0])
+
+
+def _conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[Any]]:
+    where, values = ([], []) if owner is None else (["owner = ?"], [owner])
+    for name in _PLAIN:
+        value = getattr(filter, name)
+        if value:
+            where.append(f"{name} = ?")
+            values.append(value)
+    if filter.changed is not None:
+        where.append("changed = ?")
+        values.append(filter.changed)
+    return where, values
+
+
+def _kinds(connection: sqlite3.Connection, owner: str | None, filter: TraceFilter) -> list[int] | None:
+    """`None`: any."""
+    where, values = _conditions(owner, filter)
+    if not where:
+        return None
+    found = [row[0] for row in connection.execute(f"SELECT kind FROM kinds WHERE {' AND '.join(where)}", values)]
+    (count,) = connection.execute("SELECT count(*) FROM kinds").fetchone()
+    return None if len(found) == count else found
+
+
+def _newest(
+    connection: sqlite3.Connection,
+    filter: TraceFilter,
+    kinds: list[int] | None,
+    low: int,
+    high: int,
+    limit: int,
+    order: Literal["asc", "desc"],
+) -> list[int]:
+    """The places of so many of them, in this order."""
+    rest = f"seq >= ? AND seq < ? ORDER BY seq {order} LIMIT ?"
+    bound = (low, high, limit)
+    if filter.thread:
+        any_kind = "" if kinds is None else f"kind IN ({', '.join(map(str, kinds))}) AND "
+        question = f"SELECT seq FROM traces WHERE thread = ? AND thread <> '' AND {any_kind}{rest}"
+        return [row[0] for row in connection.execute(question, (filter.thread, *bound))]
+    if kinds is None:
+        return [row[0] for row in connection.execute(f"SELECT seq FROM traces WHERE {rest}", bound)]
+    question = f"SELECT seq FROM traces WHERE kind = ? AND {rest}"
+    each = [[row[0] for row in connection.execute(question, (kind, *bound))] for kind in kinds]
+    merged = heapq.merge(*each, reverse=order == "desc")
+    return [seq for seq, _ in zip(merged, range(limit), strict=False)]
+
+
+def _summaries(connection: sqlite3.Connection, places: list[int]) -> list[TraceSummary]:
+    found: dict[int, TraceSummary] = {}
+    for start in range(0, len(places), _AT_ONCE):
+        some = ", ".join(map(str, places[start : start + _AT_ONCE]))
+        for seq, data in connection.execute(f"SELECT seq, summary FROM traces WHERE seq IN ({some})"):
+            found[seq] = read_summary(seq, data)
+    return [found[place] for place in places if place in found]

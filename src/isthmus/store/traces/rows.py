@@ -1,0 +1,158 @@
+"""Traces as rows: how one is packed, which kind it is, and what it adds to the totals."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from isthmus.ports.traces import Trace, TraceSummary
+from isthmus.store.traces.schema import SLOT
+
+FAILED: Final = ("failed", "refused")
+TOTAL, FIRST_TOKEN = 0, 1
+"""What a spread is of."""
+MOST_KINDS: Final = 5_000
+"""Models have whatever names clients send: beyond so many kinds, further ones lose the model's name."""
+OTHER: Final = "(other)"
+_PACKED: Final = 4_096
+"""Bytes of a detail from which on it is worth compressing."""
+_STEPS: Final = 4
+"""Steps of a spread within one doubling."""
+
+KIND: Final = ("owner", "key", "client", "door", "provider", "model", "outcome", "code", "changed")
+Kind = tuple[str, str, str, str, str, str, str, str, bool]
+
+encode: Final = msgspec.json.Encoder().encode
+_decode_summary: Final = msgspec.json.Decoder(TraceSummary).decode
+_decode_detail: Final = msgspec.json.Decoder(Trace).decode
+_EMPTY: Final = TraceSummary(id="", at=0.0, ended_at=0.0)
+
+
+def kind_of(summary: TraceSummary) -> Kind:
+    return (
+        summary.owner,
+        summary.key,
+        summary.client,
+        summary.door,
+        summary.provider,
+        summary.model,
+        summary.outcome,
+        summary.code,
+        bool(summary.degraded or summary.ignored),
+    )
+
+
+def pack(trace: Trace) -> tuple[bool, bytes]:
+    """All but its summary."""
+    data = encode(msgspec.structs.replace(trace, summary=_EMPTY))
+    return (True, zlib.compress(data, 1)) if len(data) > _PACKED else (False, data)
+
+
+def unpack(summary: TraceSummary, packed: bool, data: bytes) -> Trace:
+    whole = _decode_detail(zlib.decompress(data) if packed else data)
+    return msgspec.structs.replace(whole, summary=summary)
+
+
+def read_summary(seq: int, data: bytes) -> TraceSummary:
+    return msgspec.structs.replace(_decode_summary(data), seq=seq)
+
+
+def step_of(seconds: float) -> int:
+    return max(0, math.ceil(math.log2(seconds * 1000) * _STEPS)) if seconds > 0.001 else 0
+
+
+def seconds_of(step: int) -> float:
+    return float(2 ** (step / _STEPS) / 1000)
+
+
+class Kinds:
+    """What is known of the kinds in the file; it may be shared with other processes, which add some."""
+
+    def __init__(self) -> None:
+        self._known: dict[Kind, int] = {}
+
+    def forget(self) -> None:
+        """Those of a transaction that failed are not there."""
+        self._known.clear()
+
+    def find(self, connection: sqlite3.Connection, kind: Kind) -> int:
+        found = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = self._look(connection, kind)
+        return found
+
+    def _look(self, connection: sqlite3.Connection, kind: Kind) -> int:
+        where = " AND ".join(f"{name} = ?" for name in KIND)
+        row = connection.execute(f"SELECT kind FROM kinds WHERE {where}", kind).fetchone()
+        if row is not None:
+            return int(row[0])
+        count = connection.execute("SELECT count(*) FROM kinds").fetchone()[0]
+        if count >= MOST_KINDS and kind[5] != OTHER:
+            self._known = {known: key for known, key in self._known.items() if key <= MOST_KINDS}
+            return self.find(connection, (*kind[:5], OTHER, *kind[6:]))  # type: ignore[arg-type]
+        places = ", ".join("?" * len(KIND))
+        made = connection.execute(f"INSERT INTO kinds ({', '.join(KIND)}) VALUES ({places})", kind)
+        assert made.lastrowid is not None
+        return made.lastrowid
+
+
+@dataclass(slots=True)
+class Sums:
+    """What a group of traces adds to the totals: many of them make one row."""
+
+    totals: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+    spreads: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+
+    def add(self, kind: int, summary: TraceSummary) -> None:
+        slot = int(summary.ended_at // SLOT)
+        added = (
+            1,
+            summary.outcome in FAILED,
+            summary.input_tokens,
+            summary.output_tokens,
+            summary.cached_tokens,
+            summary.cost or 0.0,
+            summary.cost is None,
+            summary.retries,
+            summary.degraded,
+            summary.ignored,
+            summary.total,
+        )
+        sums = self.totals.get((slot, kind))
+        self.totals[slot, kind] = list(added) if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
+        self._spread(slot, kind, TOTAL, summary.total)
+        if summary.first_token is not None:
+            self._spread(slot, kind, FIRST_TOKEN, summary.first_token)
+
+    def _spread(self, slot: int, kind: int, what: int, seconds: float) -> None:
+        place = (slot, kind, what, step_of(seconds))
+        self.spreads[place] = self.spreads.get(place, 0) + 1
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        connection.executemany(_ADD_TOTALS, [(*place, *sums) for place, sums in self.totals.items()])
+        connection.executemany(_ADD_SPREADS, [(*place, count) for place, count in self.spreads.items()])
+
+
+SUMMED: Final = (
+    *("requests", "failed", "input_tokens", "output_tokens", "cached_tokens", "cost", "unpriced", "retries"),
+    *("degraded", "ignored", "seconds"),
+)
+
+
+def _upsert(table: str, place: Sequence[str], added: Iterable[str]) -> str:
+    names = [*place, *added]
+    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in names[len(place) :])
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
+        f"ON CONFLICT ({', '.join(place)}) DO UPDATE SET {sums}"
+    )
+
+
+_ADD_TOTALS: Final = _upsert("totals", ("slot", "kind"), SUMMED)
+_ADD_SPREADS: Final = _upsert("spreads", ("slot", "kind", "what", "step"), ("count",))
