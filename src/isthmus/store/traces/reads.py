@@ -17,7 +17,8 @@ from isthmus.ports.traces import (
     TraceSummary,
     TraceTotal,
 )
-from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, read_summary, seconds_of, unpack
+from isthmus.store.traces.places import find_places, thread_word
+from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, read_at, read_summary, seconds_of, unpack
 from isthmus.store.traces.schema import SLOT
 from isthmus.store.traces.writes import measure
 
@@ -40,13 +41,10 @@ def read_whole(connection: sqlite3.Connection, summary: TraceSummary) -> Trace:
 
 
 def find_summary(connection: sqlite3.Connection, owner: str | None, id: str) -> TraceSummary | None:
-    for column in ("id", "response"):
-        where = "id = ?" if column == "id" else "response = ? AND response <> ''"
-        rows = connection.execute(f"SELECT seq, summary FROM traces WHERE {where} ORDER BY seq DESC", (id,))
-        for seq, data in rows:
-            summary = read_summary(seq, data)
-            if owner is None or summary.owner == owner:
-                return summary
+    for seq in find_places(connection, id) if id else ():
+        summary = read_at(connection, seq)
+        if summary is not None and id in (summary.id, summary.response) and owner in (None, summary.owner):
+            return summary
     return None
 
 
@@ -107,7 +105,7 @@ def totals(
 
 def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
     kinds = _kinds(connection, owner, TraceFilter())
-    some = "" if kinds is None else f" WHERE kind IN ({', '.join(map(str, kinds))})"
+    some = "" if kinds is None else f" WHERE kind IN ({_listed(kinds)})"
     (count,) = connection.execute(f"SELECT count(*) FROM traces{some}").fetchone()
     ends = [_newest(connection, TraceFilter(), kinds, 0, _LAST, 1, order) for order in _ORDERS]
     oldest, newest = ([summary.ended_at for summary in _summaries(connection, end)] for end in ends)
@@ -137,7 +135,8 @@ def _first_since(connection: sqlite3.Connection, at: float) -> int:
 
 
 def _conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[Any]]:
-    where, values = ([], []) if owner is None else (["owner = ?"], [owner])
+    where: list[str] = [] if owner is None else ["owner = ?"]
+    values: list[Any] = [] if owner is None else [owner]
     for name in _PLAIN:
         value = getattr(filter, name)
         if value:
@@ -172,9 +171,7 @@ def _newest(
     rest = f"seq >= ? AND seq < ? ORDER BY seq {order} LIMIT ?"
     bound = (low, high, limit)
     if filter.thread:
-        any_kind = "" if kinds is None else f"kind IN ({', '.join(map(str, kinds))}) AND "
-        question = f"SELECT seq FROM traces WHERE thread = ? AND thread <> '' AND {any_kind}{rest}"
-        return [row[0] for row in connection.execute(question, (filter.thread, *bound))]
+        return _of_thread(connection, filter.thread, kinds, low, high, limit, order)
     if kinds is None:
         return [row[0] for row in connection.execute(f"SELECT seq FROM traces WHERE {rest}", bound)]
     question = f"SELECT seq FROM traces WHERE kind = ? AND {rest}"
@@ -183,10 +180,39 @@ def _newest(
     return [seq for seq, _ in zip(merged, range(limit), strict=False)]
 
 
+def _of_thread(
+    connection: sqlite3.Connection,
+    thread: str,
+    kinds: list[int] | None,
+    low: int,
+    high: int,
+    limit: int,
+    order: Literal["asc", "desc"],
+) -> list[int]:
+    """Looked at a few at a time: those of a client that always begins alike may be very many."""
+    places = [seq for seq in find_places(connection, thread_word(thread)) if low <= seq < high]
+    places.sort(reverse=order == "desc")
+    found: list[int] = []
+    for start in range(0, len(places), _AT_ONCE):
+        some = [each.seq for each in _summaries(connection, places[start : start + _AT_ONCE]) if each.thread == thread]
+        if kinds is not None:
+            question = f"SELECT seq FROM traces WHERE seq IN ({_listed(some)}) AND kind IN ({_listed(kinds)})"
+            kept = {row[0] for row in connection.execute(question)}
+            some = [seq for seq in some if seq in kept]
+        found += some
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
 def _summaries(connection: sqlite3.Connection, places: list[int]) -> list[TraceSummary]:
     found: dict[int, TraceSummary] = {}
     for start in range(0, len(places), _AT_ONCE):
-        some = ", ".join(map(str, places[start : start + _AT_ONCE]))
-        for seq, data in connection.execute(f"SELECT seq, summary FROM traces WHERE seq IN ({some})"):
+        question = f"SELECT seq, summary FROM traces WHERE seq IN ({_listed(places[start : start + _AT_ONCE])})"
+        for seq, data in connection.execute(question):
             found[seq] = read_summary(seq, data)
     return [found[place] for place in places if place in found]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

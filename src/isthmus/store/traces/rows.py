@@ -63,6 +63,11 @@ def read_summary(seq: int, data: bytes) -> TraceSummary:
     return msgspec.structs.replace(_decode_summary(data), seq=seq)
 
 
+def read_at(connection: sqlite3.Connection, seq: int) -> TraceSummary | None:
+    row = connection.execute("SELECT summary FROM traces WHERE seq = ?", (seq,)).fetchone()
+    return None if row is None else read_summary(seq, row[0])
+
+
 def step_of(seconds: float) -> int:
     return max(0, math.ceil(math.log2(seconds * 1000) * _STEPS)) if seconds > 0.001 else 0
 
@@ -76,10 +81,6 @@ class Kinds:
 
     def __init__(self) -> None:
         self._known: dict[Kind, int] = {}
-
-    def forget(self) -> None:
-        """Those of a transaction that failed are not there."""
-        self._known.clear()
 
     def find(self, connection: sqlite3.Connection, kind: Kind) -> int:
         found = self._known.get(kind)
@@ -95,7 +96,7 @@ class Kinds:
         count = connection.execute("SELECT count(*) FROM kinds").fetchone()[0]
         if count >= MOST_KINDS and kind[5] != OTHER:
             self._known = {known: key for known, key in self._known.items() if key <= MOST_KINDS}
-            return self.find(connection, (*kind[:5], OTHER, *kind[6:]))  # type: ignore[arg-type]
+            return self.find(connection, (*kind[:5], OTHER, *kind[6:]))
         places = ", ".join("?" * len(KIND))
         made = connection.execute(f"INSERT INTO kinds ({', '.join(KIND)}) VALUES ({places})", kind)
         assert made.lastrowid is not None

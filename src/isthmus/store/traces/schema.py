@@ -3,11 +3,13 @@
     kinds     (whose, by which door, to which model, how it ended): what lists are filtered and totals grouped by
     traces    one row for each request: its kind, and its summary
     details   all the rest of it, apart: a list does not read it
+    places    where a word (an id, a thread) stands, in chunks of traces
     totals    sums for each kind and five minutes; they outlive the traces that were dropped for their size
     spreads   how long things took, for each kind and five minutes, in steps
 
 There are few kinds, however many traces there are: a filter finds the kinds first, then the newest traces of each, so
-no question ever looks at all traces.
+no question ever looks at all traces. Ids are random, and an index of random words touches a page of the file for each
+new one; so each chunk of traces has an index of its own (`places`), and whoever looks for a word asks every chunk.
 """
 
 from __future__ import annotations
@@ -36,15 +38,12 @@ CREATE TABLE kinds (
 );
 CREATE TABLE traces (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL, response TEXT NOT NULL, thread TEXT NOT NULL,
     ended REAL NOT NULL, kind INTEGER NOT NULL, summary BLOB NOT NULL
 );
-CREATE INDEX traces_id ON traces (id);
-CREATE INDEX traces_response ON traces (response) WHERE response <> '';
-CREATE INDEX traces_thread ON traces (thread) WHERE thread <> '';
 CREATE INDEX traces_ended ON traces (ended);
 CREATE INDEX traces_kind ON traces (kind);
 CREATE TABLE details (seq INTEGER PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE places (place INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (place, seq)) WITHOUT ROWID;
 CREATE TABLE totals (
     slot INTEGER NOT NULL, kind INTEGER NOT NULL,
     requests INTEGER NOT NULL, failed INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,

@@ -29,7 +29,6 @@ from isthmus.ports.traces import (
 )
 from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.traces import reads, writes
-from isthmus.store.traces.rows import Kinds
 from isthmus.store.traces.schema import SLOT, explained, open_reader, open_writer
 
 _T = TypeVar("_T")
@@ -42,7 +41,7 @@ class SqliteTraces:
     def __init__(self, path: Path | None = None) -> None:
         """`None`: in memory."""
         self._path = path
-        self._kinds = Kinds()
+        self._memory = writes.Memory()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._one = threading.RLock()
@@ -57,9 +56,9 @@ class SqliteTraces:
 
     def keep(self, traces: Sequence[Trace]) -> None:
         try:
-            self._write(partial(writes.keep, kinds=self._kinds, traces=traces))
+            self._write(partial(writes.keep, memory=self._memory, traces=traces))
         except BaseException:
-            self._kinds.forget()
+            self._memory = writes.Memory()  # what a transaction that failed has noted is not there
             raise
 
     def forget(self, owner: str, response: str) -> None:
@@ -183,7 +182,7 @@ class SqliteTraces:
         if self._writer is not None and self._path is not None and _identify(self._path) != self._file:
             self._writer.close()
             self._writer = None
-            self._kinds.forget()
+            self._memory = writes.Memory()
 
 
 def _identify(path: Path | None) -> _Identity:

@@ -5,49 +5,77 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
-from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_summary
+from isthmus.store.traces.places import drop_places, find_places, place_of, words_of
+from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
 from isthmus.store.traces.schema import SLOT
 
 _PAGES: Final = 512
 """Pages given back to the file system in one step."""
+_PLACES: Final = 3
+"""Words of one trace that are found again."""
+_THREADS: Final = 10_000
+"""Responses whose thread is remembered: whoever continues one does so soon."""
 
 
-def keep(connection: sqlite3.Connection, kinds: Kinds, traces: Sequence[Trace]) -> None:
+@dataclass(slots=True)
+class Memory:
+    """What the writer knows of the file without asking it."""
+
+    kinds: Kinds = field(default_factory=Kinds)
+    threads: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def note(self, summary: TraceSummary) -> None:
+        if summary.response:
+            self.threads[summary.owner, summary.response] = summary.thread
+            if len(self.threads) > _THREADS:
+                del self.threads[next(iter(self.threads))]
+
+
+def keep(connection: sqlite3.Connection, memory: Memory, traces: Sequence[Trace]) -> None:
     with _transaction(connection):
-        (last,) = connection.execute("SELECT ifnull(max(ended), 0) FROM traces").fetchone()
+        last = connection.execute("SELECT ended FROM traces ORDER BY seq DESC LIMIT 1").fetchone()
+        at = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'traces'").fetchone()
+        ended, latest = last[0] if last else 0.0, at[0] if at else 0
+        rows: list[tuple[Any, ...]] = []
+        details: list[tuple[Any, ...]] = []
+        places: list[tuple[int, int]] = []
         sums = Sums()
-        for trace in traces:
+        for seq, trace in enumerate(traces, latest + 1):
             summary = trace.summary
             # Lists are in the order of `seq`, and times are found by it: neither goes back, whatever the clock does.
-            last = max(last, summary.ended_at)
-            if summary.ended_at != last or summary.previous:
-                thread = _thread(connection, summary)
-                summary = msgspec.structs.replace(summary, ended_at=last, thread=thread)
-            kind = kinds.find(connection, kind_of(summary))
-            row = (summary.id, summary.response, summary.thread, last, kind, encode(summary))
-            made = connection.execute(_ADD, row)
-            connection.execute("INSERT INTO details VALUES (?, ?, ?)", (made.lastrowid, *pack(trace)))
+            ended = max(ended, summary.ended_at)
+            if summary.ended_at != ended or summary.previous:
+                thread = _thread(connection, memory, summary)
+                summary = msgspec.structs.replace(summary, ended_at=ended, thread=thread)
+            memory.note(summary)
+            kind = memory.kinds.find(connection, kind_of(summary))
+            rows.append((seq, ended, kind, encode(summary)))
+            details.append((seq, *pack(trace)))
+            places += [(place_of(seq, word), seq) for word in words_of(summary)]
             sums.add(kind, summary)
+        connection.executemany("INSERT INTO traces VALUES (?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO details VALUES (?, ?, ?)", details)
+        connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?)", sorted(places))
         sums.write(connection)
-
-
-_ADD: Final = "INSERT INTO traces (id, response, thread, ended, kind, summary) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def forget(connection: sqlite3.Connection, owner: str, response: str) -> None:
     with _transaction(connection):
-        rows = connection.execute("SELECT seq, summary FROM traces WHERE response = ?", (response,)).fetchall()
-        for seq, data in rows:
-            summary = read_summary(seq, data)
-            if summary.owner == owner:
-                left = msgspec.structs.replace(summary, seq=0, deleted=True)
-                connection.execute("UPDATE traces SET summary = ? WHERE seq = ?", (encode(left), seq))
-                connection.execute("DELETE FROM details WHERE seq = ?", (seq,))
+        for summary in of_response(connection, owner, response):
+            left = msgspec.structs.replace(summary, seq=0, deleted=True)
+            connection.execute("UPDATE traces SET summary = ? WHERE seq = ?", (encode(left), summary.seq))
+            connection.execute("DELETE FROM details WHERE seq = ?", (summary.seq,))
+
+
+def of_response(connection: sqlite3.Connection, owner: str, response: str) -> list[TraceSummary]:
+    found = [read_at(connection, seq) for seq in find_places(connection, response)]
+    return [each for each in found if each is not None and each.response == response and each.owner == owner]
 
 
 def prune(connection: sqlite3.Connection, older_than: float | None, max_bytes: int | None, most: int) -> int:
@@ -76,18 +104,21 @@ def measure(connection: sqlite3.Connection) -> int:
 def _drop(connection: sqlite3.Connection, where: str, bound: float, most: int) -> int:
     oldest = f"SELECT seq FROM traces WHERE {where} ORDER BY seq LIMIT ?"
     connection.execute(f"DELETE FROM details WHERE seq IN ({oldest})", (bound, most))
-    return connection.execute(f"DELETE FROM traces WHERE seq IN ({oldest})", (bound, most)).rowcount
+    gone = connection.execute(f"DELETE FROM traces WHERE seq IN ({oldest})", (bound, most)).rowcount
+    (first,) = connection.execute("SELECT ifnull(min(seq), 1 << 40) FROM traces").fetchone()
+    drop_places(connection, first, _PLACES * most)
+    return gone
 
 
-def _thread(connection: sqlite3.Connection, summary: TraceSummary) -> str:
+def _thread(connection: sqlite3.Connection, memory: Memory, summary: TraceSummary) -> str:
     """That of the turn that it continues, as far as it is known here."""
     if not summary.previous:
         return summary.thread
-    rows = connection.execute("SELECT thread, summary FROM traces WHERE response = ?", (summary.previous,))
-    for thread, data in rows:
-        if read_summary(0, data).owner == summary.owner:
-            return str(thread)
-    return summary.thread
+    known = memory.threads.get((summary.owner, summary.previous))
+    if known is None:
+        before = of_response(connection, summary.owner, summary.previous)
+        known = before[0].thread if before else summary.thread
+    return known
 
 
 @contextmanager

@@ -1,0 +1,63 @@
+"""Where a word stands: the ids and threads of traces, found without an index over all of them.
+
+In: a word. Out: the numbers of traces that may have it; whoever asks looks at them. Traces are numbered, and so many of
+them are a chunk. A place is the number of a chunk and a checksum of the word, so that all places of new traces stand
+together at the end of the file, however random the words are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+from isthmus.ports.traces import TraceSummary
+
+CHUNK: Final = 2_048
+_BITS: Final = 32
+_FIRST_LOOK: Final = 16
+"""Chunks that are asked at first, the newest; then four times as many, and so on."""
+_MOST: Final = 1_024
+
+
+def words_of(summary: TraceSummary) -> Iterator[str]:
+    yield summary.id
+    if summary.response:
+        yield summary.response
+    if summary.thread:
+        yield thread_word(summary.thread)
+
+
+def thread_word(thread: str) -> str:
+    return f"thread {thread}"
+
+
+def place_of(seq: int, word: str) -> int:
+    return _first_place(seq // CHUNK) | zlib.crc32(word.encode("utf-8", "surrogatepass"))
+
+
+def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
+    """The newest first."""
+    first, last = connection.execute("SELECT min(seq), max(seq) FROM traces").fetchone()
+    if first is None:
+        return
+    chunk, count = last // CHUNK, _FIRST_LOOK
+    while chunk >= first // CHUNK:
+        low = max(chunk - count + 1, first // CHUNK)
+        places = ", ".join(str(place_of(each * CHUNK, word)) for each in range(low, chunk + 1))
+        rows = connection.execute(f"SELECT seq FROM places WHERE place IN ({places}) ORDER BY place DESC, seq DESC")
+        for (seq,) in rows.fetchall():
+            yield seq
+        chunk, count = low - 1, min(count * 4, _MOST)
+
+
+def drop_places(connection: sqlite3.Connection, before: int, most: int) -> None:
+    """Of chunks that have no trace any more; `before` is the oldest that there is."""
+    rows = "SELECT place, seq FROM places WHERE place < ? ORDER BY place, seq LIMIT ?"
+    bound = (_first_place(before // CHUNK), most)
+    connection.execute(f"DELETE FROM places WHERE (place, seq) IN ({rows})", bound)
+
+
+def _first_place(chunk: int) -> int:
+    return chunk << _BITS
