@@ -93,12 +93,14 @@ def url_secrets(url: str) -> Iterator[Secret]:
 class Scrubber:
     """Hides a set of secrets. Making one costs nothing to speak of; texts without any cost one search for each."""
 
-    __slots__ = ("_long", "_short", "secrets")
+    __slots__ = ("_ends", "_long", "_short", "secrets")
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self.secrets: tuple[Secret, ...] = tuple(dict.fromkeys(secret for secret in secrets if secret.value))
         values = {secret.value for secret in self.secrets if len(secret.value) >= _PIECE}
         self._long: Sequence[str] = sorted(values, key=len, reverse=True)
+        plain = [_plain(value).lower() for value in self._long]
+        self._ends = tuple(dict.fromkeys(end for value in plain for end in (value[:_PIECE], value[-_PIECE:])))
         self._short = tuple(_in_its_place(secret) for secret in self.secrets if len(secret.value) < _PIECE)
 
     def __repr__(self) -> str:
@@ -119,6 +121,16 @@ class Scrubber:
             if any(value in text for value in values):  # far cheaper than the pattern, and nearly always enough
                 text = pattern.sub(rf"\g<lead>{HIDDEN}", text)
         return text
+
+    def may_change(self, text: str) -> bool:
+        """False: certainly nothing is to be hidden in it. Much quicker than to look closely; for what is looked at in
+        large numbers and hardly ever holds a secret."""
+        if "%" in text or "\\" in text:
+            return bool(self.secrets)  # it may stand there in another spelling
+        folded = _plain(text).lower()
+        return any(piece in folded for piece in self._ends) or any(
+            value in text for values, _ in self._short for value in values
+        )
 
     def json(self, value: Any) -> Any:
         """The same for every string inside a JSON value; what holds none is the value itself."""

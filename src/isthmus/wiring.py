@@ -34,8 +34,9 @@ from isthmus.gateway.retention import Retention, keep_pruning
 from isthmus.gateway.runs import RunLimits
 from isthmus.gateway.settings import Settings
 from isthmus.log import tell
+from isthmus.observe.everybody import Everybody
 from isthmus.observe.log import LogObserver
-from isthmus.ports import Messenger, Store, Workers
+from isthmus.ports import Messenger, Observer, Store, Workers
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
@@ -47,6 +48,7 @@ from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
+from isthmus.wiring_observe import SCRUB, SCRUBBER, open_tracer
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -74,6 +76,12 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
+        observers: list[Observer] = [LogObserver()]
+        tracer = None
+        if config.trace.capture != "off":
+            tracer = open_tracer(config, key, workers)
+            observers.append(tracer)
+            stack.push_async_callback(tracer.aclose)
         gateway = Gateway(
             Directory(
                 served=served,
@@ -103,9 +111,10 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             ),
             now=time.time,
             new_id=new_id,
-            observer=LogObserver(),
+            observer=observers[0] if len(observers) == 1 else Everybody(observers),
             aside=aside,
             deliveries=deliveries,
+            tracing=tracer,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -163,7 +172,7 @@ def open_workers(checks: Checks) -> WorkerPool:
     """The pool; it starts no process before the first job."""
     return WorkerPool(
         PoolOptions(
-            runners={CHECK: RUNNER, "demo": "isthmus.demo.compose:run_encoded"},
+            runners={CHECK: RUNNER, SCRUB: SCRUBBER, "demo": "isthmus.demo.compose:run_encoded"},
             workers=checks.workers,
             slow_workers=checks.slow_workers,
             quick=checks.quick,

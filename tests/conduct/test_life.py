@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from gateway.house import Heard
 from isthmus.bridge.capabilities import Cost
-from isthmus.conduct.life import Life
+from isthmus.bridge.contract.check import ContractCheck
+from isthmus.bridge.types.managed import ManagedCall, Ran
+from isthmus.conduct.life import MOST_MARKS, Life
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import AttemptFailed, Ended, FirstToken, Sent
+from isthmus.ports import (
+    Accepted,
+    Again,
+    AttemptFailed,
+    ContractChecked,
+    Ended,
+    FirstToken,
+    Retried,
+    Sent,
+    ToolRan,
+)
 from isthmus.testing.fold import plan_for
 
 COST = Cost(input=1.0, output=2.0)
@@ -35,9 +48,10 @@ def clock() -> Clock:
 def test_every_asking_is_told_and_only_a_new_one_is_counted(clock: Clock) -> None:
     heard = Heard()
     life = Life("resp_1", "ann", clock, heard)
-    for anew in (True, False, True, False):
-        life.sent(PLAN, anew=anew)
-    assert heard.facts == [Sent("resp_1", "test", "test-model", attempt) for attempt in (1, 1, 2, 2)]
+    for anew, why in ((True, "first"), (False, "repair"), (True, "first"), (False, "search")):
+        life.sent(PLAN, anew=anew, why=why, body=PLAN.body)  # type: ignore[arg-type]
+    told = [(1, "first"), (1, "repair"), (2, "anew"), (2, "search")]
+    assert heard.facts == [Sent("resp_1", "test", "test-model", *each, PLAN.body) for each in told]  # type: ignore[arg-type]
     assert life.attempts == 2
 
 
@@ -53,11 +67,67 @@ def test_only_the_first_word_matters(clock: Clock) -> None:
     heard = Heard()
     life = Life("resp_1", "ann", clock, heard)
     clock.at += 2.5
-    life.spoke()
+    say(life)
     clock.at += 1
-    life.spoke()
+    say(life)
     assert heard.facts == [FirstToken("resp_1", 2.5)]
     assert life.whole(PLAN, "completed", DONE["usage"], None, background=False).first_token == 2.5
+
+
+def say(life: Life, event: str = "response.output_text.delta") -> None:
+    """As a run does for each batch."""
+    life.batches += 1
+    if life.batches >= life.due:
+        life.mark(event)
+
+
+@pytest.mark.parametrize("count", [1, 3, MOST_MARKS - 1, MOST_MARKS, 1_000, 100_000])
+def test_of_a_stream_a_bounded_number_of_moments_is_remembered_evenly_spread(clock: Clock, count: int) -> None:
+    life = Life("resp_1", "ann", clock, Heard())
+    for _ in range(count):
+        clock.at += 0.5
+        say(life)
+    whole = life.whole(PLAN, "completed", None, None)
+    assert whole.batches == count
+    places = [mark.batches for mark in whole.marks]
+    assert places[0] == 1
+    assert min(count, MOST_MARKS // 2) <= len(places) < MOST_MARKS or count < MOST_MARKS
+    gaps = {after - before for before, after in pairwise(places)}
+    assert len(gaps) <= 1
+    assert count - places[-1] <= max(gaps, default=1)
+    assert all(mark.seconds == mark.batches * 0.5 for mark in whole.marks)
+    assert {mark.event for mark in whole.marks} == {"output_text.delta"}
+
+
+def test_times_are_those_between_sending_the_head_the_last_word_and_the_end(clock: Clock) -> None:
+    heard = Heard()
+    life = Life("resp_1", "ann", clock, heard)
+    clock.at += 1
+    life.sent(PLAN, anew=True)
+    clock.at += 2
+    life.accepted()
+    clock.at += 4
+    life.over()
+    clock.at += 8
+    check = ContractCheck(True, "{}")
+    life.checked([check])
+    clock.at += 16
+    whole = life.whole(PLAN, "completed", None, None)
+    assert (whole.first_byte, whole.settled, whole.seconds) == (2.0, 24.0, 31.0)
+    assert heard.facts[1:] == [Accepted("resp_1", 2.0), ContractChecked("resp_1", check, 8.0)]
+
+
+def test_tools_and_what_happened_below_an_asking_are_told(clock: Clock) -> None:
+    heard = Heard()
+    life = Life("resp_1", "ann", clock, heard)
+    call, ran = ManagedCall("ws_1", "web_search", "web_search", {}, {}), Ran("found")
+    life.ran(call, ran, 0.5)
+    life.asked_again(PLAN, [Again(FAILURE, 1.5), Again(FAILURE, elsewhere=True)])
+    assert heard.facts == [
+        ToolRan("resp_1", call, ran, 0.5),
+        Retried("resp_1", "test", FAILURE, 1.5),
+        Retried("resp_1", "test", FAILURE, 0.0, True),
+    ]
 
 
 def test_the_whole_is_made_of_what_is_known(clock: Clock) -> None:
@@ -122,6 +192,9 @@ def test_without_anybody_who_watches_nothing_is_missed(clock: Clock) -> None:
     life = Life("resp_1", "ann", clock, None)
     life.sent(PLAN, anew=True)
     life.failed(PLAN, FAILURE)
-    life.spoke()
+    life.accepted()
+    say(life)
+    life.asked_again(PLAN, [Again(FAILURE)])
+    life.checked([ContractCheck(True, "")])
     life.end(life.whole(PLAN, "completed", DONE["usage"], None, background=False))
     assert life.whole(PLAN, "refused", None, None, background=False).attempts == 1

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from conduct.stage import Noted, Stage
-from gateway.house import Heard
+from gateway.house import Heard, Upstream
 from isthmus.bridge.deltas import CallArguments, CallOpened, Failed, Finished, Text, Usage, Used
 from isthmus.bridge.turn import Done
 from isthmus.client.local import LocalLine
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run
 from isthmus.errors import ConfigError, IsthmusError, RequestRefused, UpstreamFailed, WorkNotDone
-from isthmus.ports import AttemptFailed, Ended, FirstToken, Sent
+from isthmus.ports import Accepted, Again, AttemptFailed, ContractChecked, Ended, FirstToken, Retried, Sent
 from isthmus.providers import load_provider
 from isthmus.testing.checker import InlineChecker
 from wire.oracle import check_stream
@@ -397,14 +397,57 @@ def test_facts_come_in_the_order_of_what_happened(stage: Stage) -> None:
     stage.asked.end()
     stage.quiet()
     *facts, end = stage.heard.facts
+    first, second = (asked.body for asked in stage.upstream.asked)
     assert facts == [
-        Sent("resp_1", "one", "m", 1),
+        Sent("resp_1", "one", "m", 1, "first", first),
         AttemptFailed("resp_1", "one", "m", 1, RISES["the provider fails"]),  # type: ignore[arg-type]
-        Sent("resp_1", "two", "m", 2),
+        Sent("resp_1", "two", "m", 2, "anew", second),
+        Accepted("resp_1", 2.0),
         FirstToken("resp_1", 6.0),
     ]
     assert isinstance(end, Ended)
     assert (end.id, end.owner, end.seconds, end.first_token) == ("resp_1", "ann", 6.0, 6.0)
+    assert (end.first_byte, end.batches, end.events) == (2.0, 2, len(stage.events))
+    assert [mark.batches for mark in end.marks] == [1, 2]
+    assert end.response == stage.events[-1]["response"]
+
+
+def test_what_happened_below_an_asking_is_told_before_it_is_accepted_or_fails(stage: Stage) -> None:
+    again = Again(UpstreamFailed("in passing"), 0.5)
+
+    class Trailing(Upstream):
+        def send(self, plan: Any, body: Any) -> Any:
+            sending: Any = super().send(plan, body)
+            sending.trail = [again]
+            return sending
+
+    stage.upstream = Trailing()
+    stage.read(stage.run_of("one", "two"))
+    stage.quiet()
+    stage.asked.fail(RISES["the provider fails"])
+    stage.quiet()
+    stage.asked.accept()
+    stage.quiet()
+    told = [type(fact).__name__ for fact in stage.heard.facts]
+    assert told == ["Sent", "Retried", "AttemptFailed", "Sent", "Retried", "Accepted"]
+    assert stage.heard.facts[1] == Retried("resp_1", "one", again.failure, 0.5)
+    stage.asked.end()
+    stage.quiet()
+
+
+@pytest.mark.parametrize(("said", "valid"), [('{"a": 1}', [True]), ("no json", [False, True])])
+def test_every_answer_that_is_held_against_its_format_is_told(stage: Stage, said: str, valid: list[bool]) -> None:
+    stage.read(stage.run_of(text={"format": {"type": "json_object"}}))
+    for text in (said, '{"b": 2}')[: len(valid)]:
+        stage.quiet()
+        stage.asked.accept()
+        stage.asked.say(Text(text))
+        stage.asked.end()
+    stage.quiet()
+    checks = [fact.check.valid for fact in stage.heard.facts if isinstance(fact, ContractChecked)]
+    assert checks == valid
+    whys = [fact.why for fact in stage.heard.facts if isinstance(fact, Sent)]
+    assert whys == ["first", "repair"][: len(valid)]
 
 
 def test_the_last_fact_comes_when_nobody_counts_the_run_any_more(stage: Stage) -> None:

@@ -19,7 +19,7 @@ from isthmus.gateway.embeddings import Embeddings
 from isthmus.gateway.runs import RunLimits, Runs
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
-from isthmus.ports import AttemptFailed, Ended, Sent
+from isthmus.ports import Accepted, AttemptFailed, Ended, Planned, Sent
 from isthmus.providers import load_provider
 from isthmus.store.memory import MemoryStore
 
@@ -31,7 +31,7 @@ class Vectors:
         self.let = asyncio.Event()
         self.answer: Embedded | Exception = Embedded([msgspec.Raw(b"[1]")], 7)
 
-    async def embed(self, plan: Any) -> Embedded:
+    async def embed(self, plan: Any, trail: Any = None) -> Embedded:
         await self.let.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -66,8 +66,13 @@ class House:
 async def test_its_life_is_told_like_that_of_a_run() -> None:
     house = House()
     house.vectors.let.set()
-    assert (await house.create().answer()).tokens == 7
-    sent, ended = house.heard.facts
+    embedding = house.create()
+    assert (await embedding.answer()).tokens == 7
+    planned, sent, accepted, ended = house.heard.facts
+    assert isinstance(planned, Planned)
+    assert (planned.id, planned.plan) == (embedding.id, embedding.plan)
+    assert planned.asked == {"model": "openai/text-embedding-3-small", "input": "a"}
+    assert isinstance(accepted, Accepted)
     assert isinstance(sent, Sent)
     assert isinstance(ended, Ended)
     assert (sent.id, sent.model, ended.owner) == ("emb_1", "text-embedding-3-small", "ann")
@@ -80,7 +85,7 @@ async def test_a_failure_is_told_and_no_other_model_takes_its_place() -> None:
     house.vectors.answer = UpstreamFailed("it is full", code="server_is_overloaded")
     with pytest.raises(UpstreamFailed, match="it is full"):
         await house.create().answer()
-    _, failed, ended = house.heard.facts
+    _, _, failed, ended = house.heard.facts
     assert isinstance(failed, AttemptFailed)
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.attempts, ended.failure) == ("refused", 1, house.vectors.answer)

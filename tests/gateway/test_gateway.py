@@ -476,7 +476,7 @@ async def test_closing_it_closes_its_store_and_no_way_to_a_provider() -> None:
 
 def test_who_watches_hears_of_a_background_run_as_of_any_other(world: World) -> None:
     process = world.begin()
-    process.gateway._observer = heard = Heard()
+    process.gateway.observer = heard = Heard()
     id = make(world, process)
     world.upstream.open[0].end("Hello")
     world.quiet()

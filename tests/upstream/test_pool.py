@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from failing_backend import Scripted, ask
+from failing_backend import PLAN, Scripted, ask
 from isthmus import Bridge
 from isthmus.client.retry import NO_RETRY
 from isthmus.errors import CredentialsRefused, UpstreamFailed
+from isthmus.ports import Again, trail_of
 from isthmus.testing import ScriptedUpstream, Step, chat, error
 from isthmus.upstream.pool import REFUSED_REST, PooledBackend
+from isthmus.upstream.retry import RetryingBackend
 from one_provider import HELLO, keys, one_provider, say
 
 TWO_KEYS = 'api_keys = ["k1", "k2"]'
@@ -193,3 +195,11 @@ async def test_closing_closes_every_place() -> None:
     places = [Scripted(), Scripted()]
     await PooledBackend(places).aclose()
     assert all(place.closed for place in places)
+
+
+async def test_each_place_that_was_left_for_another_can_be_read_also_below_retries() -> None:
+    first, second = (UpstreamFailed("busy", code="server_is_overloaded") for _ in range(2))
+    pool = PooledBackend([Scripted(first), Scripted(second, name="b"), Scripted(name="c")], now=lambda: 0.0)
+    sending: Any = RetryingBackend(pool).send(PLAN, {})
+    await sending.__aenter__()
+    assert trail_of(sending) == [Again(first, elsewhere=True), Again(second, elsewhere=True)]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from failing_backend import Scripted, ask
+from failing_backend import PLAN, Scripted, ask
 from isthmus.errors import UpstreamFailed
+from isthmus.ports import Again, trail_of
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 
 
@@ -43,6 +44,19 @@ async def test_a_failure_that_will_not_pass_is_not_tried_again(code: str) -> Non
     with pytest.raises(UpstreamFailed):
         await ask(backend)
     assert inner.sent == 1
+
+
+async def test_what_happened_until_it_was_accepted_can_be_read_and_so_can_what_happened_in_vain() -> None:
+    failures = [failed("server_error"), failed("server_error")]
+    backend, _ = retrying(Scripted(*failures, name="ok"))
+    sending: Any = backend.send(PLAN, {})
+    await sending.__aenter__()
+    assert trail_of(sending) == [Again(failures[0], 0.5), Again(failures[1], 1.0)]
+    backend, _ = retrying(Scripted(*failures, failed("server_error")), retries=1)
+    sending = backend.send(PLAN, {})
+    with pytest.raises(UpstreamFailed):
+        await sending.__aenter__()
+    assert trail_of(sending) == [Again(failures[0], 0.5)]
 
 
 async def test_a_spent_patience_is_not_spent_again() -> None:

@@ -61,6 +61,8 @@ class Send:
     """Call the upstream with this body and feed its answer back."""
 
     body: JsonObject
+    why: Literal["first", "repair", "search", "compaction", "pause"] = "first"
+    """What it is asked for: once more, within the same answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class Turn:
         """What the provider said before its pauses, to be sent back."""
         self._said: list[tuple[str, str]] = []
         """Answers that would not do, each with the words that ask for another."""
+        self.settled: list[ContractCheck] = []
+        """What became of each answer that was held against its format."""
         self._reply = self._new_reply()
 
     @property
@@ -153,7 +157,7 @@ class Turn:
     def begin(self, now: int) -> Send | Done:
         """What to ask the upstream; nothing, where the request is only to be kept for the one that continues it."""
         if self._plan.generates:
-            return Send(self._plan.body)
+            return Send(self._plan.body, "first" if self._plan.compaction is None else "compaction")
         self._start()
         self._used_before = Usage(0, 0, 0)
         return self._done(Outcome("completed"), now)
@@ -218,6 +222,7 @@ class Turn:
 
     def _settle(self, check: ContractCheck, now: int) -> Done | Send:
         contract, target, attempt = self._plan.contract, self._plan.target, self._attempt
+        self.settled.append(check)
         if check.valid and check.cleaned and self._reply.holds:
             self._notice("output_cleaned", "output", "text around the requested JSON was removed")
             self._reply.replace_text(check.text)
@@ -243,7 +248,7 @@ class Turn:
         self._unfinished = []
         self._said.append((self._reply.text, words))
         self._reply.abandon()
-        return self._send(ask_again(self._plan, self._said))
+        return self._send(ask_again(self._plan, self._said), "repair")
 
     def _search(self, after: Callable[[Sequence[Mapping[str, Any]], int], Plan]) -> Send:
         """The model looked for tools, and gets those that were found: what it said belongs to what it is asked next."""
@@ -251,7 +256,7 @@ class Turn:
         self._reply.close(self._reply.outcome)
         self._plan = after(self._output.items, self._searches)
         self._said, self._unfinished = [], []
-        return self._send(self._plan.body)
+        return self._send(self._plan.body, "search")
 
     def _compact(self, compaction: Compaction, now: int) -> Done | Send:
         """What the model wrote is a summary: it is sealed, and the answer may follow."""
@@ -269,7 +274,7 @@ class Turn:
                 self._notice("compaction_failed", "context_management", words)
             self._plan = compaction.then(item)
             self._frame = replace(self._frame, plan=self._plan)
-            return self._send(self._plan.body)
+            return self._send(self._plan.body, "first")
         if item is not None:
             return self._close(outcome, now)
         words = "the model wrote no whole summary of the conversation"
@@ -280,15 +285,15 @@ class Turn:
         self._pauses += 1
         self._unfinished += content
         self._reply.abandon()
-        return self._send(go_on(self._plan, self._unfinished))
+        return self._send(go_on(self._plan, self._unfinished), "pause")
 
-    def _send(self, body: JsonObject) -> Send:
+    def _send(self, body: JsonObject, why: Literal["first", "repair", "search", "pause"]) -> Send:
         """The model is asked once more, by the plan as it is now; a new `Reply` takes the answer."""
         self._used_before = self._used
         steering = self._reply.steering
         self._reply = self._new_reply()
         self._reply.steering = steering
-        return Send(body)
+        return Send(body, why)
 
     def fail(self, failure: IsthmusError, now: int) -> Done:
         """The upstream broke off, timed out or was shut down: exactly one terminal event."""

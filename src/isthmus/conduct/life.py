@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
+from isthmus.bridge.contract.check import ContractCheck
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
+from isthmus.bridge.types.managed import ManagedCall, Ran
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError
-from isthmus.ports import AttemptFailed, Ended, FirstToken, Observer, Sent
+from isthmus.ports import (
+    Accepted,
+    Again,
+    Asking,
+    AttemptFailed,
+    ContractChecked,
+    Ended,
+    FirstToken,
+    Mark,
+    Observer,
+    Retried,
+    Sent,
+    ToolRan,
+)
 
 
 class Decided(Protocol):
@@ -21,8 +36,16 @@ class Decided(Protocol):
     def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]: ...
 
 
+MOST_MARKS: Final = 64
+"""Moments of a stream that are remembered: of a longer one every second, fourth … batch."""
+_NEVER: Final = 1 << 62
+
+
 class Life:
-    __slots__ = ("_begun_at", "_failure", "_first_at", "_id", "_now", "_observer", "_owner", "_whole", "attempts")
+    __slots__ = (
+        *("_begun_at", "_failure", "_first_at", "_first_byte", "_id", "_marks", "_now", "_observer", "_over_at"),
+        *("_owner", "_sent_at", "_stride", "_whole", "attempts", "batches", "due"),
+    )
 
     def __init__(self, id: str, owner: str, now: Callable[[], float], observer: Observer | None) -> None:
         self._id = id
@@ -30,17 +53,43 @@ class Life:
         self._now = now
         self._observer = observer
         self._begun_at = now()
+        self._sent_at = self._begun_at
         self._first_at: float | None = None
+        self._first_byte: float | None = None
+        self._over_at: float | None = None
         self._failure: IsthmusError | None = None
         self._whole: Ended | None = None
         self.attempts = 0
         """How often an upstream was asked, repairs and searches not counted."""
+        self.batches = 0
+        """Batches of events that were told: counted by whoever tells them."""
+        self.due = 1
+        """With which of them `mark` is to be called."""
+        self._stride = 1
+        self._marks: list[Mark] = []
 
-    def sent(self, plan: Decided, *, anew: bool) -> None:
+    def sent(self, plan: Decided, *, anew: bool, why: Asking = "first", body: Mapping[str, Any] | None = None) -> None:
+        again = self.attempts > 0
         self.attempts += anew
         self._failure = None
+        self._sent_at, self._over_at = self._now(), None
         if self._observer is not None:
-            self._observer.tell(Sent(self._id, plan.target.provider, plan.target.model, self.attempts))
+            asking = "anew" if anew and again and why == "first" else why
+            target = plan.target
+            self._observer.tell(Sent(self._id, target.provider, target.model, self.attempts, asking, body))
+
+    def accepted(self) -> None:
+        """The head of the answer is here."""
+        self._first_byte = self._now() - self._sent_at
+        if self._observer is not None:
+            self._observer.tell(Accepted(self._id, self._first_byte))
+
+    def asked_again(self, plan: Decided, trail: Sequence[Again]) -> None:
+        """What happened below the asking that was told last."""
+        if self._observer is not None:
+            for again in trail:
+                told = Retried(self._id, plan.target.provider, again.failure, again.wait, again.elsewhere)
+                self._observer.tell(told)
 
     def failed(self, plan: Decided, failure: IsthmusError) -> None:
         self._failure = failure
@@ -48,12 +97,34 @@ class Life:
             target = plan.target
             self._observer.tell(AttemptFailed(self._id, target.provider, target.model, self.attempts, failure))
 
-    def spoke(self) -> None:
-        """It told something: only the first time matters."""
+    def mark(self, event: str) -> None:
+        """`batches` has come to `due`: the first word that is told, and now and then a later one."""
+        now = self._now()
         if self._first_at is None:
-            self._first_at = self._now()
+            self._first_at = now
             if self._observer is not None:
-                self._observer.tell(FirstToken(self._id, self._first_at - self._begun_at))
+                self._observer.tell(FirstToken(self._id, now - self._begun_at))
+        self._marks.append(Mark(now - self._begun_at, self.batches, event.removeprefix("response.")))
+        if len(self._marks) >= MOST_MARKS:
+            del self._marks[1::2]
+            self._stride *= 2
+        self.due = _NEVER if self._observer is None else self.batches + self._stride
+
+    def over(self) -> None:
+        """The upstream has said its last word."""
+        self._over_at = self._now()
+
+    def ran(self, call: ManagedCall, ran: Ran | None, seconds: float) -> None:
+        """A tool of the host was run."""
+        if self._observer is not None:
+            self._observer.tell(ToolRan(self._id, call, ran, seconds))
+
+    def checked(self, checks: Sequence[ContractCheck]) -> None:
+        """The answer was held against its format, since the upstream's last word."""
+        if self._observer is not None and checks:
+            seconds = self._now() - (self._over_at or self._begun_at)
+            for check in checks:
+                self._observer.tell(ContractChecked(self._id, check, seconds))
 
     def whole(
         self,
@@ -63,6 +134,8 @@ class Life:
         failure: IsthmusError | None,
         *,
         background: bool = False,
+        events: int = 0,
+        response: Mapping[str, Any] | None = None,
     ) -> Ended:
         """All of it in one fact, as far as it has come; the same for everybody once it was told."""
         if self._whole is not None:
@@ -71,6 +144,7 @@ class Life:
         if failure is None and outcome == "failed":
             failure = self._failure
         actions = [said.action for said in plan.diagnostics]
+        now = self._now()
         return Ended(
             id=self._id,
             owner=self._owner,
@@ -81,11 +155,17 @@ class Life:
             failure=failure,
             usage=usage,
             cost=target.capabilities.cost,
-            seconds=self._now() - self._begun_at,
+            seconds=now - self._begun_at,
             first_token=None if self._first_at is None else self._first_at - self._begun_at,
             degraded=actions.count("degraded"),
             ignored=actions.count("ignored"),
             background=background,
+            first_byte=self._first_byte,
+            settled=0.0 if self._over_at is None else now - self._over_at,
+            batches=self.batches,
+            events=events,
+            marks=tuple(self._marks),
+            response=response,
         )
 
     def end(self, whole: Ended) -> None:

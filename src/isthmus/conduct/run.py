@@ -29,7 +29,7 @@ from isthmus.conduct.life import Life
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Checker, Ended, Observer, limits_of
+from isthmus.ports import Checker, Ended, Observer, limits_of, trail_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -267,13 +267,12 @@ class Run:
     # ── the loop ───────────────────────────────────────────────────────────────────────────────────
 
     async def _steps(self) -> AsyncGenerator[list[Event], None]:
-        turn, silent = self._turn, True
+        turn, life = self._turn, self._life
         command = turn.begin(self._time())
         try:
             while isinstance(command, Send):
                 sending = self._send(command)
-                answer = await self._wait(sending.__aenter__())
-                self._answering = sending
+                answer = await self._open(sending)
                 try:
                     await self._ways.accepted()
                     events = turn.accepted()
@@ -285,9 +284,9 @@ class Run:
                             break
                         events = turn.feed(deltas)
                         if events:
-                            if silent:
-                                silent = False
-                                self._life.spoke()
+                            life.batches += 1
+                            if life.batches >= life.due:
+                                life.mark(events[-1]["type"])
                             if self.recorder is not None:
                                 self.recorder.add(events)
                             yield events
@@ -319,13 +318,26 @@ class Run:
     def _send(self, command: Send) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
             raise _Stopped
-        self._life.sent(self._turn.plan, anew=not self._turn.started)
+        self._life.sent(self._turn.plan, anew=not self._turn.started, why=command.why, body=command.body)
         return self._ways.current.backend.send(self._turn.plan, command.body)
 
+    async def _open(
+        self, sending: AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]
+    ) -> AsyncIterator[Sequence[Delta]]:
+        try:
+            answer = await self._wait(sending.__aenter__())
+        finally:
+            self._life.asked_again(self._turn.plan, trail_of(sending))
+        self._life.accepted()
+        self._answering = sending
+        return answer
+
     async def _end(self) -> Done | Send:
-        turn = self._turn
+        turn, before = self._turn, len(self._turn.settled)
+        self._life.over()
         while isinstance(command := await self._do(lambda: turn.end(self._time())), Check):
             turn.checked(await self._wait(self._checker.check(command.job)))
+        self._life.checked(turn.settled[before:])
         return command
 
     async def _do(self, work: Callable[[], _T]) -> _T:
@@ -426,4 +438,12 @@ class Run:
         """The life of this run in one fact."""
         done = self.response
         outcome, usage = ("refused", None) if done is None else (done["status"], done["usage"])
-        return self._life.whole(self.plan, outcome, usage, self.failure, background=self.tells_refusals)
+        return self._life.whole(
+            self.plan,
+            outcome,
+            usage,
+            self.failure,
+            background=self.tells_refusals,
+            events=self._turn.told,
+            response=done,
+        )

@@ -37,6 +37,7 @@ __all__ = [
     "Text",
     "Timeout",
     "Timeouts",
+    "Trace",
     "WebSocket",
     "WebhookEndpoint",
     "WebhookEvent",
@@ -259,6 +260,32 @@ class Webhooks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a delivery that was given up is kept, to be looked at and sent again."""
 
 
+class Trace(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is remembered of each request, apart from the responses: decisions, times, sizes, errors."""
+
+    capture: Literal["off", "metadata", "full"] = "metadata"
+    """`metadata`: sizes and hashes of every field and message, and no content. `full`: the content, too, within
+    `max_content` and scrubbed."""
+    full_for: list[Text] = []
+    """Owners, or ids of keys as the log tells them, whose requests are captured with their content."""
+    unstored: bool = False
+    """Whether `full` also means requests with `store: false`."""
+    max_content: Bytes = 1_000_000
+    """Content of one request, all bodies together, that is captured; what is longer is left out, and the trace says
+    so."""
+    scrub: list[Text] = []
+    """Regular expressions: what they find in any text is replaced before a trace is stored. They run in a worker
+    process, within `checks.deadline`."""
+    max_age: Seconds = 2_592_000.0
+    """How long a trace is kept; 0: for ever."""
+    max_bytes: Bytes = 1_000_000_000
+    """Size of the file above which the oldest go; 0: no limit. Beside a store in memory at most 64 MB."""
+    max_queued: Count = 2_000
+    """Traces that may wait to be written; more are lost, and counted."""
+    max_queued_bytes: Bytes = 64_000_000
+    """Bytes of the requests that they hold on to meanwhile; likewise."""
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -285,4 +312,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lessons: Lessons = Lessons()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    trace: Trace = Trace()
     log: Log = Log()

@@ -17,6 +17,10 @@ class Caller:
     """The id of the key that was shown, never the key; empty: none was needed."""
     scopes: frozenset[str] = frozenset()
     client: ClientProfile = ANY_CLIENT
+    request: str = ""
+    """The request that they ask it in (`req_…`)."""
+    asked_at: float = 0.0
+    """When all of that was there, by the gateway's clock; 0: nobody knows."""
 
 
 LOCAL: Final = Caller()

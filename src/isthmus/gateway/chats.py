@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -25,6 +25,9 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.large import encode_sized
 from isthmus.protocol.response import FinishedResponse, weigh_response
 
+if TYPE_CHECKING:  # only words here
+    from isthmus.ports.traces import Tracing
+
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(JsonObject).decode
 
@@ -39,9 +42,10 @@ class AsChat:
 
 
 class StoredChats:
-    def __init__(self, store: Store, aside: Aside) -> None:
+    def __init__(self, store: Store, aside: Aside, tracing: Tracing | None = None) -> None:
         self._store = store
         self._aside = aside
+        self._tracing = tracing
 
     def saver(self, chat: AsChat, owner: str, created: float, *, heavy: bool) -> Save:
         """Keeps a completion that has ended well; told is what is kept."""
@@ -87,6 +91,8 @@ class StoredChats:
     async def delete(self, caller: Caller, id: str) -> None:
         if not is_chat(id) or not await self._store.delete(id, owner=caller.owner):
             raise _not_found(id)
+        if self._tracing is not None:
+            self._tracing.forget(caller.owner, f"resp_{id.removeprefix(CHAT_ID)}")
 
     async def find(
         self,

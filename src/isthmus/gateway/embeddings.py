@@ -19,10 +19,11 @@ from isthmus.conduct.run import Stop
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
-from isthmus.ports import Embedder, Ended, Observer
+from isthmus.ports import Again, Embedder, Ended, Observer
 
 
 class Embeddings:
@@ -47,6 +48,7 @@ class Embeddings:
 
     def create(self, caller: Caller, request: EmbeddingRequest, *, strict: bool | None = None) -> Embedding:
         """Plan it; nothing is sent before it is awaited."""
+        began = self._now()
         candidate = self._directory.find(request.body.get("model"))
         embedder = candidate.served.embedder
         if embedder is None or not candidate.target.capabilities.embeddings.supported:
@@ -56,7 +58,9 @@ class Embeddings:
         plan = plan_embeddings(request, candidate.target, strict=strictly)
         id = self._new_id("emb")
         life = Life(id, caller.owner, self._now, self._observer)
-        return Embedding(id, plan, embedder, life, self._runs, candidate.served.total_timeout)
+        embedding = Embedding(id, plan, embedder, life, self._runs, candidate.served.total_timeout)
+        tell_planned(self._observer, caller, embedding, request.body, (), 0, began, self._now())
+        return embedding
 
     def _none_here(self, candidate: Candidate) -> RequestRefused:
         target, able = candidate.target, self.models()
@@ -131,10 +135,12 @@ class Embedding:
     async def _ask(self) -> Embedded:
         if self._told_to_stop():
             raise _shutting_down()
-        self._life.sent(self.plan, anew=True)
+        self._life.sent(self.plan, anew=True, body=self.plan.body)
+        trail: list[Again] = []
         try:
             async with asyncio.timeout(self._total):
-                embedded = await self._embedder.embed(self.plan)
+                embedded = await self._embedder.embed(self.plan, trail)
+            self._life.accepted()
         except TimeoutError:
             raise UpstreamFailed("the embeddings took longer than allowed", code="upstream_timeout") from None
         except asyncio.CancelledError:
@@ -143,6 +149,8 @@ class Embedding:
             if self._waiting is not None:
                 self._waiting.uncancel()
             raise _shutting_down() from None
+        finally:
+            self._life.asked_again(self.plan, trail)
         spent = embedded.tokens or 0
         self._usage = {"input_tokens": spent, "output_tokens": 0, "total_tokens": spent}
         return embedded

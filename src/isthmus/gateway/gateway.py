@@ -40,6 +40,7 @@ from isthmus.gateway.named import Named
 from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
 from isthmus.gateway.outline import Outline
+from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.settings import Settings
@@ -52,6 +53,7 @@ from isthmus.protocol.response import Response
 if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked for
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
+    from isthmus.ports.traces import Tracing
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -78,6 +80,7 @@ class Gateway:
         observer: Observer | None = None,
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -85,14 +88,15 @@ class Gateway:
         self._checker = checker
         self._now = now
         self._new_id = new_id
-        self._observer = observer
+        self.observer = observer
         self.aside = aside or Aside()
         self.deliveries = deliveries
+        self.tracing = tracing
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
         self.draining = False
-        self.chats = StoredChats(store, self.aside)
+        self.chats = StoredChats(store, self.aside, tracing)
         self._locks = Locks(store, self.runs.holder, lease=settings.runs.lease, under_way=self.runs.under_way)
         self.named = Named(store, self._locks, keep=settings.keep_named, now=now)
         self.conversations = Conversations(store, self._locks, settings, now=now, new_id=new_id)
@@ -108,7 +112,7 @@ class Gateway:
 
         settings, now, new_id = self.settings, self._now, self._new_id
         return Embeddings(
-            self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self._observer
+            self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self.observer
         )
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
@@ -191,6 +195,8 @@ class Gateway:
             await self._until_ended(caller, id, "delete")
         if not await self.store.delete(id, owner=caller.owner) and run is None:
             raise not_found(id)
+        if self.tracing is not None:
+            self.tracing.forget(caller.owner, id)
 
     async def cancel(self, caller: Caller, id: str) -> StoredResponse:
         """Stop a background response, whoever makes it; one that has ended is given back as it is."""
@@ -320,6 +326,7 @@ class Gateway:
         lane: Lane | None = None,
         chat: AsChat | None = None,
     ) -> Run:
+        asked_at = self._now()
         if request.body.get("store") is not False:  # first of all: what cannot be kept must not be asked, and paid, for
             await self.store.check()
         elif request.body.get("background"):
@@ -352,13 +359,14 @@ class Gateway:
                 save=save,
                 keep=self.lessons.keep,
                 track=self.runs,
-                observer=self._observer,
+                observer=self.observer,
                 total_timeout=candidates[0].served.total_timeout,
                 aside=self.aside,
                 release=None if lock is None else lock.release,
             )
             run.recorder = outline
             await self._checker.admit(run.plan.contract)
+            tell_planned(self.observer, caller, run, request.body, request.items, len(history), asked_at, self._now())
         except BaseException:
             if lock is not None:
                 await lock.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Backend, Checker, Embedder, Workers, limits_of
+from isthmus.ports.backend import Again, Backend, Checker, Embedder, Workers, limits_of, trail_of
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.conversations import (
     APPENDING,
@@ -60,6 +60,7 @@ __all__ = [
     "LOCAL",
     "UNFINISHED",
     "Accepted",
+    "Again",
     "Answered",
     "Asking",
     "AttemptFailed",
@@ -108,4 +109,5 @@ __all__ = [
     "limits_of",
     "request_lease",
     "run_lease",
+    "trail_of",
 ]

@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
     from isthmus.bridge.jobs import Job, Result
     from isthmus.bridge.types.plan import OutputContract, Plan
+    from isthmus.errors import UpstreamFailed
     from isthmus.protocol.json import JsonObject
 
 
@@ -30,8 +33,8 @@ class Backend(Protocol):
 class Embedder(Protocol):
     """An upstream that makes vectors of texts."""
 
-    async def embed(self, plan: EmbeddingPlan) -> Embedded:
-        """Raises `UpstreamFailed`."""
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
+        """Raises `UpstreamFailed`. `trail` takes what happens on the way."""
 
 
 def limits_of(sending: object) -> Mapping[str, str]:
@@ -39,6 +42,21 @@ def limits_of(sending: object) -> Mapping[str, str]:
     nothing, or is none that speaks HTTP: not every `send` knows of `limits`."""
     found: Mapping[str, str] | None = getattr(sending, "limits", None)
     return found or {}
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Below one asking: the provider failed in passing, and was asked once more."""
+
+    failure: UpstreamFailed
+    wait: float = 0.0
+    elsewhere: bool = False
+    """Whether another key or place of it was asked."""
+
+
+def trail_of(sending: object) -> Sequence[Again]:
+    """What happened until somebody accepted, or nobody did; like `limits_of`, of a `send` that knows."""
+    found: Sequence[Again] | None = getattr(sending, "trail", None)
+    return found or ()
 
 
 class Workers(Protocol):

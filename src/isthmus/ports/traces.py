@@ -344,3 +344,40 @@ class TraceStore(Protocol):
         """All that match, oldest first, a few at a time."""
 
     async def stats(self, owner: str | None = None) -> TraceStats: ...
+
+
+class Capturing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is captured now."""
+
+    capture: Capture
+    full_until: float | None = None
+    """Until when everything is; `None`: nothing, or what `full_for` names."""
+    owner: str = ""
+    key: str = ""
+    """Of whom, if not of everybody."""
+    kept: int = 0
+    lost: int = 0
+    """Traces that found no room, or could not be written."""
+    withheld: int = 0
+    """Traces whose words could not be scrubbed in time, and were left out."""
+
+
+class Tracing(Protocol):
+    """The traces of a gateway that runs."""
+
+    @property
+    def store(self) -> TraceStore: ...
+
+    def wants_all(self, owner: str, key: str, size: int) -> bool:
+        """Whether a request of theirs is to be captured with all its content."""
+
+    def forget(self, owner: str, response: str) -> None:
+        """A response is deleted: also what is not written yet goes. Waits for nothing."""
+
+    async def settle(self) -> None:
+        """Until what was over before can be read; not for ever."""
+
+    def capture_all(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
+        """Capture everything for so long, of everybody or of these; 0: no longer."""
+
+    def capturing(self) -> Capturing: ...

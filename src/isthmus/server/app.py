@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
 
 log = logging.getLogger("isthmus.server")
+
+_TRACEPARENT: Final = 128
+"""Characters of a `traceparent` that are looked at; it has 55."""
 
 
 def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
@@ -78,7 +81,8 @@ class App:
         self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, _Answer], Awaitable[None]]
     ) -> None:
         scope["path"] = clean_path(scope["path"], self._options.prefix)
-        exchange = scope["isthmus.exchange"] = Exchange(scope["method"], scope["path"], _peer(scope))
+        exchange = Exchange(scope["method"], scope["path"], _peer(scope), self._gateway.observer)
+        scope["isthmus.exchange"] = exchange
         exchange.anthropic = speaks_messages(scope)
         answer = _Answer(send, exchange, "websocket." if scope["type"] == "websocket" else "")
         try:
@@ -136,8 +140,15 @@ class App:
             self._check_drain()
             self._room.check_places()
             room = self._room.take(len(scope[BODY]))
+            self._receive(scope)
         with room, self._room.led(), self._room.place():
             await handler(scope, receive, answer)
+
+    def _receive(self, scope: Scope) -> None:
+        exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
+        caller = exchange.caller
+        raw = body if tracing is not None and tracing.wants_all(caller.owner, caller.key, len(body)) else None
+        exchange.receive(len(body), traceparent=header(scope, b"traceparent")[:_TRACEPARENT], raw=raw)
 
     async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         if not self._options.server.websockets or SOCKET not in scope:

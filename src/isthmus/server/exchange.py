@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from starlette.types import Scope
@@ -12,17 +13,23 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.log import Level, tell
 from isthmus.observe.log import run_facts
-from isthmus.ports import Ended
+from isthmus.ports import Answered, Ended, Observer, Received
 from isthmus.server.http import header, new_request_id
 
 log = logging.getLogger("isthmus.server")
 
 _PROBES: Final = ("/health", "/ready")
+_ASKING: Final = ("POST", "WS")
+_KEPT_OUT: Final = ("missing_api_key", "invalid_api_key")
+"""Codes of those who did not say who they are."""
 MAX_CLIENT_ID: Final = 512
 
 
 class Work(Protocol):
     """What is made for a request."""
+
+    @property
+    def id(self) -> str: ...
 
     @property
     def failed(self) -> bool:
@@ -33,13 +40,13 @@ class Work(Protocol):
 
 class Exchange:
     __slots__ = (
-        *("_started", "anthropic", "caller", "client_id", "failure", "id", "left", "method", "path", "peer", "run"),
-        "status",
-        "upgraded",
+        *("_observer", "_started", "anthropic", "caller", "client_id", "failure", "id", "left", "method", "path"),
+        *("peer", "run", "size", "status", "upgraded"),
     )
 
-    def __init__(self, method: str, path: str, peer: str = "") -> None:
+    def __init__(self, method: str, path: str, peer: str = "", observer: Observer | None = None) -> None:
         self._started = time.perf_counter()
+        self._observer = observer
         self.id = new_request_id()
         self.method = method
         self.path = path
@@ -59,15 +66,29 @@ class Exchange:
         """Whether it is told of errors as Anthropic's clients read them."""
         self.upgraded = False
         """Whether it became a WebSocket: what is asked there has its own lines."""
+        self.size = 0
+        """Bytes of its body."""
 
     @property
     def milliseconds(self) -> float:
         """How long it takes already."""
         return (time.perf_counter() - self._started) * 1000
 
+    def receive(self, size: int, *, traceparent: str = "", raw: bytes | bytearray | None = None) -> None:
+        """All of it is here, and who asks is known: what follows is asked in this request."""
+        self.size = size
+        observer, caller = self._observer, self.caller
+        if observer is not None:
+            self.caller = replace(caller, request=self.id, asked_at=time.time())
+            seconds = time.perf_counter() - self._started
+            who = (caller.owner, caller.key, caller.client.name, self.method, self.path)
+            observer.tell(Received(self.id, *who, size, seconds, traceparent, raw))
+
     def tell(self) -> None:
+        """It is over."""
         if self.upgraded:
             return
+        self._tell_observer()
         level = self._level()
         if not log.isEnabledFor(getattr(logging, level.upper())):
             return
@@ -91,6 +112,29 @@ class Exchange:
             if self.failure.provider:
                 facts["provider"] = self.failure.provider
         tell(log, level, "request.done", **facts)
+
+    def _tell_observer(self) -> None:
+        """What only looks is not observed, unless it was kept out."""
+        failure, caller = self.failure, self.caller
+        kept_out = failure is not None and failure.code in _KEPT_OUT
+        if self._observer is None or (self.method not in _ASKING and not kept_out):
+            return
+        fact = Answered(
+            request=self.id,
+            id="" if self.run is None else self.run.id,
+            owner="" if kept_out else caller.owner,
+            key=caller.key,
+            client=caller.client.name,
+            method=self.method,
+            path=self.path,
+            status=self.status or 0,
+            failure=failure,
+            left=self.left,
+            seconds=time.perf_counter() - self._started,
+            size=self.size,
+            client_id=self.client_id,
+        )
+        self._observer.tell(fact)
 
     def _level(self) -> Level:
         """A failure is a warning, whoever is to blame but the caller; a probe is nobody's news."""

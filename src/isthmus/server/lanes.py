@@ -161,13 +161,14 @@ class Session:
             self._end_if_idle()
 
     async def _answer(self, lane: OpenLane, waiting: Waiting) -> None:
-        asked, exchange = waiting.asked, Exchange("WS", self._path, self._peer)
+        asked, exchange = waiting.asked, Exchange("WS", self._path, self._peer, self._gateway.observer)
         exchange.caller = self._caller
+        exchange.receive(asked.size)
         sink = _Sink(lane, self._steered, self.gone)
         self.answered += 1
         try:
             with self._room.led():
-                run = await self._create(lane, waiting)
+                run = await self._create(lane, waiting, exchange.caller)
                 exchange.run = run
                 exchange.status = 200
                 tell_run(run)
@@ -191,7 +192,7 @@ class Session:
         finally:
             exchange.tell()
 
-    async def _create(self, lane: OpenLane, waiting: Waiting) -> Run:
+    async def _create(self, lane: OpenLane, waiting: Waiting, caller: Caller) -> Run:
         asked = waiting.asked
         failure = asked.failure or self._farewell or (draining() if self._gateway.draining else None)
         parent = asked.parent or lane.steering.parent_of(asked.request)
@@ -203,7 +204,7 @@ class Session:
         local, request = Lane(self._local, lane.name), asked.request
         if not waiting.ours:
             request = with_words(request, waiting.words)
-        run = await self._gateway.create(self._caller, request, strict=self._strict, lane=local)
+        run = await self._gateway.create(caller, request, strict=self._strict, lane=local)
         await self._steered.leave(lane, parent)
         lane.steering.give(parent)
         lane.steering.begin(run, request)

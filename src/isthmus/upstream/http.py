@@ -21,6 +21,7 @@ from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
+from isthmus.ports import Again
 from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
@@ -79,7 +80,7 @@ class HttpBackend:
             incoming.close()
             raise
 
-    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
         """Vectors, whole: of those nothing can be told before all are there."""
         from isthmus.bridge.embeddings.answer import NotVectors, read_embeddings
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import Backend, Embedder, limits_of
+from isthmus.ports import Again, Backend, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:  # loaded when the first vectors are asked for
@@ -67,9 +67,10 @@ class PooledBackend:
     def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         return _Sending(self, plan, body)
 
-    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
         """Of places that can."""
-        return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan))
+        trail = [] if trail is None else trail
+        return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan), trail)
 
     async def ready(self) -> str | None:
         now = self._now()
@@ -83,18 +84,22 @@ class PooledBackend:
         for member in self._members:
             await member.backend.aclose()
 
-    async def open(self, plan: Plan, body: JsonObject) -> _Opened:
+    async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
         """The place that accepts: what it answers, and what ends it."""
 
         async def ask(place: Place) -> _Opened:
             sending = place.send(plan, body)
             return sending, await sending.__aenter__()
 
-        return await self._first(plan.target.provider, plan.echo.get("prompt_cache_key"), ask)
+        return await self._first(plan.target.provider, plan.echo.get("prompt_cache_key"), ask, trail)
 
-    async def _first(self, provider: str, sticky: str | None, ask: Callable[[Place], Awaitable[_T]]) -> _T:
+    async def _first(
+        self, provider: str, sticky: str | None, ask: Callable[[Place], Awaitable[_T]], trail: list[Again]
+    ) -> _T:
         failures: list[UpstreamFailed] = []
         for member in self._candidates(sticky):
+            if failures:
+                trail.append(Again(failures[-1], elsewhere=True))
             try:
                 answer = await ask(member.backend)
             except UpstreamFailed as failure:
@@ -138,19 +143,20 @@ class PooledBackend:
 class _Sending:
     """One request and its answer."""
 
-    __slots__ = ("_body", "_plan", "_pool", "_sending")
+    __slots__ = ("_body", "_plan", "_pool", "_sending", "trail")
 
     def __init__(self, pool: PooledBackend, plan: Plan, body: JsonObject) -> None:
         self._pool = pool
         self._plan = plan
         self._body = body
+        self.trail: list[Again] = []
 
     @property
     def limits(self) -> Mapping[str, str]:
         return limits_of(self._sending)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
-        self._sending, answer = await self._pool.open(self._plan, self._body)
+        self._sending, answer = await self._pool.open(self._plan, self._body, self.trail)
         return answer
 
     async def __aexit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Backend, Embedder, limits_of
+from isthmus.ports import Again, Backend, Embedder, limits_of, trail_of
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:  # loaded when the first vectors are asked for
@@ -67,20 +67,24 @@ class RetryingBackend:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def embed(self, plan: EmbeddingPlan) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
         """Of an inner one that can."""
-        return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan))
+        trail = [] if trail is None else trail
+        return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan, trail), trail)
 
-    async def open(self, plan: Plan, body: JsonObject) -> _Opened:
+    async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
         """The first attempt that is accepted: what it answers, and what ends it."""
 
         async def attempt() -> _Opened:
             sending = self._inner.send(plan, body)
-            return sending, await sending.__aenter__()
+            try:
+                return sending, await sending.__aenter__()
+            finally:
+                trail.extend(trail_of(sending))
 
-        return await self._again(plan.target.provider, attempt)
+        return await self._again(plan.target.provider, attempt, trail)
 
-    async def _again(self, provider: str, once: Callable[[], Awaitable[_T]]) -> _T:
+    async def _again(self, provider: str, once: Callable[[], Awaitable[_T]], trail: list[Again]) -> _T:
         attempt, bridged = 0, False
         while True:
             try:
@@ -100,6 +104,7 @@ class RetryingBackend:
                     wait=wait,
                     reason=str(failure),
                 )
+                trail.append(Again(failure, wait))
                 await self._sleep(wait)
 
     def _wait(self, failure: UpstreamFailed, attempt: int, bridged: bool) -> float | None:
@@ -118,19 +123,20 @@ _Opened = tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], Asy
 class _Sending:
     """One request and its answer. Written out: a generator and a stack cost as much again as the rest of this file."""
 
-    __slots__ = ("_backend", "_body", "_plan", "_sending")
+    __slots__ = ("_backend", "_body", "_plan", "_sending", "trail")
 
     def __init__(self, backend: RetryingBackend, plan: Plan, body: JsonObject) -> None:
         self._backend = backend
         self._plan = plan
         self._body = body
+        self.trail: list[Again] = []
 
     @property
     def limits(self) -> Mapping[str, str]:
         return limits_of(self._sending)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
-        self._sending, answer = await self._backend.open(self._plan, self._body)
+        self._sending, answer = await self._backend.open(self._plan, self._body, self.trail)
         return answer
 
     async def __aexit__(

@@ -1,0 +1,1 @@
+"""Facts → traces: gathered on the loop, made and written beside it."""

@@ -1,0 +1,73 @@
+"""What of a request's content is kept: nothing, or all of it within a limit, without credentials.
+
+In: bodies. Out: the same as JSON beside their hashes. Credentials of MCP servers go as everywhere; the secrets that we
+know, and the patterns that the operator names, are taken out of the whole trace later (`cleaning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from isthmus.bridge.tools.credentials import showable_body
+from isthmus.observe.traces.draft import Draft
+from isthmus.ports import Planned, Received
+from isthmus.ports.traces import TracedBody
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class _Wish(msgspec.Struct):
+    store: Any = None
+
+
+def may_keep(draft: Draft, *, unstored: bool) -> bool:
+    """Whether its content is wanted, and its client has not said `store: false`. Chat and Messages are stored only if
+    they ask for it: there only the client's own word counts."""
+    if not draft.full or unstored:
+        return draft.full
+    for _, fact in draft.facts:
+        if isinstance(fact, Received) and fact.raw is not None:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return msgspec.json.decode(fact.raw, type=_Wish).store is not False
+        elif isinstance(fact, Received) and not fact.path.startswith("/v1/responses"):
+            return True
+        elif isinstance(fact, Planned):
+            return fact.asked.get("store") is not False
+    return True
+
+
+class Contents:
+    """Of one trace: what its bodies take is counted together."""
+
+    __slots__ = ("_left", "_most", "kept")
+
+    def __init__(self, *, kept: bool, most: int) -> None:
+        self.kept = kept
+        self._most = self._left = most
+
+    def keep(self, traced: TracedBody, value: Any) -> TracedBody:
+        if not self.kept:
+            return traced
+        return self._put(traced, _encode(showable_body(dict(value)) if isinstance(value, Mapping) else value))
+
+    def keep_raw(self, traced: TracedBody, raw: bytes | bytearray) -> TracedBody:
+        """What a client sent, which may be anything."""
+        if not self.kept:
+            return traced
+        try:
+            value = _decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._put(traced, _encode(bytes(raw[: self._left]).decode("utf-8", "replace")))
+        return self.keep(traced, value)
+
+    def _put(self, traced: TracedBody, data: bytes) -> TracedBody:
+        if len(data) > self._left:
+            return replace(traced, cut=f"longer than is left of {self._most:,} bytes (`trace.max_content`)")
+        self._left -= len(data)
+        return replace(traced, bytes=traced.bytes or len(data), content=msgspec.Raw(data))

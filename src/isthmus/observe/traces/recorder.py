@@ -1,0 +1,228 @@
+"""The thread that makes traces and writes them, and the queue before it: whoever is served never waits for either.
+
+In: drafts that are over. A draft that finds no room is lost and counted, and so is one that cannot be written; the log
+says so once, and once more when traces are written again. The thread gathers for a moment before it writes, so that
+many traces share one transaction, and it lets the loop have its turn between any two of them. Between two groups it
+forgets what is too old or too much, a little at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from isthmus.errors import IsthmusError
+from isthmus.log import tell
+from isthmus.observe.traces.bodies import Bodies
+from isthmus.observe.traces.cleaning import Cleaner
+from isthmus.observe.traces.contents import Contents, may_keep
+from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.record import make_record
+from isthmus.ports.traces import Trace, TraceStore, TraceSummary
+
+log = logging.getLogger("isthmus.traces")
+
+_GATHER: Final = 0.1
+"""Seconds that the first trace of a group waits for others."""
+_GROUP: Final = 200
+_STEP: Final = 500
+"""Traces that are forgotten in one transaction."""
+_LOOK: Final = 60.0
+"""Seconds between two looks at what is too old or too much."""
+_IDLE: Final = 3600.0
+_SETTLE: Final = 2.0
+"""Seconds that a reader waits for what was over before."""
+_FORGOTTEN: Final = 1_000
+"""Deleted responses that are remembered, for traces that come later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How much is kept, and for how long."""
+
+    max_age: float = 0.0
+    """Seconds; 0: for ever."""
+    max_bytes: int = 0
+    """0: no limit."""
+    max_content: int = 1_000_000
+    unstored: bool = False
+    """Whether also the content of what its client wants nobody to store."""
+    max_queued: int = 2_000
+    max_queued_bytes: int = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Forget:
+    owner: str
+    response: str
+
+
+class Recorder:
+    def __init__(
+        self, store: TraceStore, bodies: Bodies, cleaner: Cleaner, keeping: Keeping, *, gather: float = _GATHER
+    ) -> None:
+        self.store = store
+        self.kept = 0
+        self.lost = 0
+        self.cleaner = cleaner
+        self._bodies = bodies
+        self._keeping = keeping
+        self._gather = gather
+        self._queue: queue.SimpleQueue[Draft | _Forget | threading.Event | None] = queue.SimpleQueue()
+        self._put = 0
+        """Bytes that went in, and …"""
+        self._taken = 0
+        """… out again: each is counted by one thread only."""
+        self._hurry = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._troubled = False
+        self._looked = time.monotonic()
+        self._more = False
+        """Whether the last look did not come to its end."""
+
+    # ── on the loop ────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._work, name="isthmus-traces", daemon=True)
+        self._thread.start()
+
+    def put(self, draft: Draft) -> None:
+        """Take it, or count it as lost; at once."""
+        keeping = self._keeping
+        held = self._put - self._taken
+        if self._queue.qsize() >= keeping.max_queued or (held and held + draft.weight > keeping.max_queued_bytes):
+            self.lost += 1
+            return
+        self._put += draft.weight
+        self._queue.put(draft)
+
+    def forget(self, owner: str, response: str) -> None:
+        self._queue.put(_Forget(owner, response))
+
+    async def settle(self) -> None:
+        """Until all that was put before is written, or could not be."""
+        written = threading.Event()
+        self._queue.put(written)
+        self._hurry.set()
+        await asyncio.to_thread(written.wait, _SETTLE)
+
+    async def aclose(self) -> None:
+        self._queue.put(None)
+        self._hurry.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        self.store.close()
+
+    # ── beside it ──────────────────────────────────────────────────────────────────────────────────
+
+    def _work(self) -> None:
+        while True:
+            try:
+                first = self._queue.get(timeout=0 if self._more else _LOOK if self.kept else _IDLE)
+            except queue.Empty:
+                self._tidy()
+                continue
+            if isinstance(first, Draft):
+                self._hurry.wait(self._gather)
+            self._hurry.clear()
+            if not self._take(first):
+                return
+            if self._more or time.monotonic() - self._looked > _LOOK:
+                self._tidy()
+
+    def _take(self, item: Draft | _Forget | threading.Event | None) -> bool:
+        """This one and all that wait; False: it is the end."""
+        traces: list[Trace] = []
+        while True:
+            match item:
+                case Draft():
+                    traces += self._make(item)
+                    if len(traces) >= _GROUP:
+                        self._write(traces)
+                        traces = []
+                    time.sleep(0)  # whoever waits for the interpreter gets it
+                case _Forget():
+                    self._write(traces)
+                    traces = []
+                    self._forget(item)
+                case threading.Event():
+                    self._write(traces)
+                    traces = []
+                    item.set()
+                case None:
+                    self._write(traces)
+                    return False
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                self._write(traces)
+                return True
+
+    def _make(self, draft: Draft) -> Sequence[Trace]:
+        self._taken += draft.weight
+        keeping = self._keeping
+        try:
+            contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
+            trace = make_record(draft, self._bodies, contents)
+        except Exception as error:  # one that cannot be told must not keep the others from it
+            self.lost += 1
+            tell(log, "error", "trace.broken", id=draft.request or draft.run, trace=error)
+            return ()
+        if (trace.summary.owner, draft.run) in self._forgotten:
+            return (Trace(summary=_deleted(trace)),)
+        return (trace,)
+
+    def _write(self, traces: list[Trace]) -> None:
+        if not traces:
+            return
+        if self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
+            self.kept += len(traces)
+        else:
+            self.lost += len(traces)
+
+    def _forget(self, item: _Forget) -> None:
+        self._forgotten[item.owner, item.response] = None
+        if len(self._forgotten) > _FORGOTTEN:
+            self._forgotten.popitem(last=False)
+        self._attempt(lambda: self.store.forget(item.owner, item.response))
+
+    def _tidy(self) -> None:
+        """One step of forgetting."""
+        keeping, self._looked, self._more = self._keeping, time.monotonic(), False
+        if not keeping.max_age and not keeping.max_bytes:
+            return
+        older_than = time.time() - keeping.max_age if keeping.max_age else None
+
+        def prune() -> None:
+            gone = self.store.prune(older_than=older_than, max_bytes=keeping.max_bytes or None, most=_STEP)
+            self._more = gone > 0
+
+        self._attempt(prune)
+
+    def _attempt(self, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except Exception as error:
+            if not self._troubled:
+                known = isinstance(error, IsthmusError)
+                tell(log, "error", "traces.unavailable", reason=error, trace=None if known else error)
+            self._troubled = True
+            return False
+        if self._troubled:
+            self._troubled = False
+            tell(log, "warning", "traces.available", lost=self.lost)
+        return True
+
+
+def _deleted(trace: Trace) -> TraceSummary:
+    return msgspec.structs.replace(trace.summary, deleted=True, capture="metadata")

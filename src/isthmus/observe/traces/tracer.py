@@ -1,0 +1,152 @@
+"""Gathers the facts of each request until it is over, then hands them to the recorder; and knows what is captured.
+
+On the loop there is nothing but this: a fact is put behind the others of its request. How many requests are open at a
+time is bounded; the facts of one more are not gathered, and it is counted as lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.recorder import Recorder
+from isthmus.ports import Answered, Ended, Fact, Planned, Received
+from isthmus.ports.traces import Capturing, TraceStore
+
+MOST_OPEN: Final = 20_000
+_SMALL: Final = 4_000
+"""Bytes that a draft takes beside the bodies that it refers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRule:
+    full: bool = False
+    """Whether everything is captured with its content."""
+    full_for: frozenset[str] = frozenset()
+    """Owners and ids of keys whose requests are."""
+    max_content: int = 1_000_000
+
+
+class Tracer:
+    def __init__(
+        self,
+        recorder: Recorder,
+        rule: CaptureRule = CaptureRule(),  # noqa: B008  # frozen
+        *,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._recorder = recorder
+        self._rule = rule
+        self._now, self._clock = now, clock
+        self._open: dict[str, Draft] = {}
+        self._full_until = 0.0
+        self._full_owner = self._full_key = ""
+
+    # ── what is told ───────────────────────────────────────────────────────────────────────────────
+
+    def tell(self, fact: Fact) -> None:
+        match fact:
+            case Received():
+                self._receive(fact)
+            case Planned():
+                self._plan(fact)
+            case Answered():
+                self._answer(fact)
+            case Ended():
+                draft = self._open.pop(fact.id, None)
+                if draft is not None:
+                    draft.facts.append((self._clock(), fact))
+                    draft.ended = True
+                    self._end(draft)
+            case _:
+                draft = self._open.get(fact.id)
+                if draft is not None:
+                    draft.facts.append((self._clock(), fact))
+
+    def _receive(self, fact: Received) -> None:
+        draft = self._begin(fact.owner, fact.key, self._now() - fact.seconds)
+        if draft is not None:
+            draft.request, draft.received = fact.request, True
+            draft.weight += fact.size
+            draft.facts.append((self._clock(), fact))
+            self._open[fact.request] = draft
+
+    def _plan(self, fact: Planned) -> None:
+        draft = self._open.get(fact.request) or self._begin(fact.owner, "", self._now())
+        if draft is not None:
+            draft.request = fact.request
+            draft.run, draft.background = fact.id, fact.background
+            draft.weight = max(draft.weight, getattr(fact.plan, "size", 0))
+            draft.facts.append((self._clock(), fact))
+            self._open[fact.id] = draft
+
+    def _answer(self, fact: Answered) -> None:
+        draft = self._open.pop(fact.request, None) or self._begin(fact.owner, fact.key, self._now() - fact.seconds)
+        if draft is None:
+            return
+        draft.request, draft.answered = fact.request, True
+        draft.facts.append((self._clock(), fact))
+        if draft.run and not draft.ended and not (draft.background and fact.failure is None):
+            self._open.pop(draft.run, None)  # it was planned, and never carried out
+            draft.ended = True
+        self._end(draft)
+
+    def _begin(self, owner: str, key: str, at: float) -> Draft | None:
+        if len(self._open) >= MOST_OPEN:
+            self._recorder.lost += 1
+            return None
+        draft = Draft(at, full=self._is_full(owner, key))
+        draft.weight = _SMALL
+        return draft
+
+    def _end(self, draft: Draft) -> None:
+        if draft.over:
+            self._recorder.put(draft)
+
+    # ── what is captured ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def store(self) -> TraceStore:
+        return self._recorder.store
+
+    def wants_all(self, owner: str, key: str, size: int) -> bool:
+        return size <= self._rule.max_content and self._is_full(owner, key)
+
+    def _is_full(self, owner: str, key: str) -> bool:
+        rule = self._rule
+        if rule.full or owner in rule.full_for or (key and key in rule.full_for):
+            return True
+        if not self._full_until or self._now() >= self._full_until:
+            return False
+        return self._full_owner in ("", owner) and self._full_key in ("", key)
+
+    def capture_all(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
+        self._full_until = self._now() + seconds if seconds > 0 else 0.0
+        self._full_owner, self._full_key = owner, key
+        return self.capturing()
+
+    def capturing(self) -> Capturing:
+        recorder = self._recorder
+        going_on = self._now() < self._full_until
+        scope: dict[str, Any] = {"owner": self._full_owner, "key": self._full_key} if going_on else {}
+        return Capturing(
+            capture="full" if self._rule.full else "metadata",
+            full_until=self._full_until if going_on else None,
+            **scope,
+            kept=recorder.kept,
+            lost=recorder.lost,
+            withheld=recorder.cleaner.withheld,
+        )
+
+    def forget(self, owner: str, response: str) -> None:
+        self._recorder.forget(owner, response)
+
+    async def settle(self) -> None:
+        await self._recorder.settle()
+
+    async def aclose(self) -> None:
+        await self._recorder.aclose()
