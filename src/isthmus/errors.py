@@ -215,9 +215,12 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "missing_api_key": Meaning(401, "caller", final=True),
     "invalid_api_key": Meaning(401, "caller", final=True),
     "foreign_origin": Meaning(403, "caller", final=True),
+    "operator_only": Meaning(403, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
     "conversation_not_found": Meaning(404, "caller", final=True),
     "item_not_in_conversation": Meaning(404, "caller", final=True),
+    "trace_not_found": Meaning(404, "caller", final=True),
+    "traces_off": Meaning(404, "caller", final=True),
     # OpenAI answers 400, which no SDK asks again by itself.
     "conversation_locked": Meaning(400, "caller"),
     "conversation_moved": Meaning(400, "caller"),

@@ -437,7 +437,8 @@ def test_what_happened_below_an_asking_is_told_before_it_is_accepted_or_fails(st
 
 @pytest.mark.parametrize(("said", "valid"), [('{"a": 1}', [True]), ("no json", [False, True])])
 def test_every_answer_that_is_held_against_its_format_is_told(stage: Stage, said: str, valid: list[bool]) -> None:
-    stage.read(stage.run_of(text={"format": {"type": "json_object"}}))
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    stage.read(stage.run_of(text={"format": {"type": "json_schema", "name": "n", "strict": True, "schema": schema}}))
     for text in (said, '{"b": 2}')[: len(valid)]:
         stage.quiet()
         stage.asked.accept()

@@ -44,6 +44,7 @@ class Gateway:
     """Reads frames, and makes nothing before it is told to."""
 
     draining = False
+    observer = None
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()

@@ -14,6 +14,7 @@ LATE = (
     "isthmus.server.embeddings",
     "isthmus.server.conversations",
     "isthmus.server.openapi",
+    "isthmus.server.traces",
 )
 
 

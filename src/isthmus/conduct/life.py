@@ -108,7 +108,7 @@ class Life:
         if len(self._marks) >= MOST_MARKS:
             del self._marks[1::2]
             self._stride *= 2
-        self.due = _NEVER if self._observer is None else self.batches + self._stride
+        self.due = _NEVER if self._observer is None else self._marks[-1].batches + self._stride
 
     def over(self) -> None:
         """The upstream has said its last word."""

@@ -31,6 +31,10 @@ class Keys:
         digests = [(_digest(key), scopes) for key, scopes in known]
         self._known = [(digest, Caller(key=digest.hex()[:8], scopes=scopes)) for digest, scopes in digests]
 
+    @property
+    def needed(self) -> bool:
+        return bool(self._known)
+
     def identify(self, scope: Scope) -> Caller:
         """The caller of this request; refused where a key is needed and none that we know is shown."""
         client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))

@@ -97,6 +97,7 @@ def build_document() -> JsonObject:
             "/v1/messages/count_tokens": {
                 "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)
             },
+            **_trace_paths(id_parameter),
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
             "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello")},
@@ -134,6 +135,49 @@ def _conversation_paths(id_parameter: JsonObject) -> JsonObject:
             "parameters": [id_parameter, item_parameter],
             "get": _operation("Fetch an item of a conversation", "getConversationItem", query=extras),
             "delete": _operation("Delete an item of a conversation", "deleteConversationItem"),
+        },
+    }
+
+
+def _trace_paths(id_parameter: JsonObject) -> JsonObject:
+    from isthmus.server.traces import GROUPINGS, LONGEST_CAPTURE, TEXTS
+
+    moment = {"type": "number", "minimum": 0}
+    filters = {
+        **dict.fromkeys(TEXTS, {"type": "string"}),
+        **{"since": moment, "until": moment, "changed": {"type": "boolean"}},
+    }
+    page = {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
+        "after": {"type": "integer", "minimum": 0},
+        "order": {"enum": ["asc", "desc"], "default": "desc"},
+    }
+    grouped = {"by": {"enum": [*GROUPINGS]}, "step": {"type": "integer", "minimum": 300, "default": 3600}}
+    seconds = {"type": "number", "minimum": 0, "maximum": LONGEST_CAPTURE}
+    capture = {
+        "type": "object",
+        "required": ["seconds"],
+        "properties": {"seconds": seconds, "owner": {"type": "string"}, "key": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    return {
+        "/v1/isthmus/traces": {
+            "get": _operation("List what happened to requests", "listTraces", query={**page, **filters})
+        },
+        "/v1/isthmus/traces/totals": {
+            "get": _operation("Sums over requests", "sumTraces", query={**grouped, **filters})
+        },
+        "/v1/isthmus/traces/capture": {
+            "get": _operation("What is captured of requests", "getCapture"),
+            "post": _operation("Capture all content for a while", "captureAll", body=capture),
+        },
+        "/v1/isthmus/traces/{id}": {
+            "parameters": [id_parameter],
+            "get": _operation("All that is known of one request", "getTrace"),
+        },
+        "/v1/isthmus/traces/{id}/conversation": {
+            "parameters": [id_parameter],
+            "get": _operation("List the requests of the same conversation", "walkTraces"),
         },
     }
 

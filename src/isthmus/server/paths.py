@@ -21,7 +21,7 @@ _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
     r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?|embeddings"
     r"|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
-    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?"
+    r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?|isthmus/traces(?:/[^/]+(?:/conversation)?)?"
     r"|health|ready|openapi\.json)\Z",
     re.DOTALL,
 )

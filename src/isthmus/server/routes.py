@@ -19,6 +19,7 @@ from isthmus.server.status import StatusApi
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Routes = dict[str, dict[str, Handler]]
 RESPONSES: Final = "/v1/responses"
+TRACES: Final = "/v1/isthmus/traces"
 _ID: Final = r"(?P<id>[^/]+)"
 
 
@@ -29,6 +30,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     messages = Later(lambda: _messages(gateway, options))
     embeddings = Later(lambda: _embeddings(gateway))
     conversations = Later(lambda: _conversations(gateway))
+    traces = Later(lambda: _traces(gateway, options))
     return {
         RESPONSES: {"POST": responses.create},
         "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
@@ -58,6 +60,11 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
             "GET": conversations("retrieve_item"),
             "DELETE": conversations("delete_item"),
         },
+        TRACES: {"GET": traces("list")},
+        f"{TRACES}/totals": {"GET": traces("totals")},
+        f"{TRACES}/capture": {"GET": traces("capturing"), "POST": traces("capture")},
+        f"{TRACES}/{_ID}": {"GET": traces("retrieve")},
+        f"{TRACES}/{_ID}/conversation": {"GET": traces("conversation")},
         "/v1/models": {"GET": models.list},
         r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
         "/health": {"GET": status.health},
@@ -107,6 +114,12 @@ def _conversations(gateway: Gateway) -> Any:
     from isthmus.server.conversations import ConversationsApi
 
     return ConversationsApi(gateway)
+
+
+def _traces(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.traces import TracesApi
+
+    return TracesApi(gateway, options)
 
 
 def _openapi() -> Any:

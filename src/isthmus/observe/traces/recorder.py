@@ -27,7 +27,7 @@ from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.contents import Contents, may_keep
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.record import make_record
-from isthmus.ports.traces import Trace, TraceStore, TraceSummary
+from isthmus.ports.traces import Trace, TraceStore
 
 log = logging.getLogger("isthmus.traces")
 
@@ -82,6 +82,8 @@ class Recorder:
         """Bytes that went in, and …"""
         self._taken = 0
         """… out again: each is counted by one thread only."""
+        self._asked = self._done = 0
+        """Drafts and forgettings that went in, and those that are dealt with: likewise."""
         self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
         self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -104,13 +106,17 @@ class Recorder:
             self.lost += 1
             return
         self._put += draft.weight
+        self._asked += 1
         self._queue.put(draft)
 
     def forget(self, owner: str, response: str) -> None:
+        self._asked += 1
         self._queue.put(_Forget(owner, response))
 
     async def settle(self) -> None:
         """Until all that was put before is written, or could not be."""
+        if self._asked == self._done:
+            return
         written = threading.Event()
         self._queue.put(written)
         self._hurry.set()
@@ -142,59 +148,58 @@ class Recorder:
 
     def _take(self, item: Draft | _Forget | threading.Event | None) -> bool:
         """This one and all that wait; False: it is the end."""
-        traces: list[Trace] = []
+        group: list[Draft] = []
         while True:
-            match item:
-                case Draft():
-                    traces += self._make(item)
-                    if len(traces) >= _GROUP:
-                        self._write(traces)
-                        traces = []
-                    time.sleep(0)  # whoever waits for the interpreter gets it
-                case _Forget():
-                    self._write(traces)
-                    traces = []
-                    self._forget(item)
-                case threading.Event():
-                    self._write(traces)
-                    traces = []
-                    item.set()
-                case None:
-                    self._write(traces)
+            if isinstance(item, Draft):
+                group.append(item)
+            else:
+                self._record(group)
+                group = []
+                if item is None:
                     return False
+                if isinstance(item, _Forget):
+                    self._forget(item)
+                else:
+                    item.set()
+            if len(group) >= _GROUP:
+                self._record(group)
+                group = []
             try:
                 item = self._queue.get_nowait()
             except queue.Empty:
-                self._write(traces)
+                self._record(group)
                 return True
 
-    def _make(self, draft: Draft) -> Sequence[Trace]:
-        self._taken += draft.weight
+    def _record(self, group: Sequence[Draft]) -> None:
+        traces = [trace for draft in group if (trace := self._make(draft)) is not None]
+        if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
+            self.kept += len(traces)
+        else:
+            self.lost += len(traces)
+        self._done += len(group)
+
+    def _make(self, draft: Draft) -> Trace | None:
         keeping = self._keeping
+        time.sleep(0)  # whoever waits for the interpreter gets it
         try:
             contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
             trace = make_record(draft, self._bodies, contents)
         except Exception as error:  # one that cannot be told must not keep the others from it
             self.lost += 1
             tell(log, "error", "trace.broken", id=draft.request or draft.run, trace=error)
-            return ()
+            return None
+        finally:
+            self._taken += draft.weight
         if (trace.summary.owner, draft.run) in self._forgotten:
-            return (Trace(summary=_deleted(trace)),)
-        return (trace,)
-
-    def _write(self, traces: list[Trace]) -> None:
-        if not traces:
-            return
-        if self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
-            self.kept += len(traces)
-        else:
-            self.lost += len(traces)
+            return Trace(summary=msgspec.structs.replace(trace.summary, deleted=True, capture="metadata"))
+        return trace
 
     def _forget(self, item: _Forget) -> None:
         self._forgotten[item.owner, item.response] = None
         if len(self._forgotten) > _FORGOTTEN:
             self._forgotten.popitem(last=False)
         self._attempt(lambda: self.store.forget(item.owner, item.response))
+        self._done += 1
 
     def _tidy(self) -> None:
         """One step of forgetting."""
@@ -222,7 +227,3 @@ class Recorder:
             self._troubled = False
             tell(log, "warning", "traces.available", lost=self.lost)
         return True
-
-
-def _deleted(trace: Trace) -> TraceSummary:
-    return msgspec.structs.replace(trace.summary, deleted=True, capture="metadata")
