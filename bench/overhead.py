@@ -4,7 +4,8 @@ Run `python -m bench.overhead`. The upstream is a process of its own that answer
 calls through the gateway take turns, so that both see the same weather. CPU time is the gateway's own, of all its
 threads, as the kernel counts it. With two or more cores the gateway has one to itself.
 
-`--against <tree>/src` runs the gateway of another tree beside this one's, in turns, and shows the CPU time of both.
+`--against <tree>/src` runs the gateway of another tree beside this one's, in turns, and shows the CPU time of both;
+`--traces` runs one without traces beside one with them.
 """
 
 from __future__ import annotations
@@ -60,9 +61,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--store", default="", help="`memory:`; default: SQLite in a new file")
     parser.add_argument("--against", type=Path, help="`src` of another tree, whose gateway takes turns with this one")
+    parser.add_argument("--traces", action="store_true", help="compare with a gateway whose traces are off")
     arguments = parser.parse_args()
+    other: dict[str, Any] = {}
     if arguments.against is not None:
-        print("\n".join(asyncio.run(compare(arguments.rounds, arguments.store, arguments.against.resolve()))))
+        other["source"] = arguments.against.resolve()
+    if arguments.traces:
+        other["trace"] = 'capture = "off"'
+    if other:
+        print("\n".join(show_both(asyncio.run(compare(arguments.rounds, arguments.store, other)))))
         return
     measured = asyncio.run(measure(arguments.rounds, arguments.store))
     print("\n".join(show(measured)))
@@ -85,26 +92,31 @@ async def measure(rounds: int, store: str = "", calls: int | None = None) -> lis
     return measured
 
 
-async def compare(rounds: int, store: str, other: Path) -> list[str]:
-    """CPU time of this tree's gateway and of another one's, which took turns."""
+async def compare(rounds: int, store: str, other: dict[str, Any], share: float = 1.0) -> list[tuple[Kind, Kind]]:
+    """CPU time of a gateway with other options, and of this tree's usual one, which took turns."""
     ours, theirs = kinds(), kinds()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, _upstream() as port:
         base = f"http://127.0.0.1:{port}/v1"
         async with (
             running_gateway(Path(one), base, store=store) as here,
-            running_gateway(Path(two), base, store=store, source=other) as there,
+            running_gateway(Path(two), base, store=store, **other) as there,
         ):
             for kind in (*kinds(), *kinds()):
                 await _round(kind, here, port, 10)
                 await _round(kind, there, port, 10)
             for _ in range(rounds):
                 for mine, its in zip(ours, theirs, strict=True):
-                    await _round(mine, here, port, mine.calls)
-                    await _round(its, there, port, its.calls)
-                    await _busy(mine, here, mine.calls // 3)
-                    await _busy(its, there, its.calls // 3)
+                    calls = max(1, round(mine.calls * share))
+                    await _round(mine, here, port, calls)
+                    await _round(its, there, port, calls)
+                    await _busy(mine, here, max(1, calls // 3))
+                    await _busy(its, there, max(1, calls // 3))
+    return [*zip(theirs, ours, strict=True)]
+
+
+def show_both(compared: list[tuple[Kind, Kind]]) -> list[str]:
     rows = []
-    for mine, its in zip(ours, theirs, strict=True):
+    for its, mine in compared:
         # The least of all rounds: whatever else runs on the machine can only add to it.
         alone = [min(each.cpu) * 1e6 for each in (its, mine)]
         busy = [min(each.cpu_busy) * 1e6 for each in (its, mine)]

@@ -35,6 +35,7 @@ class GatewayProcess:
         provider: str = "",
         store: str = "",
         background: str = "",
+        trace: str = "",
         core: int | None = None,
         source: Path | None = None,
     ) -> None:
@@ -46,6 +47,7 @@ class GatewayProcess:
         self.database = folder / "isthmus.db"
         self._config = folder / "isthmus.toml"
         more = f"[background]\n{background}\n" if background else ""
+        more += f"[trace]\n{trace}\n" if trace else ""
         self._config.write_text(
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
             f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nmax_connections = 1000\n{provider}\n'

@@ -25,11 +25,11 @@ class LogObserver:
             told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
             failure = fact.failure
             tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
-        elif log.isEnabledFor(logging.DEBUG):
+        elif isinstance(fact, Sent | FirstToken) and log.isEnabledFor(logging.DEBUG):
             if isinstance(fact, Sent):
                 told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
                 tell(log, "debug", "attempt.sent", id=fact.id, **told)
-            elif isinstance(fact, FirstToken):
+            else:
                 tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 
 

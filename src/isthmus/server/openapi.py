@@ -144,8 +144,10 @@ def _trace_paths(id_parameter: JsonObject) -> JsonObject:
 
     moment = {"type": "number", "minimum": 0}
     filters = {
-        **dict.fromkeys(TEXTS, {"type": "string"}),
-        **{"since": moment, "until": moment, "changed": {"type": "boolean"}},
+        **{name: {"type": "string"} for name in TEXTS},
+        "since": moment,
+        "until": moment,
+        "changed": {"type": "boolean"},
     }
     page = {
         "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 50},

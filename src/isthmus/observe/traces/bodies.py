@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.ports.traces import Piece, TracedBody
-from isthmus.protocol.large import encode_sized
+from isthmus.protocol.large import LARGE, encode_sized
 
 MOST_PIECES: Final = 4_000
 """Fields and messages of a body that are hashed one by one; more are only counted."""
@@ -36,20 +36,26 @@ class Bodies:
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
         pieces: list[Piece] = []
-        more, total = 0, 1 + max(len(body), 1)
+        more, total, keyed = 0, 1 + max(len(body), 1), self._keyed.copy
         for name, value in body.items():
             total += len(_encode(name)) + 1
-            if not _is_listed(value):
-                total += self._add(pieces, name, value, "", size)
+            if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+                data = _encode(value) if size <= LARGE else encode_sized(value, size)
+                hashed = keyed()
+                hashed.update(data)
+                pieces.append(Piece(name, len(data), hashed.hexdigest()))
+                total += len(data)
                 continue
             total += 1 + len(value)
             for index, each in enumerate(value):
+                data = _encode(each) if size <= LARGE else encode_sized(each, size)
+                total += len(data)
                 if len(pieces) >= MOST_PIECES:
                     more += 1
-                    total += len(encode_sized(each, size))
-                else:
-                    role = each.get("role") or each.get("type") or ""
-                    total += self._add(pieces, f"{name}[{index}]", each, role, size)
+                    continue
+                hashed = keyed()
+                hashed.update(data)
+                pieces.append(Piece(f"{name}[{index}]", len(data), hashed.hexdigest(), _role(each)))
                 if index % _BREATH == _BREATH - 1:
                     time.sleep(0)
         return TracedBody(total, tuple(pieces), more)
@@ -59,12 +65,8 @@ class Bodies:
         data = text.encode("utf-8", "surrogatepass")
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
 
-    def _add(self, pieces: list[Piece], path: str, value: Any, role: Any, size: int) -> int:
-        data = encode_sized(value, size)
-        pieces.append(Piece(path, len(data), self.hash(data), role if isinstance(role, str) else ""))
-        return len(data)
 
-
-def _is_listed(value: Any) -> bool:
-    """Whether it is a list of messages, items or tools."""
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, dict) for each in value)
+def _role(message: Any) -> str:
+    """Of a message or an item; of a tool, its type."""
+    role = (message.get("role") or message.get("type")) if isinstance(message, dict) else ""
+    return role if isinstance(role, str) else ""

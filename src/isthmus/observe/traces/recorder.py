@@ -31,9 +31,11 @@ from isthmus.ports.traces import Trace, TraceStore
 
 log = logging.getLogger("isthmus.traces")
 
-_GATHER: Final = 0.1
+_GATHER: Final = 0.25
 """Seconds that the first trace of a group waits for others."""
 _GROUP: Final = 200
+_BREATH: Final = 8
+"""Traces that are made without a pause: some 0.2 ms."""
 _STEP: Final = 500
 """Traces that are forgotten in one transaction."""
 _LOOK: Final = 60.0
@@ -171,7 +173,13 @@ class Recorder:
                 return True
 
     def _record(self, group: Sequence[Draft]) -> None:
-        traces = [trace for draft in group if (trace := self._make(draft)) is not None]
+        traces: list[Trace] = []
+        for number, draft in enumerate(group):
+            if number % _BREATH == 0:
+                time.sleep(0)  # whoever waits for the interpreter gets it
+            trace = self._make(draft)
+            if trace is not None:
+                traces.append(trace)
         if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
             self.kept += len(traces)
         else:
@@ -180,7 +188,6 @@ class Recorder:
 
     def _make(self, draft: Draft) -> Trace | None:
         keeping = self._keeping
-        time.sleep(0)  # whoever waits for the interpreter gets it
         try:
             contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
             trace = make_record(draft, self._bodies, contents)

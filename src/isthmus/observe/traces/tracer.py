@@ -43,29 +43,32 @@ class Tracer:
         self._rule = rule
         self._now, self._clock = now, clock
         self._open: dict[str, Draft] = {}
+        self._special: dict[type, Callable[[Any], None]] = {
+            Received: self._receive,
+            Planned: self._plan,
+            Ended: self._finish,
+            Answered: self._answer,
+        }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
     def tell(self, fact: Fact) -> None:
-        match fact:
-            case Received():
-                self._receive(fact)
-            case Planned():
-                self._plan(fact)
-            case Answered():
-                self._answer(fact)
-            case Ended():
-                draft = self._open.pop(fact.id, None)
-                if draft is not None:
-                    draft.facts.append((self._clock(), fact))
-                    draft.ended = True
-                    self._end(draft)
-            case _:
-                draft = self._open.get(fact.id)
-                if draft is not None:
-                    draft.facts.append((self._clock(), fact))
+        special = self._special.get(type(fact))
+        if special is not None:
+            special(fact)
+            return
+        draft = self._open.get(fact.id)  # type: ignore[union-attr]  # all others are a run's
+        if draft is not None:
+            draft.facts.append((self._clock(), fact))
+
+    def _finish(self, fact: Ended) -> None:
+        draft = self._open.pop(fact.id, None)
+        if draft is not None:
+            draft.facts.append((self._clock(), fact))
+            draft.ended = True
+            self._end(draft)
 
     def _receive(self, fact: Received) -> None:
         draft = self._begin(fact.owner, fact.key, self._now() - fact.seconds)

@@ -19,18 +19,16 @@ _BITS: Final = 32
 _FIRST_LOOK: Final = 16
 """Chunks that are asked at first, the newest; then four times as many, and so on."""
 _MOST: Final = 1_024
+LAST: Final = 1 << 62
+"""Behind all traces."""
 
 
 def words_of(summary: TraceSummary) -> Iterator[str]:
     yield summary.id
     if summary.response:
         yield summary.response
-    if summary.thread:
-        yield thread_word(summary.thread)
-
-
-def thread_word(thread: str) -> str:
-    return f"thread {thread}"
+    if summary.thread and summary.thread != summary.response:
+        yield summary.thread
 
 
 def place_of(seq: int, word: str) -> int:
@@ -50,6 +48,23 @@ def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
         for (seq,) in rows.fetchall():
             yield seq
         chunk, count = low - 1, min(count * 4, _MOST)
+
+
+def first_since(connection: sqlite3.Connection, at: float) -> int:
+    """The first that ended at this time or later; they are numbered in that order, so halving finds it."""
+    low, high = connection.execute("SELECT min(seq), max(seq) FROM traces").fetchone()
+    if low is None:
+        return LAST
+    high += 1
+    while low < high:
+        middle = (low + high) // 2
+        row = connection.execute("SELECT seq, ended FROM traces WHERE seq >= ? LIMIT 1", (middle,)).fetchone()
+        if row is None or row[1] >= at:
+            high = middle
+        else:
+            low = row[0] + 1
+    row = connection.execute("SELECT seq FROM traces WHERE seq >= ? LIMIT 1", (low,)).fetchone()
+    return LAST if row is None else int(row[0])
 
 
 def drop_places(connection: sqlite3.Connection, before: int, most: int) -> None:

@@ -17,12 +17,11 @@ from isthmus.ports.traces import (
     TraceSummary,
     TraceTotal,
 )
-from isthmus.store.traces.places import find_places, thread_word
+from isthmus.store.traces.places import LAST, find_places, first_since
 from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, read_at, read_summary, seconds_of, unpack
 from isthmus.store.traces.schema import SLOT
 from isthmus.store.traces.writes import measure
 
-_LAST: Final = 1 << 62
 _PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
 _ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")
 _AT_ONCE: Final = 200
@@ -36,8 +35,8 @@ def find(connection: sqlite3.Connection, owner: str | None, id: str) -> Trace | 
 
 def read_whole(connection: sqlite3.Connection, summary: TraceSummary) -> Trace:
     """What is left of it, where its response was deleted."""
-    row = connection.execute("SELECT packed, data FROM details WHERE seq = ?", (summary.seq,)).fetchone()
-    return Trace(summary=summary) if row is None else unpack(summary, bool(row[0]), row[1])
+    row = connection.execute("SELECT packed, detail FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
+    return Trace(summary=summary) if row is None or row[1] is None else unpack(summary, bool(row[0]), row[1])
 
 
 def find_summary(connection: sqlite3.Connection, owner: str | None, id: str) -> TraceSummary | None:
@@ -107,7 +106,7 @@ def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
     kinds = _kinds(connection, owner, TraceFilter())
     some = "" if kinds is None else f" WHERE kind IN ({_listed(kinds)})"
     (count,) = connection.execute(f"SELECT count(*) FROM traces{some}").fetchone()
-    ends = [_newest(connection, TraceFilter(), kinds, 0, _LAST, 1, order) for order in _ORDERS]
+    ends = [_newest(connection, TraceFilter(), kinds, 0, LAST, 1, order) for order in _ORDERS]
     oldest, newest = ([summary.ended_at for summary in _summaries(connection, end)] for end in ends)
     return TraceStats(
         traces=count,
@@ -124,14 +123,9 @@ def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
 def _bounds(connection: sqlite3.Connection, filter: TraceFilter) -> tuple[int, int]:
     """First and last place, the last not included: `ended` goes the same way as `seq`."""
     return (
-        0 if filter.since is None else _first_since(connection, filter.since),
-        _LAST if filter.until is None else _first_since(connection, filter.until),
+        0 if filter.since is None else first_since(connection, filter.since),
+        LAST if filter.until is None else first_since(connection, filter.until),
     )
-
-
-def _first_since(connection: sqlite3.Connection, at: float) -> int:
-    row = connection.execute("SELECT seq FROM traces WHERE ended >= ? ORDER BY ended, seq LIMIT 1", (at,)).fetchone()
-    return _LAST if row is None else int(row[0])
 
 
 def _conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[Any]]:
@@ -190,7 +184,7 @@ def _of_thread(
     order: Literal["asc", "desc"],
 ) -> list[int]:
     """Looked at a few at a time: those of a client that always begins alike may be very many."""
-    places = [seq for seq in find_places(connection, thread_word(thread)) if low <= seq < high]
+    places = [seq for seq in find_places(connection, thread) if low <= seq < high]
     places.sort(reverse=order == "desc")
     found: list[int] = []
     for start in range(0, len(places), _AT_ONCE):

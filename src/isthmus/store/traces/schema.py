@@ -1,8 +1,7 @@
 """The file that traces are kept in: how it is made, and why it cannot be used.
 
     kinds     (whose, by which door, to which model, how it ended): what lists are filtered and totals grouped by
-    traces    one row for each request: its kind, and its summary
-    details   all the rest of it, apart: a list does not read it
+    traces    one row for each request: its kind, its summary, and behind that all the rest, which a list does not read
     places    where a word (an id, a thread) stands, in chunks of traces
     totals    sums for each kind and five minutes; they outlive the traces that were dropped for their size
     spreads   how long things took, for each kind and five minutes, in steps
@@ -38,11 +37,9 @@ CREATE TABLE kinds (
 );
 CREATE TABLE traces (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    ended REAL NOT NULL, kind INTEGER NOT NULL, summary BLOB NOT NULL
+    ended REAL NOT NULL, kind INTEGER NOT NULL, summary BLOB NOT NULL, packed INTEGER NOT NULL, detail BLOB
 );
-CREATE INDEX traces_ended ON traces (ended);
 CREATE INDEX traces_kind ON traces (kind);
-CREATE TABLE details (seq INTEGER PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE places (place INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (place, seq)) WITHOUT ROWID;
 CREATE TABLE totals (
     slot INTEGER NOT NULL, kind INTEGER NOT NULL,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
-from isthmus.store.traces.places import drop_places, find_places, place_of, words_of
+from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
 from isthmus.store.traces.schema import SLOT
 
@@ -43,7 +43,6 @@ def keep(connection: sqlite3.Connection, memory: Memory, traces: Sequence[Trace]
         at = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'traces'").fetchone()
         ended, latest = last[0] if last else 0.0, at[0] if at else 0
         rows: list[tuple[Any, ...]] = []
-        details: list[tuple[Any, ...]] = []
         places: list[tuple[int, int]] = []
         sums = Sums()
         for seq, trace in enumerate(traces, latest + 1):
@@ -55,12 +54,10 @@ def keep(connection: sqlite3.Connection, memory: Memory, traces: Sequence[Trace]
                 summary = msgspec.structs.replace(summary, ended_at=ended, thread=thread)
             memory.note(summary)
             kind = memory.kinds.find(connection, kind_of(summary))
-            rows.append((seq, ended, kind, encode(summary)))
-            details.append((seq, *pack(trace)))
+            rows.append((seq, ended, kind, encode(summary), *pack(trace)))
             places += [(place_of(seq, word), seq) for word in words_of(summary)]
             sums.add(kind, summary)
-        connection.executemany("INSERT INTO traces VALUES (?, ?, ?, ?)", rows)
-        connection.executemany("INSERT INTO details VALUES (?, ?, ?)", details)
+        connection.executemany("INSERT INTO traces VALUES (?, ?, ?, ?, ?, ?)", rows)
         connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?)", sorted(places))
         sums.write(connection)
 
@@ -69,8 +66,8 @@ def forget(connection: sqlite3.Connection, owner: str, response: str) -> None:
     with _transaction(connection):
         for summary in of_response(connection, owner, response):
             left = msgspec.structs.replace(summary, seq=0, deleted=True)
-            connection.execute("UPDATE traces SET summary = ? WHERE seq = ?", (encode(left), summary.seq))
-            connection.execute("DELETE FROM details WHERE seq = ?", (summary.seq,))
+            change = "UPDATE traces SET summary = ?, packed = 0, detail = NULL WHERE seq = ?"
+            connection.execute(change, (encode(left), summary.seq))
 
 
 def of_response(connection: sqlite3.Connection, owner: str, response: str) -> list[TraceSummary]:
@@ -82,13 +79,13 @@ def prune(connection: sqlite3.Connection, older_than: float | None, max_bytes: i
     with _transaction(connection):
         gone = 0
         if older_than is not None:
-            gone = _drop(connection, "ended < ?", older_than, most)
+            gone = _drop(connection, first_since(connection, older_than), most)
             old = int(older_than // SLOT)
             for table in ("totals", "spreads"):
                 rows = f"(SELECT slot, kind FROM {table} WHERE slot < ? ORDER BY slot, kind LIMIT ?)"
                 connection.execute(f"DELETE FROM {table} WHERE (slot, kind) IN {rows}", (old, most))
         if not gone and max_bytes is not None and measure(connection) > max_bytes:
-            gone = _drop(connection, "seq < ?", 1 << 62, most)
+            gone = _drop(connection, LAST, most)
     connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
     return gone
 
@@ -101,10 +98,9 @@ def measure(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _drop(connection: sqlite3.Connection, where: str, bound: float, most: int) -> int:
-    oldest = f"SELECT seq FROM traces WHERE {where} ORDER BY seq LIMIT ?"
-    connection.execute(f"DELETE FROM details WHERE seq IN ({oldest})", (bound, most))
-    gone = connection.execute(f"DELETE FROM traces WHERE seq IN ({oldest})", (bound, most)).rowcount
+def _drop(connection: sqlite3.Connection, before: int, most: int) -> int:
+    oldest = "SELECT seq FROM traces WHERE seq < ? ORDER BY seq LIMIT ?"
+    gone = connection.execute(f"DELETE FROM traces WHERE seq IN ({oldest})", (before, most)).rowcount
     (first,) = connection.execute("SELECT ifnull(min(seq), 1 << 40) FROM traces").fetchone()
     drop_places(connection, first, _PLACES * most)
     return gone
