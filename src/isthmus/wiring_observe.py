@@ -7,12 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from isthmus.config.schema import Config
 from isthmus.config.secrets import configured_secrets
 from isthmus.observe.traces.bodies import Bodies
-from isthmus.observe.traces.cleaning import SCRUB, SCRUBBER, Cleaner, Job
+from isthmus.observe.traces.cleaning import Cleaner
+from isthmus.observe.traces.patterns import SCRUB, SCRUBBER, decode_scrub, encode_scrub
 from isthmus.observe.traces.recorder import Keeping, Recorder
 from isthmus.observe.traces.tracer import CaptureRule, Tracer
 from isthmus.ports import Workers
@@ -31,9 +30,8 @@ def open_tracer(config: Config, key: bytes, workers: Workers) -> Tracer:
     patterns = tuple(settings.scrub)
 
     def find(texts: Sequence[str]) -> Sequence[str]:
-        job = msgspec.json.encode(Job(patterns, tuple(texts)))
-        found = asyncio.run_coroutine_threadsafe(workers.run(SCRUB, job), loop).result()
-        return msgspec.json.decode(found, type=list[str])
+        job = encode_scrub(patterns, texts)
+        return decode_scrub(asyncio.run_coroutine_threadsafe(workers.run(SCRUB, job), loop).result())
 
     in_memory = database_path(config.store.url) is None
     most = min(settings.max_bytes or MOST_IN_MEMORY, MOST_IN_MEMORY) if in_memory else settings.max_bytes

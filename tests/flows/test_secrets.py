@@ -41,6 +41,7 @@ def config(upstream: ScriptedUpstream, folder: Path, *, retries: int = 0, fallba
     fallbacks = f"[models.fallbacks]\n'{CHAT}' = ['other/some-model']\n" if fallback else ""
     return (
         f"[models]\ndemo = false\ndefault = '{CHAT}'\n{fallbacks}"
+        f"[trace]\ncapture = 'full'\nunstored = true\n"  # all that is asked and answered is kept, but for secrets
         f"[server]\nport = 0\n[store]\nurl = 'sqlite:{folder / 'flow.db'}'\n[log]\nlevel = 'debug'\n"
         f"[providers.leaky]\nuses = 'openai-compatible'\nbase_url = '{base}'\napi_keys = ['{KEY}', '{OTHER_KEY}']\n"
         f"retries = {retries}\n{SETTINGS}"
@@ -109,7 +110,12 @@ def everywhere(flow: Flow, ask: Callable[[], bytes]) -> dict[str, str | bytes]:
     with listening() as said:
         client = ask()
         ready = flow.get("/ready").body
-    return {"client": client, "ready": ready, "log": said.text, "disk": flow.stored_bytes()}
+        traced = b"".join(
+            flow.get(f"/v1/isthmus/traces/{each['id']}").body
+            for each in flow.get("/v1/isthmus/traces?limit=20").json["data"]  # and with that all are written
+        )
+    assert traced
+    return {"client": client, "ready": ready, "log": said.text, "traces": traced, "disk": flow.stored_bytes()}
 
 
 def asking(flow: Flow, body: Json) -> bytes:

@@ -8,7 +8,6 @@ look at is not stored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,11 +15,8 @@ import msgspec
 
 from isthmus.errors import WorkNotDone
 from isthmus.ports.traces import Capture, Trace
-from isthmus.scrub import HIDDEN, Scrubber
+from isthmus.scrub import Scrubber
 
-SCRUB: Final = "scrub"
-SCRUBBER: Final = "isthmus.observe.traces.cleaning:run_scrub"
-"""The kind of the job, and who does it."""
 WITHHELD: Final = "<withheld>"
 """In place of words that could not be looked at."""
 _OURS: Final = frozenset(
@@ -38,11 +34,6 @@ _decode_trace: Final = msgspec.json.Decoder(Trace).decode
 
 Finder = Callable[[Sequence[str]], Sequence[str]]
 """Texts with what the patterns find hidden, in their order. Raises `WorkNotDone`."""
-
-
-class Job(msgspec.Struct, frozen=True):
-    patterns: tuple[str, ...]
-    texts: tuple[str, ...]
 
 
 class Cleaner:
@@ -91,16 +82,6 @@ def withhold(trace: Trace) -> Trace:
 
 
 _METADATA: Final[Capture] = "metadata"
-
-
-def run_scrub(payload: bytes) -> bytes:
-    """In a worker process."""
-    job = msgspec.json.decode(payload, type=Job)
-    patterns = [re.compile(pattern) for pattern in job.patterns]
-    texts = list(job.texts)
-    for pattern in patterns:
-        texts = [pattern.sub(HIDDEN, text) for text in texts]
-    return _encode(texts)
 
 
 def _map(value: Any, change: Callable[[str], str]) -> Any:

@@ -6,7 +6,6 @@ know, and the patterns that the operator names, are taken out of the whole trace
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -42,6 +41,16 @@ def may_keep(draft: Draft, *, unstored: bool) -> bool:
     return True
 
 
+def showable(value: Any) -> Any:
+    """Without the credentials of tools, wherever those are declared: in the body, in items, in namespaces."""
+    match value:
+        case dict():
+            return {name: showable(inner) for name, inner in showable_body(value).items()}
+        case list() | tuple():
+            return [showable(inner) for inner in value]
+    return value
+
+
 class Contents:
     """Of one trace: what its bodies take is counted together."""
 
@@ -54,7 +63,7 @@ class Contents:
     def keep(self, traced: TracedBody, value: Any) -> TracedBody:
         if not self.kept:
             return traced
-        return self._put(traced, _encode(showable_body(dict(value)) if isinstance(value, Mapping) else value))
+        return self._put(traced, _encode(showable(value)))
 
     def keep_raw(self, traced: TracedBody, raw: bytes | bytearray) -> TracedBody:
         """What a client sent, which may be anything."""

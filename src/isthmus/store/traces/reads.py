@@ -24,6 +24,7 @@ from isthmus.store.traces.writes import measure
 
 _PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
 _ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")
+_THEIR_IDS: Final = ("chatcmpl-", "msg_")
 _AT_ONCE: Final = 200
 """Rows fetched by their numbers in one question."""
 
@@ -40,11 +41,17 @@ def read_whole(connection: sqlite3.Connection, summary: TraceSummary) -> Trace:
 
 
 def find_summary(connection: sqlite3.Connection, owner: str | None, id: str) -> TraceSummary | None:
-    for seq in find_places(connection, id) if id else ():
-        summary = read_at(connection, seq)
-        if summary is not None and id in (summary.id, summary.response) and owner in (None, summary.owner):
-            return summary
+    for word in filter(None, (id, known_as(id))):
+        for seq in find_places(connection, word):
+            summary = read_at(connection, seq)
+            if summary is not None and word in (summary.id, summary.response) and owner in (None, summary.owner):
+                return summary
     return None
+
+
+def known_as(id: str) -> str:
+    """The response behind the id that a client of another door knows; empty: it is none of those."""
+    return next((f"resp_{id.removeprefix(door)}" for door in _THEIR_IDS if id.startswith(door)), "")
 
 
 def list_traces(

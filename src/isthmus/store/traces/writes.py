@@ -63,11 +63,15 @@ def keep(connection: sqlite3.Connection, memory: Memory, traces: Sequence[Trace]
 
 
 def forget(connection: sqlite3.Connection, owner: str, response: str) -> None:
+    """What was forgotten stands nowhere in the file any more, nor in its log, unless somebody reads just now."""
+    connection.execute("PRAGMA secure_delete = ON")
     with _transaction(connection):
         for summary in of_response(connection, owner, response):
             left = msgspec.structs.replace(summary, seq=0, deleted=True)
             change = "UPDATE traces SET summary = ?, packed = 0, detail = NULL WHERE seq = ?"
             connection.execute(change, (encode(left), summary.seq))
+    connection.execute("PRAGMA secure_delete = FAST")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def of_response(connection: sqlite3.Connection, owner: str, response: str) -> list[TraceSummary]:
