@@ -21,6 +21,8 @@ _FIRST_LOOK: Final = 16
 _MOST: Final = 1_024
 LAST: Final = 1 << 62
 """Behind all traces."""
+_ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
+"""Asked apart: for both at once SQLite would look at every row."""
 
 
 def words_of(summary: TraceSummary) -> Iterator[str]:
@@ -37,7 +39,7 @@ def place_of(seq: int, word: str) -> int:
 
 def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
     """The newest first."""
-    first, last = connection.execute("SELECT min(seq), max(seq) FROM traces").fetchone()
+    first, last = connection.execute(_ENDS).fetchone()
     if first is None:
         return
     chunk, count = last // CHUNK, _FIRST_LOOK
@@ -52,7 +54,7 @@ def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
 
 def first_since(connection: sqlite3.Connection, at: float) -> int:
     """The first that ended at this time or later; they are numbered in that order, so halving finds it."""
-    low, high = connection.execute("SELECT min(seq), max(seq) FROM traces").fetchone()
+    low, high = connection.execute(_ENDS).fetchone()
     if low is None:
         return LAST
     high += 1

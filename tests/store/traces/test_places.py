@@ -1,0 +1,70 @@
+"""Words are found again in whatever chunk they stand, and times by halving."""
+
+from __future__ import annotations
+
+import asyncio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.ports.traces import TraceFilter
+from isthmus.store.traces import places
+from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
+from isthmus.store.traces.sqlite import SqliteTraces
+from traced import traced
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "CHUNK", 3)
+    monkeypatch.setattr(places, "_FIRST_LOOK", 1)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_word_is_found_in_every_chunk_the_newest_first() -> None:
+    store = SqliteTraces()
+    store.keep([traced(str(number), thread="same" if number % 4 == 0 else "") for number in range(20)])
+    connection = store._writer
+    assert connection is not None
+    assert list(find_places(connection, "same")) == [17, 13, 9, 5, 1]
+    for number in range(20):
+        assert list(find_places(connection, f"req_{number}")) == [number + 1]
+    assert list(find_places(connection, "nobody")) == []
+    store.close()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_places_of_traces_that_went_go_by_whole_chunks() -> None:
+    store = SqliteTraces()
+    store.keep([traced(str(number)) for number in range(10)])
+    connection = store._writer
+    assert connection is not None
+    connection.execute("DELETE FROM traces WHERE seq <= 7")
+    drop_places(connection, 8, 100)
+    (oldest,) = connection.execute("SELECT min(seq) FROM places").fetchone()
+    assert oldest == 6
+    assert list(find_places(connection, "req_8")) == [9]
+    store.close()
+
+
+def test_a_thread_that_is_named_after_its_response_needs_no_place_of_its_own() -> None:
+    assert list(words_of(traced("1").summary)) == ["req_1", "resp_1"]
+    assert list(words_of(traced("1", thread="t").summary)) == ["req_1", "resp_1", "t"]
+    assert list(words_of(traced("1", thread="", response="").summary)) == ["req_1"]
+    assert place_of(1, "\ud800") != place_of(1, "x"), "half a character is a word, too"
+
+
+@settings(max_examples=60)
+@given(ended=st.lists(st.integers(0, 20), max_size=12), gaps=st.sets(st.integers(0, 11)), at=st.integers(-1, 22))
+def test_times_are_found_by_halving_as_by_looking_at_all(ended: list[int], gaps: set[int], at: int) -> None:
+    store = SqliteTraces()
+    store.keep([traced(str(number), float(moment)) for number, moment in enumerate(ended)])
+    connection = store._writer
+    assert connection is not None
+    for gap in gaps:
+        connection.execute("DELETE FROM traces WHERE seq = ?", (gap + 1,))
+    rows = connection.execute("SELECT seq, ended FROM traces ORDER BY seq").fetchall()
+    assert first_since(connection, at) == next((seq for seq, moment in rows if moment >= at), LAST)
+    listed = asyncio.run(store.list(None, TraceFilter(since=float(max(at, 0))), limit=100, order="asc"))
+    assert [each.seq for each in listed.traces] == [seq for seq, moment in rows if moment >= max(at, 0)]
+    store.close()
