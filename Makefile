@@ -13,7 +13,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models check-robustness check-storm check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-claude test-models check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,6 +64,9 @@ check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, drai
 
 check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for ten minutes (`STORM_MINUTES=…`, `STORM_SEED=…`)
 	@$(BIN)/python -m bench.robustness storm --minutes $${STORM_MINUTES:-10} $${STORM_SEED:+--seed $$STORM_SEED}
+
+check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
+	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}
 
 check-fuzz: $(STAMP) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`)
 	@$(BIN)/python -m bench.fuzz --seconds $${FUZZ_SECONDS:-300}

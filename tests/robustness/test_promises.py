@@ -94,3 +94,22 @@ def test_the_overhead_benchmark_measures_every_kind_of_call() -> None:
 
     measured = asyncio.run(overhead.measure(1, calls=1))
     assert all(kind.direct and kind.through and min(kind.cpu) > 0 and min(kind.cpu_busy) > 0 for kind in measured)
+
+
+def test_no_question_about_many_traces_takes_long_and_forgetting_them_stops_nobody() -> None:
+    """With fewer than the million of `make check-traces`; that the work does not grow is counted in `test_reads`."""
+    from bench import traces
+
+    measured = asyncio.run(traces.measure(20_000))
+    assert {name: seconds for name, seconds in measured.questions.items() if seconds > traces.BOUND} == {}
+    assert measured.forgot == 2_000
+    assert measured.turns > measured.steps >= 4
+
+
+def test_traces_cost_a_request_and_a_delta_less_than_a_tenth() -> None:
+    """Beside a gateway without, in one run. `python -m bench.overhead --traces` holds the bound on a machine that does
+    nothing else; here others may run, and what they add falls on the one or the other."""
+    from bench import overhead
+
+    compared = asyncio.run(overhead.compare(4, "", {"trace": 'capture = "off"'}, share=0.5))
+    assert [mine.name for its, mine in compared if min(mine.cpu_busy) > min(its.cpu_busy) * 1.5] == []

@@ -306,8 +306,8 @@ class TraceStore(Protocol):
         """A response was deleted: of its trace only the summary stays."""
 
     def prune(self, *, older_than: float | None = None, max_bytes: int | None = None, most: int = 1000) -> int:
-        """Forget the oldest, at most so many of them; how many went. 0: nothing is over the limits any more. Totals
-        older than `older_than` go as well, those of traces that went for their size stay."""
+        """Forget the oldest, at most so many of them; how many went. 0: nothing is over the limits any more. Totals of
+        whole days (UTC) before `older_than` go as well, those of traces that went for their size stay."""
 
     def close(self) -> None: ...
 

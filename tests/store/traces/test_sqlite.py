@@ -207,8 +207,8 @@ async def test_of_a_deleted_response_only_figures_stay(store: TraceStore) -> Non
 
 async def test_the_old_ones_go_in_steps_and_their_totals_with_them(store: TraceStore) -> None:
     store.keep([traced(str(number), 1_000.0 + number) for number in range(5)])
-    store.keep([traced("new", 9_000.0)])
-    assert [store.prune(older_than=5_000.0, most=2) for _ in range(4)] == [2, 2, 1, 0]
+    store.keep([traced("new", 86_400.0 + 9_000.0)])
+    assert [store.prune(older_than=86_400.0 + 5_000.0, most=2) for _ in range(4)] == [2, 2, 1, 0]
     assert ids(await store.list("local")) == ["new"]
     assert [total.requests for total in await store.totals("local")] == [1]
     assert await store.find("local", "req_3") is None

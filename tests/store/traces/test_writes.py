@@ -56,9 +56,9 @@ def test_a_step_of_forgetting_is_bounded_and_gives_pages_back(tmp_path: object) 
     store.keep([traced(str(number), 1_000.0 + number) for number in range(1_000)])
     connection = store._writer
     assert isinstance(connection, sqlite3.Connection)
-    assert prune(connection, 10_000.0, None, 300) == 300
+    assert prune(connection, 100_000.0, None, 300) == 300
     assert connection.execute("SELECT count(*), min(seq) FROM traces").fetchone() == (700, 301)
-    while prune(connection, 10_000.0, None, 300):
+    while prune(connection, 100_000.0, None, 300):
         pass
     left = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("traces", "totals")]
     assert left == [0, 0]

@@ -7,19 +7,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from isthmus.ports.traces import (
-    Grouping,
-    Spread,
-    Trace,
-    TraceFilter,
-    TracePage,
-    TraceStats,
-    TraceSummary,
-    TraceTotal,
-)
+from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStats, TraceSummary
 from isthmus.store.traces.places import LAST, find_places, first_since
-from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, read_at, read_summary, seconds_of, unpack
-from isthmus.store.traces.schema import SLOT
+from isthmus.store.traces.rows import read_at, read_summary, unpack
 from isthmus.store.traces.writes import measure
 
 _PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
@@ -80,35 +70,6 @@ def walk(connection: sqlite3.Connection, owner: str | None, id: str, most: int) 
     return tuple(reversed(page.traces))
 
 
-def totals(
-    connection: sqlite3.Connection, owner: str | None, filter: TraceFilter, by: Grouping, step: int, most: int
-) -> Sequence[TraceTotal]:
-    group = "''" if not by else f"slot * {SLOT} / {step} * {step}" if by == "time" else f"kinds.{by}"
-    where, values = _conditions(owner, filter)
-    if filter.since is not None:
-        where, values = [*where, "slot >= ?"], [*values, int(filter.since // SLOT)]
-    if filter.until is not None:
-        where, values = [*where, "slot < ?"], [*values, -int(-filter.until // SLOT)]
-    rest = f"JOIN kinds USING (kind) WHERE {' AND '.join(where) or '1'} GROUP BY grouped"
-    sums = ", ".join(f"sum({name})" for name in SUMMED)
-    rows = connection.execute(f"SELECT {group} AS grouped, {sums} FROM totals {rest}", values).fetchall()
-    spread = f"SELECT {group} AS grouped, what, step, sum(count) FROM spreads {rest}, what, step ORDER BY step"
-    took: dict[tuple[Any, int], list[tuple[float, int]]] = {}
-    for grouped, what, number, count in connection.execute(spread, values):
-        took.setdefault((grouped, what), []).append((seconds_of(number), count))
-    rows.sort(key=(lambda row: row[0]) if by == "time" else (lambda row: -row[1]))
-    kept = rows[-most:] if by == "time" else rows[:most]
-    return tuple(
-        TraceTotal(
-            group=str(row[0]),
-            **dict(zip(SUMMED, row[1:], strict=True)),
-            total=Spread(tuple(took.get((row[0], TOTAL), ()))),
-            first_token=Spread(tuple(took.get((row[0], FIRST_TOKEN), ()))),
-        )
-        for row in kept
-    )
-
-
 def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
     kinds = _kinds(connection, owner, TraceFilter())
     some = "" if kinds is None else f" WHERE kind IN ({_listed(kinds)})"
@@ -135,7 +96,7 @@ def _bounds(connection: sqlite3.Connection, filter: TraceFilter) -> tuple[int, i
     )
 
 
-def _conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[Any]]:
+def conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[Any]]:
     where: list[str] = [] if owner is None else ["owner = ?"]
     values: list[Any] = [] if owner is None else [owner]
     for name in _PLAIN:
@@ -151,7 +112,7 @@ def _conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list
 
 def _kinds(connection: sqlite3.Connection, owner: str | None, filter: TraceFilter) -> list[int] | None:
     """`None`: any."""
-    where, values = _conditions(owner, filter)
+    where, values = conditions(owner, filter)
     if not where:
         return None
     found = [row[0] for row in connection.execute(f"SELECT kind FROM kinds WHERE {' AND '.join(where)}", values)]

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
-from isthmus.store.traces.schema import SLOT
+from isthmus.store.traces.schema import SLOTS
 
 FAILED: Final = ("failed", "refused")
 TOTAL, FIRST_TOKEN = 0, 1
@@ -105,13 +105,13 @@ class Kinds:
 
 @dataclass(slots=True)
 class Sums:
-    """What a group of traces adds to the totals: many of them make one row."""
+    """What a group of traces adds to the totals, by the smallest step: many of them make one row."""
 
     totals: dict[tuple[int, int], list[float]] = field(default_factory=dict)
     spreads: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
 
     def add(self, kind: int, summary: TraceSummary) -> None:
-        slot = int(summary.ended_at // SLOT)
+        slot = int(summary.ended_at // SLOTS[0])
         added = (
             1,
             summary.outcome in FAILED,
@@ -136,8 +136,19 @@ class Sums:
         self.spreads[place] = self.spreads.get(place, 0) + 1
 
     def write(self, connection: sqlite3.Connection) -> None:
-        connection.executemany(_ADD_TOTALS, [(*place, *sums) for place, sums in self.totals.items()])
-        connection.executemany(_ADD_SPREADS, [(*place, count) for place, count in self.spreads.items()])
+        for level, seconds in enumerate(SLOTS):
+            many = seconds // SLOTS[0]
+            totals: dict[tuple[int, int], list[float]] = {}
+            for (slot, kind), added in self.totals.items():
+                place = slot // many, kind
+                sums = totals.get(place)
+                totals[place] = added if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
+            connection.executemany(_ADD_TOTALS, [(level, *place, *sums) for place, sums in totals.items()])
+            spreads: dict[tuple[int, int, int, int], int] = {}
+            for (slot, *rest), count in self.spreads.items():
+                spread = (slot // many, *rest)
+                spreads[spread] = spreads.get(spread, 0) + count  # type: ignore[arg-type,index]
+            connection.executemany(_ADD_SPREADS, [(level, *place, count) for place, count in spreads.items()])
 
 
 SUMMED: Final = (
@@ -155,5 +166,5 @@ def _upsert(table: str, place: Sequence[str], added: Iterable[str]) -> str:
     )
 
 
-_ADD_TOTALS: Final = _upsert("totals", ("slot", "kind"), SUMMED)
-_ADD_SPREADS: Final = _upsert("spreads", ("slot", "kind", "what", "step"), ("count",))
+_ADD_TOTALS: Final = _upsert("totals", ("level", "slot", "kind"), SUMMED)
+_ADD_SPREADS: Final = _upsert("spreads", ("level", "slot", "kind", "what", "step"), ("count",))

@@ -3,8 +3,8 @@
     kinds     (whose, by which door, to which model, how it ended): what lists are filtered and totals grouped by
     traces    one row for each request: its kind, its summary, and behind that all the rest, which a list does not read
     places    where a word (an id, a thread) stands, in chunks of traces
-    totals    sums for each kind and five minutes; they outlive the traces that were dropped for their size
-    spreads   how long things took, for each kind and five minutes, in steps
+    totals    sums for each kind and five minutes, hour and day; they outlive traces that were dropped for their size
+    spreads   how long things took, likewise, in steps
 
 There are few kinds, however many traces there are: a filter finds the kinds first, then the newest traces of each, so
 no question ever looks at all traces. Ids are random, and an index of random words touches a page of the file for each
@@ -21,8 +21,8 @@ from typing import Final
 from isthmus.errors import StoreUnavailable
 from isthmus.store.sqlite.connect import FAULTS, trouble_of
 
-SLOT: Final = 300
-"""Seconds of one step of the totals."""
+SLOTS: Final = (300, 3_600, 86_400)
+"""Seconds of the steps that sums are kept for: a long time is a few days, and what is left over at its ends."""
 _APPLICATION: Final = 0x1_57_31_75
 _VERSION: Final = 1
 _BUSY: Final = 5.0
@@ -42,15 +42,16 @@ CREATE TABLE traces (
 CREATE INDEX traces_kind ON traces (kind);
 CREATE TABLE places (place INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (place, seq)) WITHOUT ROWID;
 CREATE TABLE totals (
-    slot INTEGER NOT NULL, kind INTEGER NOT NULL,
+    level INTEGER NOT NULL, slot INTEGER NOT NULL, kind INTEGER NOT NULL,
     requests INTEGER NOT NULL, failed INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL, retries INTEGER NOT NULL,
     degraded INTEGER NOT NULL, ignored INTEGER NOT NULL, seconds REAL NOT NULL,
-    PRIMARY KEY (slot, kind)
+    PRIMARY KEY (level, slot, kind)
 ) WITHOUT ROWID;
 CREATE TABLE spreads (
-    slot INTEGER NOT NULL, kind INTEGER NOT NULL, what INTEGER NOT NULL, step INTEGER NOT NULL, count INTEGER NOT NULL,
-    PRIMARY KEY (slot, kind, what, step)
+    level INTEGER NOT NULL, slot INTEGER NOT NULL, kind INTEGER NOT NULL, what INTEGER NOT NULL, step INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (level, slot, kind, what, step)
 ) WITHOUT ROWID;
 """
 

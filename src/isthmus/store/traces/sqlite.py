@@ -28,8 +28,8 @@ from isthmus.ports.traces import (
     TraceTotal,
 )
 from isthmus.store.sqlite.connect import FAULTS
-from isthmus.store.traces import reads, writes
-from isthmus.store.traces.schema import SLOT, explained, open_reader, open_writer
+from isthmus.store.traces import reads, summing, writes
+from isthmus.store.traces.schema import SLOTS, explained, open_reader, open_writer
 
 _T = TypeVar("_T")
 _ANY: Final = TraceFilter()
@@ -103,11 +103,11 @@ class SqliteTraces:
         step: int = 3600,
         most: int = 1000,
     ) -> Sequence[TraceTotal]:
-        if step < SLOT or step % SLOT:
-            raise RequestRefused(f"`step` must be a multiple of {SLOT} seconds", code="invalid_value", param="step")
+        if step < SLOTS[0] or step % SLOTS[0]:
+            raise RequestRefused(f"`step` must be a multiple of {SLOTS[0]} seconds", code="invalid_value", param="step")
         if filter.thread:
             raise RequestRefused("totals know no threads; leave `thread` out", code="invalid_value", param="thread")
-        return await self._read(partial(reads.totals, owner=owner, filter=filter, by=by, step=step, most=most))
+        return await self._read(partial(summing.totals, owner=owner, filter=filter, by=by, step=step, most=most))
 
     async def walk(self, owner: str | None, id: str, *, most: int = MOST_WALKED) -> Sequence[TraceSummary]:
         return await self._read(partial(reads.walk, owner=owner, id=id, most=most))

@@ -13,7 +13,7 @@ import msgspec
 from isthmus.ports.traces import Trace, TraceSummary
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
-from isthmus.store.traces.schema import SLOT
+from isthmus.store.traces.schema import SLOTS
 
 _PAGES: Final = 512
 """Pages given back to the file system in one step."""
@@ -84,10 +84,12 @@ def prune(connection: sqlite3.Connection, older_than: float | None, max_bytes: i
         gone = 0
         if older_than is not None:
             gone = _drop(connection, first_since(connection, older_than), most)
-            old = int(older_than // SLOT)
-            for table in ("totals", "spreads"):
-                rows = f"(SELECT slot, kind FROM {table} WHERE slot < ? ORDER BY slot, kind LIMIT ?)"
-                connection.execute(f"DELETE FROM {table} WHERE (slot, kind) IN {rows}", (old, most))
+            days = int(older_than // SLOTS[-1])  # whole ones: sums of all levels are those of the same time
+            for level, seconds in enumerate(SLOTS):
+                for table in ("totals", "spreads"):
+                    rows = f"SELECT slot, kind FROM {table} WHERE level = ? AND slot < ? ORDER BY slot, kind LIMIT ?"
+                    change = f"DELETE FROM {table} WHERE level = ? AND (slot, kind) IN ({rows})"
+                    connection.execute(change, (level, level, days * (SLOTS[-1] // seconds), most))
         if not gone and max_bytes is not None and measure(connection) > max_bytes:
             gone = _drop(connection, LAST, most)
     connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
