@@ -30,6 +30,13 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
             "did you mean `deepseek/x`",
             id="default with a misspelt provider",
         ),
+        pytest.param(
+            '[trace]\nscrub = ["fine", "(open"]',
+            "error",
+            "trace.scrub[1]",
+            "is no regular expression",
+            id="a pattern that is none",
+        ),
         pytest.param('[models]\ndefault = "x"', "error", "models.default", "nor an alias", id="default without slash"),
         pytest.param(
             '[models.aliases]\n"a/b" = "demo/x"', "error", 'models.aliases."a/b"', "slash", id="alias with a slash"

@@ -5,7 +5,8 @@ In: a completed `Config`. Out: `Problem`s: errors that keep the gateway from sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -35,7 +36,17 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         *_check_keys(config, known),
         *_check_store(config.store.url),
         *_check_webhooks(config.webhooks),
+        *_check_patterns(config.trace.scrub),
     ]
+
+
+def _check_patterns(patterns: Sequence[str]) -> Iterator[Problem]:
+    for index, pattern in enumerate(patterns):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            fix = "correct it; it is an expression of Python's `re`"
+            yield Problem(("trace", f"scrub[{index}]"), f"is no regular expression: {error}", fix)
 
 
 def _check_webhooks(webhooks: Webhooks) -> Iterator[Problem]:
