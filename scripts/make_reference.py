@@ -243,6 +243,7 @@ FIXED: Mapping[str, str] = {
     "server.traces.LONGEST_CAPTURE": "Seconds for which all content may be captured before somebody asks again.",
     "server.traces._LONGEST_TEXT": "Characters of a word that traces are filtered by.",
     "store.traces.rows.MOST_KINDS": "Kinds of requests that totals tell apart; further ones lose the model's name.",
+    "store.traces.summing.MOST_SPREADS": "Steps of time up to which totals have percentiles of each.",
     "wiring_observe.MOST_IN_MEMORY": "Bytes of traces beside a store in memory.",
     "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
     "observe.vitals._LONGEST_PAUSE": "Seconds between two attempts to give memory back, where that was in vain.",
