@@ -236,7 +236,7 @@ FIXED: Mapping[str, str] = {
     "providers.word.told.LONGEST_NAME": "Characters of a model's name in a server's list.",
     "providers.word.told.MAX_MODELS": "Models of a server's list that are read.",
     "conduct.life.MOST_MARKS": "Moments of a stream that its trace remembers, evenly spread.",
-    "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body that a trace has hashes of; the rest is counted.",
+    "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body with hashes in its trace; the rest is counted.",
     "observe.traces.recorder._GROUP": "Traces that are written together.",
     "observe.traces.tracer.MOST_OPEN": "Requests whose facts are gathered at the same time; one more has no trace.",
     "ports.traces.MOST_WALKED": "Traces of one conversation that are handed out.",
