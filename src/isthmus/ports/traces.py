@@ -334,7 +334,8 @@ class TraceStore(Protocol):
         step: int = 3600,
         most: int = 1000,
     ) -> Sequence[TraceTotal]:
-        """Sums, the largest group first; by `time`, the oldest first, each `step` seconds long (a multiple of 300)."""
+        """Sums, the largest group first; by `time`, the oldest first, each `step` seconds long (a multiple of 300): for
+        more than a hundred of these without how long things took."""
 
     async def walk(self, owner: str | None, id: str, *, most: int = MOST_WALKED) -> Sequence[TraceSummary]:
         """The conversation that a request belongs to, as far as it was traced: the latest `most` turns, oldest first.

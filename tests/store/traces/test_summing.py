@@ -54,3 +54,14 @@ async def sums_are_right(ended: list[int], since: int, length: int) -> None:
     counted = [sum(count for _, count in each.total.steps) for each in await store.totals("local", wanted)]
     assert counted == ([len(within)] if within else [])
     store.close()
+
+
+async def test_of_very_many_steps_only_the_sums_are_told() -> None:
+    store = SqliteTraces()
+    store.keep([traced(str(number), 300.0 * number) for number in range(101)])
+    told = await store.totals("local", by="time", step=300)
+    assert [each.requests for each in told] == [1] * 101
+    assert {each.total.steps for each in told} == {()}
+    few = await store.totals("local", TraceFilter(since=300.0), by="time", step=300)
+    assert [each.total.percentile(0.5) is not None for each in few] == [True] * 100
+    store.close()

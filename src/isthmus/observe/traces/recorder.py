@@ -33,7 +33,7 @@ log = logging.getLogger("isthmus.traces")
 
 _GATHER: Final = 0.25
 """Seconds that the first trace of a group waits for others."""
-_GROUP: Final = 200
+_LARGEST_GROUP: Final = 200
 _BREATH: Final = 8
 """Traces that are made without a pause: some 0.2 ms."""
 _STEP: Final = 500
@@ -168,7 +168,7 @@ class Recorder:
                     self._forget(item)
                 else:
                     item.set()
-            if len(group) >= _GROUP:
+            if len(group) >= _LARGEST_GROUP:
                 self._record(group)
                 group = []
             try:

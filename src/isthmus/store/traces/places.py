@@ -18,7 +18,7 @@ CHUNK: Final = 2_048
 _BITS: Final = 32
 _FIRST_LOOK: Final = 16
 """Chunks that are asked at first, the newest; then four times as many, and so on."""
-_MOST: Final = 1_024
+_AT_A_TIME: Final = 1_024
 LAST: Final = 1 << 62
 """Behind all traces."""
 _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM traces)"
@@ -49,7 +49,7 @@ def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
         rows = connection.execute(f"SELECT seq FROM places WHERE place IN ({places}) ORDER BY place DESC, seq DESC")
         for (seq,) in rows.fetchall():
             yield seq
-        chunk, count = low - 1, min(count * 4, _MOST)
+        chunk, count = low - 1, min(count * 4, _AT_A_TIME)
 
 
 def first_since(connection: sqlite3.Connection, at: float) -> int:

@@ -17,6 +17,8 @@ from isthmus.store.traces.schema import SLOTS
 
 _END: Final = 1 << 40
 """Behind all times, in the smallest steps."""
+MOST_SPREADS: Final = 100
+"""Steps of time up to which it is told how long things took in each: that takes far more rows than the sums."""
 Part = tuple[int, int, int]
 """A level, and from which of its steps to which, the last not included."""
 
@@ -37,6 +39,8 @@ def totals(
         for grouped, *added in connection.execute(f"SELECT {group} AS grouped, {summed} FROM totals {rest}", asked):
             before = sums.get(grouped)
             sums[grouped] = added if before is None else [a + b for a, b in zip(before, added, strict=True)]
+        if by == "time" and len(sums) > MOST_SPREADS:
+            continue
         spread = f"SELECT {group} AS grouped, what, step, sum(count) FROM spreads {rest}, what, step"
         for grouped, what, number, count in connection.execute(spread, asked):
             steps = took.setdefault((grouped, what), {})
