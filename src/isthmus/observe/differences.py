@@ -1,0 +1,170 @@
+"""Two plans of one request, compared: which decisions came, went or changed, and where the two bodies differ.
+
+In: decisions and bodies of both sides. Out: `PlanDifferences`. Pure, and free of any terminal: the command line draws
+it, and so may a page. Lists are aligned before they are compared, so that a message which one provider wants in front
+is one difference and not one for every message behind it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Any, Final, Literal
+
+import msgspec
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+
+Kind = Literal["added", "removed", "changed"]
+
+MOST: Final = 200
+"""Differences between two bodies that are told; of further ones only that there are more."""
+_ALIGNED: Final = 1_000_000
+"""Pairs of elements that are looked at to align two lists; longer ones are compared place by place."""
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One place where two JSON values differ. What is gone from a list is named by its place before; every other place
+    is that after."""
+
+    path: str
+    kind: Kind
+    before: Any = None
+    after: Any = None
+
+
+class DecisionChange(msgspec.Struct, frozen=True):
+    """One decision that only one side made, or that they made differently."""
+
+    path: str
+    kind: Kind
+    before: CompatibilityDecision | None = None
+    after: CompatibilityDecision | None = None
+
+
+class PlanDifferences(msgspec.Struct, frozen=True):
+    decisions: tuple[DecisionChange, ...]
+    same: int
+    """Decisions on which both agree."""
+    body: tuple[Difference, ...] | None
+    """`None`: one of the two bodies is not known."""
+    more: bool = False
+    """Whether there are more differences of the bodies than are told."""
+
+    def to_json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+def compare_plans(
+    before: Sequence[CompatibilityDecision],
+    after: Sequence[CompatibilityDecision],
+    *,
+    bodies: tuple[Any, Any] | None = None,
+) -> PlanDifferences:
+    changes, same = _compare_decisions(before, after)
+    if bodies is None:
+        return PlanDifferences(changes, same, None)
+    found = tuple(islice(compare_json(*bodies), MOST + 1))
+    return PlanDifferences(changes, same, found[:MOST], len(found) > MOST)
+
+
+def compare_json(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
+    """Every place where they differ, in the order of the second. The order of fields says nothing."""
+    match before, after:
+        case dict(), dict():
+            yield from _compare_objects(before, after, path)
+        case list(), list():
+            yield from _compare_lists(before, after, path)
+        case _ if _encode(before) != _encode(after):  # `True == 1 == 1.0` for Python, for nobody else
+            yield Difference(path, "changed", before, after)
+
+
+def _compare_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[Difference]:
+    for name, value in before.items():
+        if name not in after:
+            yield Difference(_below(path, name), "removed", before=value)
+    for name, value in after.items():
+        if name in before:
+            yield from compare_json(before[name], value, _below(path, name))
+        else:
+            yield Difference(_below(path, name), "added", after=value)
+
+
+def _compare_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Difference]:
+    for kind, old, new in _align([_encode(each) for each in before], [_encode(each) for each in after]):
+        if kind == "removed":
+            yield Difference(f"{path}[{old}]", kind, before=before[old])
+        elif kind == "added":
+            yield Difference(f"{path}[{new}]", kind, after=after[new])
+        else:
+            yield from compare_json(before[old], after[new], f"{path}[{new}]")
+
+
+def _align(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[Kind, int, int]]:
+    """What became of the elements that do not stand in both: (kind, place before, place after)."""
+    start = _alike(before, after)
+    end = _alike(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if len(old) * len(new) > _ALIGNED:
+        steps = [("replace", 0, len(old), 0, len(new))]
+    else:
+        steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    for tag, a, a_end, b, b_end in steps:
+        if tag == "equal":
+            continue
+        both = min(a_end - a, b_end - b)
+        yield from (("changed", start + a + step, start + b + step) for step in range(both))
+        yield from (("removed", start + place, -1) for place in range(a + both, a_end))
+        yield from (("added", -1, start + place) for place in range(b + both, b_end))
+
+
+def _alike(before: Sequence[bytes], after: Sequence[bytes]) -> int:
+    """How many elements are the same from the beginning on."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _compare_decisions(
+    before: Sequence[CompatibilityDecision], after: Sequence[CompatibilityDecision]
+) -> tuple[tuple[DecisionChange, ...], int]:
+    """By path; several about one path in their order."""
+    known: defaultdict[str, list[CompatibilityDecision]] = defaultdict(list)
+    for decision in reversed(before):
+        known[decision.path].append(decision)
+    changes: list[DecisionChange] = []
+    same = 0
+    for decision in after:
+        if not known[decision.path]:
+            changes.append(DecisionChange(decision.path, "added", after=decision))
+            continue
+        old = known[decision.path].pop()
+        if _says_the_same(old, decision):
+            same += 1
+        else:
+            changes.append(DecisionChange(decision.path, "changed", old, decision))
+    for path, left in known.items():
+        changes += [DecisionChange(path, "removed", before=decision) for decision in reversed(left)]
+    return tuple(changes), same
+
+
+def _says_the_same(one: CompatibilityDecision, other: CompatibilityDecision) -> bool:
+    """Of what is plainly supported the reason does not matter: each provider has its own words for it."""
+    if one.action != other.action or _encode(_sent(one)) != _encode(_sent(other)):
+        return False
+    return one.action == "supported" or one.reason == other.reason
+
+
+def _sent(decision: CompatibilityDecision) -> list[Any]:
+    return [decision.effective_value, decision.sends]
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
