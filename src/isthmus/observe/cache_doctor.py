@@ -1,0 +1,335 @@
+"""Why a prompt was not found in the provider's cache: each turn of a conversation beside the one before it.
+
+In: `Asking`s of one conversation in the order of time, each with the pieces of its prompt, what the provider reported
+and its prices. Out: an `Examined`: how much of the prompt was byte-identical, the first difference if there is one,
+what was cached, what that cost and what it would have cost with all of the earlier prompt found again. Pure: no clock,
+no IO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, Literal
+
+import msgspec
+
+from isthmus.bridge.capabilities import Cost
+from isthmus.observe.prefix import Piece, Section
+
+Verdict = Literal["first", "hit", "missed", "broken", "untold"]
+Change = Literal["changed", "added", "removed", "reordered"]
+
+_PARENTS: Final = 32
+"""Earlier turns among which the one is looked for that a turn goes on from: an agent's helpers share its session."""
+_NEARLY: Final = 0.8
+_BLOCK: Final = 1024
+"""Tokens: providers cache in blocks, OpenAI and Anthropic from this many on (checked on 2026-11-17)."""
+_ELSEWHERE: Final = "a cache belongs to one model of one provider: another one begins anew"
+_LONG: Final = 300.0
+"""Seconds after which most caches have let go of what nobody asked for (OpenAI 5 to 10 minutes, Anthropic 5)."""
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as it was sent upstream."""
+
+    id: str
+    at: float
+    provider: str
+    model: str
+    pieces: tuple[Piece, ...]
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: Cost = Cost()
+    previous: str = ""
+    """The turn that it continues, where the client names it."""
+
+
+class Break(msgspec.Struct, frozen=True):
+    """Where a prompt stops being the one before."""
+
+    path: str
+    section: Section
+    change: Change
+    what: str = ""
+    """The role of the message, the name of the tool."""
+    before: int = 0
+    """Bytes of the piece then; 0: there was none."""
+    after: int = 0
+    why: str = ""
+    """What it means, and what helps."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn."""
+
+    id: str
+    at: float
+    provider: str
+    model: str
+    verdict: Verdict
+    against: str | None = None
+    """The turn that it is compared with."""
+    bytes: int = 0
+    """Of its prompt."""
+    same_bytes: int = 0
+    """Of the turn before, found again at the beginning of this one."""
+    earlier_bytes: int = 0
+    """Of the turn before, all of it."""
+    same_pieces: int = 0
+    earlier_pieces: int = 0
+    broken: Break | None = None
+    seconds: float | None = None
+    """Since the turn before."""
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    could_be_cached: int | None = None
+    """Tokens of the turn before: what a whole hit would have found."""
+    cost: float | None = None
+    """Of the input, in US dollars."""
+    cost_with_hit: float | None = None
+    note: str = ""
+
+    @property
+    def kept(self) -> float | None:
+        """Which part of the turn before was found again, from 0 to 1."""
+        return None if self.against is None else self.same_bytes / (self.earlier_bytes or 1)
+
+    @property
+    def lost(self) -> float | None:
+        """US dollars that a whole hit would have saved."""
+        if self.cost is None or self.cost_with_hit is None:
+            return None
+        return max(self.cost - self.cost_with_hit, 0.0)
+
+
+class Examined(msgspec.Struct, frozen=True):
+    turns: tuple[Diagnosis, ...]
+
+    @property
+    def breaks(self) -> tuple[Diagnosis, ...]:
+        return tuple(turn for turn in self.turns if turn.broken is not None)
+
+    @property
+    def input_tokens(self) -> int:
+        return sum(turn.input_tokens or 0 for turn in self.turns)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(turn.cached_tokens or 0 for turn in self.turns)
+
+    @property
+    def cost(self) -> float | None:
+        return _sum([turn.cost for turn in self.turns])
+
+    @property
+    def lost(self) -> float | None:
+        return _sum([turn.lost for turn in self.turns if turn.against is not None])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "turns": [
+                {**msgspec.to_builtins(turn), "kept": _rounded(turn.kept), "lost": _rounded(turn.lost)}
+                for turn in self.turns
+            ],
+            "breaks": len(self.breaks),
+            "input_tokens": self.input_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cost": _rounded(self.cost),
+            "lost": _rounded(self.lost),
+        }
+
+
+def examine(askings: Sequence[Asking]) -> Examined:
+    """Each turn beside the one that it goes on from."""
+    turns: list[Diagnosis] = []
+    for index, asking in enumerate(askings):
+        earlier = _earlier(asking, askings[max(index - _PARENTS, 0) : index])
+        turns.append(_first(asking) if earlier is None else _diagnose(earlier, asking))
+    return Examined(tuple(turns))
+
+
+def shared(before: Sequence[Piece], after: Sequence[Piece]) -> int:
+    """How many pieces are the same from the beginning on."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one.digest != other.digest or one.section != other.section:
+            break
+        count += 1
+    return count
+
+
+def find_break(before: Sequence[Piece], after: Sequence[Piece]) -> Break | None:
+    """The first difference; `None`: all of the earlier prompt stands at the beginning of the later one."""
+    at = shared(before, after)
+    if at == len(before):
+        return None
+    old, new = before[at], after[at] if at < len(after) else None
+    if new is None:
+        return _break(old, None, "removed")
+    if old.section != new.section:
+        # Sections follow one another: the one that is over sooner has lost its rest, or the other has grown.
+        came = _ORDER.index(new.section) < _ORDER.index(old.section)
+        return _break(None, new, "added") if came else _break(old, None, "removed")
+    comes_later = old.digest in _rest(after, at)
+    stood_later = new.digest in _rest(before, at)
+    if comes_later and stood_later:
+        return _break(old, new, "reordered")
+    if comes_later:
+        return _break(None, new, "added")
+    return _break(old, None, "removed") if stood_later else _break(old, new, "changed")
+
+
+_ORDER: Final[tuple[Section, ...]] = ("model", "tools", "format", "system", "settings", "messages")
+
+
+def _rest(pieces: Sequence[Piece], at: int) -> set[str]:
+    """What stands further on in the same section."""
+    return {piece.digest for piece in islice(pieces, at + 1, None) if piece.section == pieces[at].section}
+
+
+def _break(old: Piece | None, new: Piece | None, change: Change) -> Break:
+    piece = new or old
+    assert piece is not None
+    before, after = old.size if old else 0, new.size if new else 0
+    why = _why(piece.section, change, alike=before == after)
+    return Break(piece.path, piece.section, change, piece.what, before, after, why)
+
+
+def _why(section: Section, change: Change, *, alike: bool) -> str:
+    if section == "model":
+        return _ELSEWHERE
+    if section in ("tools", "format"):
+        return "it stands before the system prompt and all messages, so none of them is found again: keep it as it was"
+    if change == "reordered":
+        return "what was said is sent in another order: keep the order of earlier turns"
+    if change == "changed" and section == "system":
+        clock = "the size is the same, so look for a time, a date or an id in it; " if alike else ""
+        return f"{clock}move what changes behind the conversation, or round it to a day"
+    if section == "settings":
+        return "messages are cached apart for each value of it: keep it for the whole conversation"
+    if change == "removed":
+        return "what was said before is gone (shortened, compacted or edited): what stood behind it is not found again"
+    return "a cache finds only an unchanged beginning: add to the end, and leave earlier messages as they were"
+
+
+def _earlier(asking: Asking, before: Sequence[Asking]) -> Asking | None:
+    """The turn that it goes on from: as the client says, else the one with most in common, of those the last.
+
+    One without anything in common is no earlier turn: an agent's session holds the prompts of its helpers, too.
+    """
+    if asking.previous:
+        named = [each for each in before if each.id == asking.previous]
+        if named:
+            return named[-1]
+    prompt = _prompt(asking)
+    said = {piece.digest for piece in prompt}
+    related = [each for each in before if any(piece.digest in said for piece in _prompt(each))]
+    at_home = [each for each in related if _home(each) == _home(asking)] or related
+    return max(reversed(at_home), key=lambda each: shared(_prompt(each), prompt), default=None)
+
+
+def _prompt(asking: Asking) -> Sequence[Piece]:
+    return [piece for piece in asking.pieces if piece.section != "model"]
+
+
+def _home(asking: Asking) -> tuple[str, str]:
+    return asking.provider, asking.model
+
+
+def _first(asking: Asking) -> Diagnosis:
+    return Diagnosis(
+        id=asking.id,
+        at=asking.at,
+        provider=asking.provider,
+        model=asking.model,
+        verdict="first",
+        bytes=_size(asking.pieces),
+        input_tokens=asking.input_tokens,
+        cached_tokens=asking.cached_tokens,
+        cost=_cost(asking, asking.cached_tokens or 0),
+    )
+
+
+def _diagnose(earlier: Asking, asking: Asking) -> Diagnosis:
+    count = shared(earlier.pieces, asking.pieces)
+    broken = find_break(earlier.pieces, asking.pieces)
+    if _home(earlier) != _home(asking):
+        count, broken = 0, _moved(earlier, asking)
+    seconds = asking.at - earlier.at
+    possible = _possible(earlier, asking)
+    verdict = _verdict(broken, asking.cached_tokens, possible)
+    return Diagnosis(
+        id=asking.id,
+        at=asking.at,
+        provider=asking.provider,
+        model=asking.model,
+        verdict=verdict,
+        against=earlier.id,
+        bytes=_size(asking.pieces),
+        same_bytes=_size(asking.pieces[:count]),
+        earlier_bytes=_size(earlier.pieces),
+        same_pieces=count,
+        earlier_pieces=len(earlier.pieces),
+        broken=broken,
+        seconds=seconds,
+        input_tokens=asking.input_tokens,
+        cached_tokens=asking.cached_tokens,
+        could_be_cached=possible,
+        cost=_cost(asking, asking.cached_tokens or 0),
+        cost_with_hit=None if possible is None else _cost(asking, max(possible, asking.cached_tokens or 0)),
+        note=_note(verdict, possible, seconds),
+    )
+
+
+def _moved(earlier: Asking, asking: Asking) -> Break:
+    if earlier.provider == asking.provider:
+        return Break("model", "model", "changed", asking.model, why=_ELSEWHERE)
+    return Break("provider", "model", "changed", asking.provider, why=_ELSEWHERE)
+
+
+def _possible(earlier: Asking, asking: Asking) -> int | None:
+    """A prompt that became shorter cannot have more of it in the cache than it has."""
+    if earlier.input_tokens is None or asking.input_tokens is None:
+        return None
+    return min(earlier.input_tokens, asking.input_tokens)
+
+
+def _verdict(broken: Break | None, cached: int | None, possible: int | None) -> Verdict:
+    if broken is not None:
+        return "broken"
+    if cached is None or possible is None:
+        return "untold"
+    found = cached >= min(possible * _NEARLY, possible - _BLOCK) and cached > 0
+    return "hit" if found else "missed"
+
+
+def _note(verdict: Verdict, possible: int | None, seconds: float) -> str:
+    """What may be behind a miss that is not ours."""
+    if verdict != "missed":
+        return ""
+    if possible is not None and possible < _BLOCK:
+        return f"most caches take prompts of {_BLOCK:,} tokens and more"
+    if seconds > _LONG:
+        return f"{seconds / 60:.0f} minutes after the turn before: the provider may have let go of it"
+    return "nothing changed on our side: the provider found less, or does not say what it found"
+
+
+def _cost(asking: Asking, cached: int) -> float | None:
+    if asking.input_tokens is None:
+        return None
+    return asking.cost.price(asking.input_tokens, 0, min(cached, asking.input_tokens))
+
+
+def _size(pieces: Sequence[Piece]) -> int:
+    return sum(piece.size for piece in pieces)
+
+
+def _sum(amounts: Sequence[float | None]) -> float | None:
+    """`None` where one of them is not known: a sum that leaves some out would be read as the whole."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 9)
