@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import Cost
-from isthmus.observe.cache_doctor import Asking, Examined, examine
-from isthmus.observe.prefix import read_pieces
+from isthmus.observe.cache_doctor import Examined, Prompt, examine, prompt_of
+from isthmus.observe.prefix import read_prompt
+from isthmus.ports.traces import Trace, TracedBody, TracedCall, TracedError, TraceSummary
+from pieces import pieces_of
 
 PRICES = Cost(input=1.0, cached=0.1, output=2.0)
 BODY: dict[str, Any] = {
@@ -22,9 +24,9 @@ BODY: dict[str, Any] = {
 }
 
 
-def asking(index: int, body: dict[str, Any], **more: Any) -> Asking:
+def asking(index: int, body: dict[str, Any], **more: Any) -> Prompt:
     facts: dict[str, Any] = {"at": index * 10.0, "provider": "p", "model": body.get("model", "m"), "cost": PRICES}
-    return Asking(id=f"t{index}", pieces=read_pieces(body), **{**facts, **more})
+    return Prompt(parts=read_prompt(pieces_of(body)), **{"id": f"t{index}", **facts, **more})
 
 
 def session(change: Callable[[dict[str, Any]], None] | None = None, at: int = 6, turns: int = 10) -> Examined:
@@ -88,7 +90,7 @@ CHANGES = [
     (tell_the_time, "messages[0]", "system", "changed", "system"),
     (swap_items, "messages[3]", "messages", "reordered", "assistant"),
     (shorten, "messages[2]", "messages", "removed", "assistant"),
-    (want_json, "response_format", "format", "added", ""),
+    (want_json, "response_format", "format", "added", "json_object"),
     (other_model, "model", "model", "changed", "n"),
 ]
 
@@ -213,3 +215,55 @@ def test_whatever_was_sent_the_figures_hold_together(turns: list[tuple[list[Any]
 def test_adding_to_the_end_never_breaks_anything(before: list[Any], more: list[Any]) -> None:
     bodies = [{"model": "m", "messages": messages} for messages in (before, [*before, *more])]
     assert examine([asking(index, body) for index, body in enumerate(bodies)]).breaks == ()
+
+
+# ── from traces ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def trace(calls: list[TracedCall], **facts: Any) -> Trace:
+    told = {"id": "req_1", "at": 5.0, "ended_at": 6.0, "response": "resp_1", "input_tokens": 70, "cached_tokens": 30}
+    usage = facts.pop("usage", {})
+    return Trace(summary=TraceSummary(**{**told, **facts}), calls=tuple(calls), usage=usage)
+
+
+def call(body: dict[str, Any], **facts: Any) -> TracedCall:
+    made: dict[str, Any] = {"provider": "p", "model": "m", "attempt": 1, "why": "first", "at": 0.0, **facts}
+    return TracedCall(body=TracedBody(pieces=pieces_of(body)), **made)
+
+
+def test_a_trace_without_content_is_all_that_the_doctor_needs() -> None:
+    prompt = prompt_of(trace([call(BODY)], previous="resp_0"), PRICES)
+    assert prompt == asking(1, BODY, id="resp_1", at=5.0, input_tokens=70, cached_tokens=30, previous="resp_0")
+
+
+def test_what_failed_before_another_answered_is_not_the_prompt() -> None:
+    failed = call({"model": "x", "messages": []}, provider="q", error=TracedError("server_error", "no"))
+    prompt = prompt_of(trace([failed, call(BODY, why="anew")]))
+    assert prompt is not None
+    assert (prompt.provider, prompt.parts, prompt.grown) == ("p", read_prompt(pieces_of(BODY)), None)
+    alone = prompt_of(trace([failed], usage=None))
+    assert alone is not None
+    assert (alone.provider, alone.input_tokens) == ("q", None)
+
+
+def test_nothing_sent_is_no_prompt() -> None:
+    assert prompt_of(trace([])) is None
+    assert prompt_of(trace([call(BODY, why="compaction")])) is None
+
+
+def test_a_turn_that_asked_several_times_is_continued_from_its_last_asking() -> None:
+    grown = {**BODY, "messages": [*BODY["messages"], {"role": "assistant", "content": "looked"}]}
+    after = {**BODY, "messages": [*grown["messages"], {"role": "user", "content": "and?"}]}
+    first = prompt_of(trace([call(BODY), call(grown, why="tool")]))
+    then = prompt_of(trace([call(after)], id="req_2", response="resp_2", previous="resp_1"))
+    assert first is not None
+    assert then is not None
+    turn = examine([first, then]).turns[1]
+    assert (turn.broken, turn.kept, turn.could_be_cached) == (None, 1.0, None)
+    assert "asked several times" in turn.note
+
+
+def test_a_turn_that_failed_has_no_price_and_hides_none() -> None:
+    failed = asking(2, BODY)
+    found = examine([asking(1, BODY, input_tokens=2000, cached_tokens=0), failed])
+    assert (found.cost, found.lost) == (pytest.approx(0.002), 0)

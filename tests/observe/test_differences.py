@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.observe.differences import MOST, Difference, compare_json, compare_plans
+from isthmus.ports.traces import TracedDecision
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "hello"])
 NAMES = st.sampled_from(["role", "content", "x"])
@@ -68,11 +68,11 @@ def test_more_differences_than_anybody_reads_are_cut_and_said_to_be() -> None:
 
 
 def test_a_decision_may_come_go_or_change() -> None:
-    kept = CompatibilityDecision("model", "supported", "as it is")
-    clamped = CompatibilityDecision("temperature", "degraded", "at most 1", 1.0, {"temperature": 1.0})
-    sent = CompatibilityDecision("temperature", "supported", "", 1.5, {"temperature": 1.5})
-    gone = CompatibilityDecision("user", "ignored", "there is no such field")
-    new = CompatibilityDecision("seed", "ignored", "there is no such field")
+    kept = TracedDecision("model", "supported", "as it is")
+    clamped = TracedDecision("temperature", "degraded", "at most 1", sends=("temperature",), value=1.0)
+    sent = TracedDecision("temperature", "supported", sends=("temperature",), value=1.5)
+    gone = TracedDecision("user", "ignored", "there is no such field")
+    new = TracedDecision("seed", "ignored", "there is no such field")
     made = compare_plans((kept, clamped, gone), (sent, kept, new))
     assert [(change.path, change.kind) for change in made.decisions] == [
         ("temperature", "changed"),
@@ -84,8 +84,8 @@ def test_a_decision_may_come_go_or_change() -> None:
 
 
 def test_the_reason_counts_where_something_is_lost() -> None:
-    def decided(action: Any, reason: str) -> tuple[CompatibilityDecision, ...]:
-        return (CompatibilityDecision("seed", action, reason),)
+    def decided(action: Any, reason: str) -> tuple[TracedDecision, ...]:
+        return (TracedDecision("seed", action, reason),)
 
     assert compare_plans(decided("supported", "a"), decided("supported", "b")).same == 1
     assert compare_plans(decided("ignored", "a"), decided("ignored", "a")).same == 1
@@ -93,14 +93,14 @@ def test_the_reason_counts_where_something_is_lost() -> None:
 
 
 def test_several_decisions_about_one_path_are_compared_in_their_order() -> None:
-    first, second = (CompatibilityDecision("input[0]", "degraded", reason) for reason in "ab")
+    first, second = (TracedDecision("input[0]", "degraded", reason) for reason in "ab")
     assert compare_plans((first, second), (first, second)).decisions == ()
     assert [change.kind for change in compare_plans((first,), (first, second)).decisions] == ["added"]
     assert compare_plans((first, second), (first,)).decisions[0].before == second
 
 
 def test_all_of_it_is_json() -> None:
-    one = CompatibilityDecision("seed", "ignored", "no")
+    one = TracedDecision("seed", "ignored", "no")
     made = compare_plans((), (one,), bodies=({"a": 1}, {"a": 2}))
     assert msgspec.json.decode(msgspec.json.encode(made.to_json()))["body"] == [
         {"path": "a", "kind": "changed", "before": 1, "after": 2}

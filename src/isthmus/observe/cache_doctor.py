@@ -1,6 +1,6 @@
 """Why a prompt was not found in the provider's cache: each turn of a conversation beside the one before it.
 
-In: `Asking`s of one conversation in the order of time, each with the pieces of its prompt, what the provider reported
+In: `Prompt`s of one conversation in the order of time, each with the parts of its prompt, what the provider reported
 and its prices. Out: an `Examined`: how much of the prompt was byte-identical, the first difference if there is one,
 what was cached, what that cost and what it would have cost with all of the earlier prompt found again. Pure: no clock,
 no IO.
@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from isthmus.bridge.capabilities import Cost
-from isthmus.observe.prefix import Piece, Section
+from isthmus.observe.prefix import ORDER, Part, Section, read_prompt
+from isthmus.ports.traces import Trace
 
 Verdict = Literal["first", "hit", "missed", "broken", "untold"]
 Change = Literal["changed", "added", "removed", "reordered"]
@@ -26,23 +27,33 @@ _NEARLY: Final = 0.8
 _BLOCK: Final = 1024
 """Tokens: providers cache in blocks, OpenAI and Anthropic from this many on (checked on 2026-11-17)."""
 _ELSEWHERE: Final = "a cache belongs to one model of one provider: another one begins anew"
+_SEVERAL: Final = "the model was asked several times for one answer: tokens are sums, and tell nothing of one prompt"
 _LONG: Final = 300.0
 """Seconds after which most caches have let go of what nobody asked for (OpenAI 5 to 10 minutes, Anthropic 5)."""
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it was sent upstream."""
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request told a model."""
 
     id: str
     at: float
     provider: str
     model: str
-    pieces: tuple[Piece, ...]
+    parts: tuple[Part, ...]
+    """When it was first asked."""
+    grown: tuple[Part, ...] | None = None
+    """When it was last asked, where one request asked it several times (tools that run here, a format not kept)."""
     input_tokens: int | None = None
+    """Of all that were asked together."""
     cached_tokens: int | None = None
     cost: Cost = Cost()
     previous: str = ""
     """The turn that it continues, where the client names it."""
+
+    @property
+    def last(self) -> tuple[Part, ...]:
+        """What the next turn goes on from."""
+        return self.parts if self.grown is None else self.grown
 
 
 class Break(msgspec.Struct, frozen=True):
@@ -54,7 +65,7 @@ class Break(msgspec.Struct, frozen=True):
     what: str = ""
     """The role of the message, the name of the tool."""
     before: int = 0
-    """Bytes of the piece then; 0: there was none."""
+    """Bytes of the part then; 0: there was none."""
     after: int = 0
     why: str = ""
     """What it means, and what helps."""
@@ -76,8 +87,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """Of the turn before, found again at the beginning of this one."""
     earlier_bytes: int = 0
     """Of the turn before, all of it."""
-    same_pieces: int = 0
-    earlier_pieces: int = 0
+    same_parts: int = 0
+    earlier_parts: int = 0
     broken: Break | None = None
     seconds: float | None = None
     """Since the turn before."""
@@ -120,11 +131,17 @@ class Examined(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> float | None:
-        return _sum([turn.cost for turn in self.turns])
+        return _sum([turn.cost for turn in self._told])
 
     @property
     def lost(self) -> float | None:
-        return _sum([turn.lost for turn in self.turns if turn.against is not None])
+        """US dollars that whole hits would have saved."""
+        return _sum([turn.lost for turn in self._told if turn.against is not None and turn.could_be_cached is not None])
+
+    @property
+    def _told(self) -> list[Diagnosis]:
+        """Turns whose provider said what they took; one that failed has no price."""
+        return [turn for turn in self.turns if turn.input_tokens is not None]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -140,26 +157,47 @@ class Examined(msgspec.Struct, frozen=True):
         }
 
 
-def examine(askings: Sequence[Asking]) -> Examined:
+def prompt_of(trace: Trace, cost: Cost = Cost()) -> Prompt | None:  # noqa: B008  # frozen
+    """What a traced request told its model, at these prices; `None`: nothing was sent."""
+    asked = [call for call in trace.calls if call.body.pieces and call.why != "compaction"]
+    calls = [call for call in asked if call.error is None] or asked[-1:]
+    if not calls:
+        return None
+    told, usage = trace.summary, trace.usage
+    return Prompt(
+        id=told.response or told.id,
+        at=told.at,
+        provider=calls[-1].provider,
+        model=calls[-1].model,
+        parts=read_prompt(calls[0].body.pieces),
+        grown=read_prompt(calls[-1].body.pieces) if len(calls) > 1 else None,
+        input_tokens=None if usage is None else told.input_tokens,
+        cached_tokens=None if usage is None else told.cached_tokens,
+        cost=cost,
+        previous=told.previous,
+    )
+
+
+def examine(prompts: Sequence[Prompt]) -> Examined:
     """Each turn beside the one that it goes on from."""
     turns: list[Diagnosis] = []
-    for index, asking in enumerate(askings):
-        earlier = _earlier(asking, askings[max(index - _PARENTS, 0) : index])
-        turns.append(_first(asking) if earlier is None else _diagnose(earlier, asking))
+    for index, prompt in enumerate(prompts):
+        earlier = _earlier(prompt, prompts[max(index - _PARENTS, 0) : index])
+        turns.append(_first(prompt) if earlier is None else _diagnose(earlier, prompt))
     return Examined(tuple(turns))
 
 
-def shared(before: Sequence[Piece], after: Sequence[Piece]) -> int:
-    """How many pieces are the same from the beginning on."""
+def shared(before: Sequence[Part], after: Sequence[Part]) -> int:
+    """How many parts are the same from the beginning on."""
     count = 0
     for one, other in zip(before, after, strict=False):
-        if one.digest != other.digest or one.section != other.section:
+        if one.hash != other.hash or one.section != other.section:
             break
         count += 1
     return count
 
 
-def find_break(before: Sequence[Piece], after: Sequence[Piece]) -> Break | None:
+def find_break(before: Sequence[Part], after: Sequence[Part]) -> Break | None:
     """The first difference; `None`: all of the earlier prompt stands at the beginning of the later one."""
     at = shared(before, after)
     if at == len(before):
@@ -169,10 +207,10 @@ def find_break(before: Sequence[Piece], after: Sequence[Piece]) -> Break | None:
         return _break(old, None, "removed")
     if old.section != new.section:
         # Sections follow one another: the one that is over sooner has lost its rest, or the other has grown.
-        came = _ORDER.index(new.section) < _ORDER.index(old.section)
+        came = ORDER.index(new.section) < ORDER.index(old.section)
         return _break(None, new, "added") if came else _break(old, None, "removed")
-    comes_later = old.digest in _rest(after, at)
-    stood_later = new.digest in _rest(before, at)
+    comes_later = old.hash in _rest(after, at)
+    stood_later = new.hash in _rest(before, at)
     if comes_later and stood_later:
         return _break(old, new, "reordered")
     if comes_later:
@@ -180,20 +218,17 @@ def find_break(before: Sequence[Piece], after: Sequence[Piece]) -> Break | None:
     return _break(old, None, "removed") if stood_later else _break(old, new, "changed")
 
 
-_ORDER: Final[tuple[Section, ...]] = ("model", "tools", "format", "system", "settings", "messages")
-
-
-def _rest(pieces: Sequence[Piece], at: int) -> set[str]:
+def _rest(parts: Sequence[Part], at: int) -> set[str]:
     """What stands further on in the same section."""
-    return {piece.digest for piece in islice(pieces, at + 1, None) if piece.section == pieces[at].section}
+    return {part.hash for part in islice(parts, at + 1, None) if part.section == parts[at].section}
 
 
-def _break(old: Piece | None, new: Piece | None, change: Change) -> Break:
-    piece = new or old
-    assert piece is not None
-    before, after = old.size if old else 0, new.size if new else 0
-    why = _why(piece.section, change, alike=before == after)
-    return Break(piece.path, piece.section, change, piece.what, before, after, why)
+def _break(old: Part | None, new: Part | None, change: Change) -> Break:
+    part = new or old
+    assert part is not None
+    before, after = old.bytes if old else 0, new.bytes if new else 0
+    why = _why(part.section, change, alike=before == after)
+    return Break(part.path, part.section, change, part.what, before, after, why)
 
 
 def _why(section: Section, change: Change, *, alike: bool) -> str:
@@ -213,86 +248,87 @@ def _why(section: Section, change: Change, *, alike: bool) -> str:
     return "a cache finds only an unchanged beginning: add to the end, and leave earlier messages as they were"
 
 
-def _earlier(asking: Asking, before: Sequence[Asking]) -> Asking | None:
+def _earlier(prompt: Prompt, before: Sequence[Prompt]) -> Prompt | None:
     """The turn that it goes on from: as the client says, else the one with most in common, of those the last.
 
     One without anything in common is no earlier turn: an agent's session holds the prompts of its helpers, too.
     """
-    if asking.previous:
-        named = [each for each in before if each.id == asking.previous]
+    if prompt.previous:
+        named = [each for each in before if each.id == prompt.previous]
         if named:
             return named[-1]
-    prompt = _prompt(asking)
-    said = {piece.digest for piece in prompt}
-    related = [each for each in before if any(piece.digest in said for piece in _prompt(each))]
-    at_home = [each for each in related if _home(each) == _home(asking)] or related
-    return max(reversed(at_home), key=lambda each: shared(_prompt(each), prompt), default=None)
+    told = _told(prompt.parts)
+    said = {part.hash for part in told}
+    related = [each for each in before if any(part.hash in said for part in _told(each.last))]
+    at_home = [each for each in related if _home(each) == _home(prompt)] or related
+    return max(reversed(at_home), key=lambda each: shared(_told(each.last), told), default=None)
 
 
-def _prompt(asking: Asking) -> Sequence[Piece]:
-    return [piece for piece in asking.pieces if piece.section != "model"]
+def _told(parts: Sequence[Part]) -> Sequence[Part]:
+    return [part for part in parts if part.section != "model"]
 
 
-def _home(asking: Asking) -> tuple[str, str]:
-    return asking.provider, asking.model
+def _home(prompt: Prompt) -> tuple[str, str]:
+    return prompt.provider, prompt.model
 
 
-def _first(asking: Asking) -> Diagnosis:
+def _first(prompt: Prompt) -> Diagnosis:
     return Diagnosis(
-        id=asking.id,
-        at=asking.at,
-        provider=asking.provider,
-        model=asking.model,
+        id=prompt.id,
+        at=prompt.at,
+        provider=prompt.provider,
+        model=prompt.model,
         verdict="first",
-        bytes=_size(asking.pieces),
-        input_tokens=asking.input_tokens,
-        cached_tokens=asking.cached_tokens,
-        cost=_cost(asking, asking.cached_tokens or 0),
+        bytes=_size(prompt.parts),
+        input_tokens=prompt.input_tokens,
+        cached_tokens=prompt.cached_tokens,
+        cost=_cost(prompt, prompt.cached_tokens or 0),
     )
 
 
-def _diagnose(earlier: Asking, asking: Asking) -> Diagnosis:
-    count = shared(earlier.pieces, asking.pieces)
-    broken = find_break(earlier.pieces, asking.pieces)
-    if _home(earlier) != _home(asking):
-        count, broken = 0, _moved(earlier, asking)
-    seconds = asking.at - earlier.at
-    possible = _possible(earlier, asking)
-    verdict = _verdict(broken, asking.cached_tokens, possible)
+def _diagnose(earlier: Prompt, prompt: Prompt) -> Diagnosis:
+    count = shared(earlier.last, prompt.parts)
+    broken = find_break(earlier.last, prompt.parts)
+    if _home(earlier) != _home(prompt):
+        count, broken = 0, _moved(earlier, prompt)
+    seconds = prompt.at - earlier.at
+    possible = _possible(earlier, prompt)
+    verdict = _verdict(broken, prompt.cached_tokens, possible)
     return Diagnosis(
-        id=asking.id,
-        at=asking.at,
-        provider=asking.provider,
-        model=asking.model,
+        id=prompt.id,
+        at=prompt.at,
+        provider=prompt.provider,
+        model=prompt.model,
         verdict=verdict,
         against=earlier.id,
-        bytes=_size(asking.pieces),
-        same_bytes=_size(asking.pieces[:count]),
-        earlier_bytes=_size(earlier.pieces),
-        same_pieces=count,
-        earlier_pieces=len(earlier.pieces),
+        bytes=_size(prompt.parts),
+        same_bytes=_size(prompt.parts[:count]),
+        earlier_bytes=_size(earlier.last),
+        same_parts=count,
+        earlier_parts=len(earlier.last),
         broken=broken,
         seconds=seconds,
-        input_tokens=asking.input_tokens,
-        cached_tokens=asking.cached_tokens,
+        input_tokens=prompt.input_tokens,
+        cached_tokens=prompt.cached_tokens,
         could_be_cached=possible,
-        cost=_cost(asking, asking.cached_tokens or 0),
-        cost_with_hit=None if possible is None else _cost(asking, max(possible, asking.cached_tokens or 0)),
-        note=_note(verdict, possible, seconds),
+        cost=_cost(prompt, prompt.cached_tokens or 0),
+        cost_with_hit=None if possible is None else _cost(prompt, max(possible, prompt.cached_tokens or 0)),
+        note=_SEVERAL if prompt.grown or earlier.grown else _note(verdict, possible, seconds),
     )
 
 
-def _moved(earlier: Asking, asking: Asking) -> Break:
-    if earlier.provider == asking.provider:
-        return Break("model", "model", "changed", asking.model, why=_ELSEWHERE)
-    return Break("provider", "model", "changed", asking.provider, why=_ELSEWHERE)
+def _moved(earlier: Prompt, prompt: Prompt) -> Break:
+    if earlier.provider == prompt.provider:
+        return Break("model", "model", "changed", prompt.model, why=_ELSEWHERE)
+    return Break("provider", "model", "changed", prompt.provider, why=_ELSEWHERE)
 
 
-def _possible(earlier: Asking, asking: Asking) -> int | None:
-    """A prompt that became shorter cannot have more of it in the cache than it has."""
-    if earlier.input_tokens is None or asking.input_tokens is None:
+def _possible(earlier: Prompt, prompt: Prompt) -> int | None:
+    """A prompt that became shorter cannot have more of it in the cache than it has. Of several askings only the sum is
+    known, and so not what one of them could have found."""
+    if earlier.input_tokens is None or prompt.input_tokens is None or earlier.grown or prompt.grown:
         return None
-    return min(earlier.input_tokens, asking.input_tokens)
+    return min(earlier.input_tokens, prompt.input_tokens)
 
 
 def _verdict(broken: Break | None, cached: int | None, possible: int | None) -> Verdict:
@@ -315,14 +351,14 @@ def _note(verdict: Verdict, possible: int | None, seconds: float) -> str:
     return "nothing changed on our side: the provider found less, or does not say what it found"
 
 
-def _cost(asking: Asking, cached: int) -> float | None:
-    if asking.input_tokens is None:
+def _cost(prompt: Prompt, cached: int) -> float | None:
+    if prompt.input_tokens is None:
         return None
-    return asking.cost.price(asking.input_tokens, 0, min(cached, asking.input_tokens))
+    return prompt.cost.price(prompt.input_tokens, 0, min(cached, prompt.input_tokens))
 
 
-def _size(pieces: Sequence[Piece]) -> int:
-    return sum(piece.size for piece in pieces)
+def _size(parts: Sequence[Part]) -> int:
+    return sum(part.bytes for part in parts)
 
 
 def _sum(amounts: Sequence[float | None]) -> float | None:

@@ -1,7 +1,7 @@
 """Two plans of one request, compared: which decisions came, went or changed, and where the two bodies differ.
 
-In: decisions and bodies of both sides. Out: `PlanDifferences`. Pure, and free of any terminal: the command line draws
-it, and so may a page. Lists are aligned before they are compared, so that a message which one provider wants in front
+In: decisions and bodies of both sides, as a trace has them. Out: `PlanDifferences`. Pure, and free of any terminal: the
+command line draws it, and so may a page. Lists are aligned before they are compared, so that a message which one provider wants in front
 is one difference and not one for every message behind it.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.ports.traces import TracedDecision
 
 Kind = Literal["added", "removed", "changed"]
 
@@ -41,8 +41,8 @@ class DecisionChange(msgspec.Struct, frozen=True):
 
     path: str
     kind: Kind
-    before: CompatibilityDecision | None = None
-    after: CompatibilityDecision | None = None
+    before: TracedDecision | None = None
+    after: TracedDecision | None = None
 
 
 class PlanDifferences(msgspec.Struct, frozen=True):
@@ -60,8 +60,8 @@ class PlanDifferences(msgspec.Struct, frozen=True):
 
 
 def compare_plans(
-    before: Sequence[CompatibilityDecision],
-    after: Sequence[CompatibilityDecision],
+    before: Sequence[TracedDecision],
+    after: Sequence[TracedDecision],
     *,
     bodies: tuple[Any, Any] | None = None,
 ) -> PlanDifferences:
@@ -133,10 +133,10 @@ def _alike(before: Sequence[bytes], after: Sequence[bytes]) -> int:
 
 
 def _compare_decisions(
-    before: Sequence[CompatibilityDecision], after: Sequence[CompatibilityDecision]
+    before: Sequence[TracedDecision], after: Sequence[TracedDecision]
 ) -> tuple[tuple[DecisionChange, ...], int]:
     """By path; several about one path in their order."""
-    known: defaultdict[str, list[CompatibilityDecision]] = defaultdict(list)
+    known: defaultdict[str, list[TracedDecision]] = defaultdict(list)
     for decision in reversed(before):
         known[decision.path].append(decision)
     changes: list[DecisionChange] = []
@@ -155,15 +155,11 @@ def _compare_decisions(
     return tuple(changes), same
 
 
-def _says_the_same(one: CompatibilityDecision, other: CompatibilityDecision) -> bool:
+def _says_the_same(one: TracedDecision, other: TracedDecision) -> bool:
     """Of what is plainly supported the reason does not matter: each provider has its own words for it."""
-    if one.action != other.action or _encode(_sent(one)) != _encode(_sent(other)):
+    if one.action != other.action or one.sends != other.sends or _encode(one.value) != _encode(other.value):
         return False
     return one.action == "supported" or one.reason == other.reason
-
-
-def _sent(decision: CompatibilityDecision) -> list[Any]:
-    return [decision.effective_value, decision.sends]
 
 
 def _below(path: str, name: str) -> str:
