@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.observe.differences import MOST, Difference, compare_json, compare_plans
+from isthmus.observe.differences import MOST, Difference, compare_json, compare_plans, first_words
 from isthmus.ports.traces import TracedDecision
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "hello"])
@@ -97,6 +97,22 @@ def test_several_decisions_about_one_path_are_compared_in_their_order() -> None:
     assert compare_plans((first, second), (first, second)).decisions == ()
     assert [change.kind for change in compare_plans((first,), (first, second)).decisions] == ["added"]
     assert compare_plans((first, second), (first,)).decisions[0].before == second
+
+
+@given(st.text(), st.text())
+def test_two_texts_are_shown_where_they_part(one: str, other: str) -> None:
+    shown = first_words(one, other)
+    assert (shown[0] == shown[1]) == (one == other)
+    assert all(each.strip("…") in text for each, text in zip(shown, (one, other), strict=True))
+    assert all(len(each) <= 42 for each in shown)
+
+
+def test_what_stands_before_a_difference_is_shown_as_well() -> None:
+    text = "You are a careful engineer. It is {} o'clock, and all is well in this town."
+    assert first_words(text.format("09:41"), text.format("09:42")) == (
+        "…engineer. It is 09:41 o'clock, and all i…",
+        "…engineer. It is 09:42 o'clock, and all i…",
+    )
 
 
 def test_all_of_it_is_json() -> None:

@@ -1,8 +1,8 @@
 """Two plans of one request, compared: which decisions came, went or changed, and where the two bodies differ.
 
 In: decisions and bodies of both sides, as a trace has them. Out: `PlanDifferences`. Pure, and free of any terminal: the
-command line draws it, and so may a page. Lists are aligned before they are compared, so that a message which one provider wants in front
-is one difference and not one for every message behind it.
+command line draws it, and so may a page. Lists are aligned before they are compared, so that a message which one
+provider wants in front is one difference and not one for every message behind it.
 """
 
 from __future__ import annotations
@@ -70,6 +70,18 @@ def compare_plans(
         return PlanDifferences(changes, same, None)
     found = tuple(islice(compare_json(*bodies), MOST + 1))
     return PlanDifferences(changes, same, found[:MOST], len(found) > MOST)
+
+
+def first_words(before: str, after: str, around: int = 20) -> tuple[str, str]:
+    """Where two texts part: a few characters of each, from a little before it."""
+    at = next((place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), None)
+    start = max((min(len(before), len(after)) if at is None else at) - around, 0)
+    return _excerpt(before, start, 2 * around), _excerpt(after, start, 2 * around)
+
+
+def _excerpt(text: str, start: int, length: int) -> str:
+    end = start + length
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 def compare_json(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
