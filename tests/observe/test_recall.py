@@ -39,6 +39,7 @@ def again(body: dict[str, Any], provider: str, named: Collection[str] | None = N
 @pytest.mark.parametrize("name", ["codex.json", "tools.json", "structured.json", "images.json"])
 def test_with_the_names_of_the_fields_the_same_bytes_go_upstream(name: str, provider: str) -> None:
     body = {**msgspec.json.decode((EXAMPLES / name).read_bytes()), "stream": False}
+    body.pop("include", None)  # a Response does not repeat it
     first, second = (plan(each, provider).body for each in (body, again(body, provider, body.keys())))
     assert msgspec.json.encode(second) == msgspec.json.encode(first)
 

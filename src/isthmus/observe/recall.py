@@ -1,8 +1,8 @@
 """A request once more, from the response that was stored for it.
 
 In: a Response object and its own input items. Out: a request that leads to it again. A Response repeats its request
-with the defaults filled in and with the values that took effect: what was degraded has its new value. A trace with
-content needs none of this; one without still knows which fields there were.
+with the defaults filled in and with the values that took effect: what was degraded has its new value, and `include` is
+not repeated at all. A trace with content needs none of this; one without still knows which fields there were.
 """
 
 from __future__ import annotations
