@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isthmus.cli.terminal import FATES, WIDE, clean, lined_table, number, shorten
+from isthmus.cli.terminal import FATES, WIDE, clean, lined_table, number, open_console, shorten
 from isthmus.ports.traces import TraceSummary
 
 _SPACIOUS: Final = 140
@@ -36,7 +36,24 @@ def show_traces(console: Console, traces: Sequence[TraceSummary]) -> None:
     console.print(table)
 
 
-def trace_table(width: int) -> Table:
+class TraceLines:
+    """Lines of a list that goes on: columns keep the width that they begin with."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or open_console()
+        self._begun = False
+
+    def add(self, trace: TraceSummary) -> None:
+        width = self._console.width
+        table = trace_table(width, fixed=True)
+        table.show_header = not self._begun
+        table.add_row(*trace_row(trace, width))
+        self._console.print(table)
+        self._console.file.flush()
+        self._begun = True
+
+
+def trace_table(width: int, *, fixed: bool = False) -> Table:
     names = ["when (UTC)", "request", "model", "outcome"]
     names += ["in", "out", "cost"] if width >= WIDE else []
     names += ["cached", "first"] if width >= _SPACIOUS else []
@@ -45,12 +62,25 @@ def trace_table(width: int) -> Table:
     for column in table.columns:
         column.no_wrap = True
         column.justify = "right" if str(column.header) in _FIGURES else "left"
+        if fixed:
+            column.width = _WIDTHS[str(column.header)] if width >= WIDE else _NARROW[str(column.header)]
     table.columns[1].min_width = 28
-    table.columns[2].overflow = "ellipsis"
+    table.columns[2].overflow = table.columns[3].overflow = "ellipsis"
     return table
 
 
 _FIGURES: Final = ("in", "out", "cost", "cached", "first", "time")
+_NARROW: Final = {"when (UTC)": 10, "request": 28, "model": 15, "outcome": 12, "time": 7}
+_WIDTHS: Final = _NARROW | {
+    "model": 26,
+    "outcome": 14,
+    "changed": 7,
+    "in": 8,
+    "out": 6,
+    "cost": 8,
+    "cached": 8,
+    "first": 7,
+}
 
 
 def trace_row(trace: TraceSummary, width: int, *, dated: bool = False) -> list[Text]:
