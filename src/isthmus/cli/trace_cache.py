@@ -153,7 +153,7 @@ def show_conversation(console: Console, conversation: Conversation) -> None:
 def _show_turns(console: Console, turns: Sequence[Diagnosis]) -> None:
     heading(console, "Turns", "how much of the turn before stands unchanged at the beginning, and what the cache found")
     wide = console.width >= WIDE
-    names = ["#", *(("when (UTC)",) if wide else ()), "response", "verdict", "unchanged", "cached"]
+    names = ["#", *(("UTC",) if wide else ()), "response", "verdict", "unchanged", "cached"]
     table = lined_table(*names, *(("cost", "could be") if wide else ()))
     for turn, index in zip(turns, range(1, len(turns) + 1), strict=True):
         sign, style = _VERDICTS[turn.verdict]

@@ -24,15 +24,13 @@ _OUTCOMES: Final = {
     "failed": FATES["rejected"],
     "refused": FATES["rejected"],
 }
-_DAY: Final = 86_400
 
 
 def show_traces(console: Console, traces: Sequence[TraceSummary]) -> None:
     """Newest first, as they were found."""
     table = trace_table(console.width)
-    days = {int(trace.at // _DAY) for trace in traces}
     for trace in traces:
-        table.add_row(*trace_row(trace, console.width, dated=len(days) > 1))
+        table.add_row(*trace_row(trace, console.width))
     console.print(table)
 
 
@@ -45,7 +43,7 @@ class TraceLines:
 
     def add(self, trace: TraceSummary) -> None:
         width = self._console.width
-        table = trace_table(width, fixed=True)
+        table = trace_table(width)
         table.show_header = not self._begun
         table.add_row(*trace_row(trace, width))
         self._console.print(table)
@@ -53,38 +51,39 @@ class TraceLines:
         self._begun = True
 
 
-def trace_table(width: int, *, fixed: bool = False) -> Table:
-    names = ["when (UTC)", "request", "model", "outcome"]
+def trace_table(width: int) -> Table:
+    """Figures are never cut: the model gives way."""
+    names = ["UTC", "request", "model", "outcome"]
     names += ["in", "out", "cost"] if width >= WIDE else []
     names += ["cached", "first"] if width >= _SPACIOUS else []
     names += ["time", "changed"] if width >= WIDE else ["time"]
     table = lined_table(*names)
-    for column in table.columns:
-        column.no_wrap = True
-        column.justify = "right" if str(column.header) in _FIGURES else "left"
-        if fixed:
-            column.width = _WIDTHS[str(column.header)] if width >= WIDE else _NARROW[str(column.header)]
-    table.columns[1].min_width = 28
-    table.columns[2].overflow = table.columns[3].overflow = "ellipsis"
+    table.padding = (0, 1, 0, 0)
+    for column, name in zip(table.columns, names, strict=True):
+        column.no_wrap, column.overflow, column.min_width = True, "ellipsis", _WIDTHS.get(name, 0)
+        column.justify = "right" if name in _FIGURES else "left"
+    rest = width - 2 * len(names) - sum(_WIDTHS[name] for name in names if name not in ("model", "outcome"))
+    ended = 11 if width < WIDE else min(max(rest // 2, 13), 26)
+    table.columns[2].width, table.columns[3].width = max(rest - ended, 8), ended
     return table
 
 
-_FIGURES: Final = ("in", "out", "cost", "cached", "first", "time")
-_NARROW: Final = {"when (UTC)": 10, "request": 28, "model": 15, "outcome": 12, "time": 7}
-_WIDTHS: Final = _NARROW | {
-    "model": 26,
-    "outcome": 14,
-    "changed": 7,
-    "in": 8,
+_WIDTHS: Final = {
+    "UTC": 11,
+    "request": 28,
+    "in": 7,
     "out": 6,
     "cost": 8,
-    "cached": 8,
-    "first": 7,
+    "cached": 7,
+    "first": 6,
+    "time": 6,
+    "changed": 7,
 }
+_FIGURES: Final = ("in", "out", "cost", "cached", "first", "time")
 
 
-def trace_row(trace: TraceSummary, width: int, *, dated: bool = False) -> list[Text]:
-    row = [Text(when(trace.at, dated=dated), "dim"), Text(clean(trace.id)), _model(trace, width), outcome(trace)]
+def trace_row(trace: TraceSummary, width: int) -> list[Text]:
+    row = [Text(when(trace.at), "dim"), Text(clean(trace.id)), _model(trace, width), outcome(trace)]
     if width >= WIDE:
         row += [Text(_count(trace.input_tokens)), Text(_count(trace.output_tokens)), Text(money(trace.cost))]
     if width >= _SPACIOUS:
@@ -109,8 +108,10 @@ def changed(trace: TraceSummary) -> Text:
     return Text(" ").join(marks)
 
 
-def when(at: float, *, dated: bool = False) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%m-%d %H:%M:%S" if dated else "%H:%M:%S")
+def when(at: float) -> str:
+    """In a width that is always the same: to the second today, to the minute before."""
+    moment, today = datetime.fromtimestamp(at, UTC), datetime.now(UTC).date()
+    return moment.strftime("%H:%M:%S" if moment.date() == today else "%m-%d %H:%M")
 
 
 def seconds(value: float | None) -> str:
@@ -130,8 +131,8 @@ def money(value: float | None) -> str:
 
 
 def _model(trace: TraceSummary, width: int) -> Text:
-    name = f"{trace.provider}/{trace.model}" if trace.provider else trace.asked_model
-    return Text(shorten(name or "-", 18 if width < WIDE else 34))
+    whole = f"{trace.provider}/{trace.model}" if width >= WIDE else trace.model
+    return Text(clean((whole if trace.provider else trace.asked_model) or "-"))
 
 
 def _count(value: int) -> str:

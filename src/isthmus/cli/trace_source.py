@@ -127,6 +127,6 @@ def read_settings(config: Path | None, store: str | None) -> Config:
 
 
 def _why_none(settings: Config) -> str:
-    if settings.trace.capture == "off":
+    if getattr(settings, "trace", None) is not None and settings.trace.capture == "off":
         return 'they are switched off here; set `trace.capture = "metadata"` (or `full`) and start the gateway anew'
     return "no gateway has answered a request on this store yet; is `store.url`, or `--store`, right?"

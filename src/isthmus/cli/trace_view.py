@@ -6,6 +6,7 @@ A trace without content still shows both sides by their fields, sizes and hashes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +31,7 @@ from isthmus.cli.terminal import (
     size,
     words,
 )
-from isthmus.cli.trace_list import money, outcome, seconds, when
+from isthmus.cli.trace_list import money, outcome, seconds
 from isthmus.ports.traces import Piece, Trace, TracedBody, TracedCall, TracedDecision, TracedError
 
 _LISTED: Final = 12
@@ -68,7 +69,7 @@ def _show_head(console: Console, trace: Trace) -> None:
     facts.add_row("request", Text(clean(told.id), "bold"))
     if told.response and told.response != told.id:
         facts.add_row("response", Text(clean(told.response)))
-    facts.add_row("when", Text(f"{when(told.at, dated=True)} UTC"))
+    facts.add_row("when", Text(f"{datetime.fromtimestamp(told.at, UTC):%Y-%m-%d %H:%M:%S} UTC"))
     facts.add_row("asked by", Text(clean(" · ".join(filter(None, (told.client, told.key, told.owner))))))
     way = "streamed" if told.stream else "in the background" if told.background else "in one piece"
     facts.add_row("door", Text(clean(f"{told.method} {told.path}, {way}".strip())))
@@ -178,7 +179,7 @@ def _folded(pieces: Sequence[Piece], *, full: bool) -> Iterator[tuple[str, str, 
         if full or len(own) <= _LISTED:
             yield from ((piece.path, piece.role, piece.bytes, piece.hash) for piece in own)
         else:
-            yield f"{name}[0 … {len(own) - 1}]", plural(len(own), "entry"), sum(piece.bytes for piece in own), ""
+            yield f"{name}[0 … {len(own) - 1}]", f"{len(own)} entries", sum(piece.bytes for piece in own), ""
 
 
 def _show_call(console: Console, call: TracedCall, title: str, *, full: bool) -> None:
