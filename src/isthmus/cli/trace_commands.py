@@ -23,7 +23,9 @@ from isthmus.cli.trace_source import (
 )
 
 if TYPE_CHECKING:
+    from isthmus.cli.kept import Kept
     from isthmus.cli.trace_find import Wanted
+    from isthmus.config.schema import Config
     from isthmus.ports.traces import Trace, TraceSummary
 
 trace_app = typer.Typer(
@@ -34,6 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
 Full = Annotated[bool, typer.Option("--full", help="Cut nothing.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of the request (`req_…`), or of its response (`resp_…`).")]
+REFUSED: Final = 2
 _PAUSE: Final = 0.5
 """Seconds between two looks at what is new."""
 
@@ -178,6 +181,43 @@ def export(
 
 
 @trace_app.command()
+def replay(
+    id: Id,
+    provider: Annotated[str, typer.Option("--provider", "-p", help="Plan it for this one; else for the same.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", help="Its model; the provider's default otherwise.")] = "",
+    send: Annotated[bool, typer.Option("--send", help="Really ask it: that costs what a request costs.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Reject what would be degraded or ignored.")] = False,
+    full: Full = False,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    gateway: GatewayOption = None,
+    key: KeyOption = None,
+    as_json: Json = False,
+) -> None:
+    """Plan a recorded request again, for another provider, and show both plans' differences. Nothing is sent without
+    `--send`. Exit code 2: the other provider would refuse it."""
+    from isthmus.cli.replay import replay as replay_kept
+    from isthmus.cli.replay import send_here, send_there, summary_of
+    from isthmus.cli.replay_view import show_answers, show_replay
+    from isthmus.cli.terminal import open_console, print_json
+
+    settings = read_settings(config, store)
+    replayed = replay_kept(with_kept(settings, gateway, key, id), settings, provider, model, strict=strict)
+    answer: dict[str, Any] | None = None
+    if send and replayed.refusal is None:
+        answer = asyncio.run(send_there(replayed, gateway, key or "") if gateway else send_here(replayed, settings))
+    if as_json:
+        print_json({**replayed.to_json(), **({} if answer is None else {"response": answer})})
+    else:
+        console = open_console()
+        show_replay(console, replayed, full=full)
+        if answer is not None:
+            show_answers(console, recorded_answer(replayed.kept), summary_of(answer))
+    if replayed.refusal is not None:
+        raise typer.Exit(REFUSED)
+
+
+@trace_app.command()
 def cache(
     id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="A request or response of the conversation; else all recent.")
@@ -224,6 +264,48 @@ def cache(
         _say("`isthmus trace cache ID` shows one of them turn by turn")
     else:
         _say("no conversation with more than one turn was traced yet")
+
+
+def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -> Kept:
+    """What is kept of a request, here or at a gateway."""
+    from isthmus.cli.kept import read_kept
+    from isthmus.cli.kept_store import open_kept
+    from isthmus.cli.trace_source import FileTraces, find_file
+
+    async def main() -> Kept:
+        if gateway:
+            from isthmus.cli.trace_remote import RemoteResponses, RemoteTraces
+
+            remote = RemoteTraces(gateway, key or "")
+            try:
+                return await read_kept(remote, RemoteResponses(remote), id)
+            finally:
+                await remote.aclose()
+        traces, responses = find_file(settings), open_kept(settings)
+        try:
+            return await read_kept(None if traces is None else FileTraces(traces), responses, id)
+        finally:
+            if traces is not None:
+                traces.close()
+            if responses is not None:
+                await responses.aclose()
+
+    return asyncio.run(main())
+
+
+def recorded_answer(kept: Kept) -> dict[str, Any]:
+    """Of the answer that was given then, what is still known."""
+    from isthmus.cli.replay import summary_of
+    from isthmus.cli.trace_view import content_of
+
+    trace = kept.trace
+    whole = kept.stored.response if kept.stored is not None else None if trace is None else content_of(trace.answer)
+    if whole is not None:
+        return summary_of(whole)
+    assert trace is not None
+    told = trace.summary
+    figures = {name: getattr(told, name) for name in ("input_tokens", "cached_tokens", "output_tokens")}
+    return {"status": told.outcome, **(figures if trace.usage is not None else {})}
 
 
 async def find_trace(reader: TraceReader, id: str) -> Trace:

@@ -114,6 +114,15 @@ def open_file(settings: Config) -> TraceStore:
     return open_traces(settings.store.url)
 
 
+def find_file(settings: Config) -> TraceStore | None:
+    """The same, where it may be missing."""
+    from isthmus.store.open import open_traces, traces_path
+
+    path = traces_path(settings.store.url)
+    there = path is not None and path.is_file() and path.stat().st_size
+    return open_traces(settings.store.url) if there else None
+
+
 def read_settings(config: Path | None, store: str | None) -> Config:
     """A provider without its key is no reason to keep a person from the traces."""
     from isthmus.config import read_config

@@ -117,11 +117,21 @@ def _show_decisions(console: Console, decisions: Sequence[TracedDecision]) -> No
     table = lined_table("field", "fate", "sent as", "why") if wide else lined_table("field", "fate", "sent, and why")
     table.columns[0].max_width = 34 if wide else 30
     table.columns[1].no_wrap = True
-    for decision in decisions:
-        sent, why = Text(clean(sent_as(decision)), "cyan"), words(decision.reason)
+    for alike in _alike(decisions):
+        first, paths = alike[0], ", ".join(dict.fromkeys(decision.path for decision in alike))
+        sent, why = Text(clean(sent_as(first)), "cyan"), words(first.reason)
         cells = [sent, why] if wide else [Group(*(part for part in (sent, why) if part.plain))]
-        table.add_row(Text(clean(decision.path)), fate_of(decision.action), *cells)
+        table.add_row(Text(clean(paths)), fate_of(first.action), *cells)
     console.print(indented(table))
+
+
+def _alike(decisions: Sequence[TracedDecision]) -> list[list[TracedDecision]]:
+    """Those about items or tools that differ only in their place share a row."""
+    groups: dict[Any, list[TracedDecision]] = {}
+    for decision in decisions:
+        same: Any = (decision.action, decision.reason, decision.sends, decision.value)
+        groups.setdefault(same if "[" in decision.path else decision.path, []).append(decision)
+    return list(groups.values())
 
 
 def fate_of(action: str) -> Text:

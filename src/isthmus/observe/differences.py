@@ -7,7 +7,7 @@ provider wants in front is one difference and not one for every message behind i
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
@@ -148,8 +148,8 @@ def _compare_decisions(
     before: Sequence[TracedDecision], after: Sequence[TracedDecision]
 ) -> tuple[tuple[DecisionChange, ...], int]:
     """By path; several about one path in their order."""
-    known: defaultdict[str, list[TracedDecision]] = defaultdict(list)
-    for decision in reversed(before):
+    known: defaultdict[str, deque[TracedDecision]] = defaultdict(deque)
+    for decision in before:
         known[decision.path].append(decision)
     changes: list[DecisionChange] = []
     same = 0
@@ -157,13 +157,12 @@ def _compare_decisions(
         if not known[decision.path]:
             changes.append(DecisionChange(decision.path, "added", after=decision))
             continue
-        old = known[decision.path].pop()
+        old = known[decision.path].popleft()
         if _says_the_same(old, decision):
             same += 1
         else:
             changes.append(DecisionChange(decision.path, "changed", old, decision))
-    for path, left in known.items():
-        changes += [DecisionChange(path, "removed", before=decision) for decision in reversed(left)]
+    changes += [DecisionChange(path, "removed", before=decision) for path, left in known.items() for decision in left]
     return tuple(changes), same
 
 
