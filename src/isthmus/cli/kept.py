@@ -8,13 +8,14 @@ be kept, and how to have it kept from now on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.types.plan import ANY_CLIENT, CLAUDE_CODE, CODEX, MESSAGES, ClientProfile
-from isthmus.cli.explain_plan import Asked
+from isthmus.cli.explain_plan import Asked, ask
 from isthmus.cli.trace_source import TraceReader
 from isthmus.cli.trace_view import content_of
 from isthmus.errors import ConfigError
@@ -57,7 +58,7 @@ class Kept:
     trace: Trace | None
     stored: Stored | None
     request: JsonObject | None
-    """As a Responses request."""
+    """As its door wrote it, where it was kept; made again, it is a Responses request."""
     history: tuple[JsonObject, ...] = ()
     missing: str = ""
     """Why the request is not known."""
@@ -78,15 +79,14 @@ class Kept:
 
     def asked(self) -> Asked:
         """The request once more, checked; raises where it is not known."""
-        from isthmus.bridge.limits import OWN_LIMITS
-        from isthmus.bridge.parse import parse_request
-
         if self.request is None:
             raise ConfigError(self.missing)
-        asked = Asked(parse_request(self.request, OWN_LIMITS), history=self.history, caller=self._client())
-        if self.envelope_key is None:
-            return asked
-        return Asked(asked.request, None, self.history, asked.caller, self._owner, self.envelope_key)
+        door = self.trace.summary.door if self.trace is not None and self.exact else "responses"
+        if door not in ("responses", "chat", "messages"):
+            raise ConfigError(f"`{self.id}` asked for no answer of a model (`{door}`), so there is no plan to compare")
+        asked = ask(self.request, chat=door == "chat", messages=door == "messages", limits=OWN_LIMITS)
+        key = {} if self.envelope_key is None else {"envelope_key": self.envelope_key}
+        return replace(asked, history=self.history, caller=self._client(), owner=self._owner, **key)
 
     @property
     def _owner(self) -> str:

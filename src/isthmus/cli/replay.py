@@ -140,7 +140,8 @@ def as_traced(explained: Explained) -> tuple[TracedDecision, ...]:
             tuple(decision.sends),
             decision.effective_value if isinstance(decision.effective_value, int | float | bool) else None,
         )
-        for decision in explained.decisions
+        # A plan's own paths: a trace has them, too, whichever door the request came through.
+        for decision in (explained.plan.decisions if explained.plan is not None else explained.decisions)
     )
 
 
@@ -186,11 +187,11 @@ async def send_there(replayed: Replay, gateway: str, key: str) -> JsonObject:
 
 def sendable(replayed: Replay) -> JsonObject:
     """The request for the other model, whole: it continues nothing, is stored nowhere and comes in one piece."""
-    request, side = replayed.kept.request or {}, replayed.after
+    request, side = replayed.kept.asked().request, replayed.after
     left_out = ("previous_response_id", "conversation", "background", "stream", "stream_options")
-    rest = {name: value for name, value in request.items() if name not in left_out}
-    own = list(replayed.kept.asked().request.items)
-    return {**rest, "model": f"{side.provider}/{side.model}", "input": [*replayed.kept.history, *own], "store": False}
+    rest = {name: value for name, value in request.body.items() if name not in left_out}
+    items = [*replayed.kept.history, *request.items]
+    return {**rest, "model": f"{side.provider}/{side.model}", "input": items, "store": False}
 
 
 def summary_of(response: Mapping[str, Any]) -> JsonObject:
