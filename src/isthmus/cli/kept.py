@@ -85,8 +85,8 @@ class Kept:
         if door not in ("responses", "chat", "messages"):
             raise ConfigError(f"`{self.id}` asked for no answer of a model (`{door}`), so there is no plan to compare")
         asked = ask(self.request, chat=door == "chat", messages=door == "messages", limits=OWN_LIMITS)
-        key = {} if self.envelope_key is None else {"envelope_key": self.envelope_key}
-        return replace(asked, history=self.history, caller=self._client(), owner=self._owner, **key)
+        key = self.envelope_key or asked.envelope_key
+        return replace(asked, history=self.history, caller=self._client(), owner=self._owner, envelope_key=key)
 
     @property
     def _owner(self) -> str:
