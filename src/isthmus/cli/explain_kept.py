@@ -17,7 +17,7 @@ import typer
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.json_view import JsonView
 from isthmus.cli.kept import Kept
-from isthmus.cli.replay import Origin, answered_body, plan_again
+from isthmus.cli.replay import Origin, answered_body, origin_of, plan_again
 from isthmus.cli.terminal import heading, open_console, print_json, size, words
 from isthmus.cli.trace_view import content_of, show_trace
 from isthmus.errors import ConfigError, IsthmusError
@@ -77,7 +77,7 @@ def _body(kept: Kept, explained: Explained | None) -> tuple[bytes | None, Origin
         return kept_body, "sent"
     if explained is None or explained.plan is None:
         return None, "planned"
-    return msgspec.json.encode(explained.plan.body), "planned"
+    return msgspec.json.encode(explained.plan.body), origin_of(kept, explained.plan.body)
 
 
 def _kept_body(trace: Trace) -> bytes | None:

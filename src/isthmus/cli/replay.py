@@ -113,8 +113,9 @@ def _recorded(kept: Kept, config: Config, asked: Asked) -> Side:
     if trace is None:
         made = () if again is None else as_traced(again)
         return Side(kept.provider, kept.model, made, None if again is None else again.body)
-    body = None if again is None else again.body
-    return Side(kept.provider, kept.model, trace.decisions, body)
+    if again is None or again.plan is None:
+        return Side(kept.provider, kept.model, trace.decisions, None)
+    return Side(kept.provider, kept.model, trace.decisions, again.body, origin_of(kept, again.plan.body))
 
 
 def sent_body(trace: Trace) -> JsonObject | None:
@@ -127,6 +128,17 @@ def sent_body(trace: Trace) -> JsonObject | None:
 def answered_body(trace: Trace) -> TracedBody | None:
     calls = [call for call in trace.calls if call.error is None] or list(trace.calls)
     return calls[0].body if calls else None
+
+
+def origin_of(kept: Kept, body: JsonObject) -> Origin:
+    """Whether a body that was planned again is the one that was sent: if so, every piece of it has the same hash."""
+    from isthmus.observe.traces.bodies import Bodies
+
+    sent = None if kept.trace is None else answered_body(kept.trace)
+    if sent is None or not sent.pieces or kept.envelope_key is None:
+        return "planned"
+    again = Bodies.of(kept.envelope_key).read(body)
+    return "proven" if (again.pieces, again.more) == (sent.pieces, sent.more) else "planned"
 
 
 def as_traced(explained: Explained) -> tuple[TracedDecision, ...]:

@@ -102,6 +102,7 @@ def with_traces(
 def open_file(settings: Config) -> TraceStore:
     """The traces beside the store; they must be there: looking for them must not make any."""
     from isthmus.store.open import open_traces, traces_path
+    from isthmus.store.traces.schema import is_made
 
     path = traces_path(settings.store.url)
     if path is None:
@@ -109,7 +110,7 @@ def open_file(settings: Config) -> TraceStore:
             "the traces beside a `memory:` store live and die with their gateway; ask it while it runs: "
             "`--gateway http://127.0.0.1:8484`"
         )
-    if not path.is_file() or not path.stat().st_size:
+    if not is_made(path):
         raise ConfigError(f"there are no traces at `{path}`: {_why_none(settings)}")
     return open_traces(settings.store.url)
 
@@ -117,10 +118,10 @@ def open_file(settings: Config) -> TraceStore:
 def find_file(settings: Config) -> TraceStore | None:
     """The same, where it may be missing."""
     from isthmus.store.open import open_traces, traces_path
+    from isthmus.store.traces.schema import is_made
 
     path = traces_path(settings.store.url)
-    there = path is not None and path.is_file() and path.stat().st_size
-    return open_traces(settings.store.url) if there else None
+    return open_traces(settings.store.url) if path is not None and is_made(path) else None
 
 
 def read_settings(config: Path | None, store: str | None) -> Config:
@@ -136,6 +137,6 @@ def read_settings(config: Path | None, store: str | None) -> Config:
 
 
 def _why_none(settings: Config) -> str:
-    if getattr(settings, "trace", None) is not None and settings.trace.capture == "off":
+    if settings.trace.capture == "off":
         return 'they are switched off here; set `trace.capture = "metadata"` (or `full`) and start the gateway anew'
     return "no gateway has answered a request on this store yet; is `store.url`, or `--store`, right?"

@@ -95,6 +95,20 @@ def open_reader(path: Path) -> sqlite3.Connection:
         raise explained(path, error) from error
 
 
+def is_made(path: Path) -> bool:
+    """Whether there are traces to look at; looking for them makes none."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    try:
+        connection = _connect(path)
+        try:
+            return _check_version(connection, path)
+        finally:
+            connection.close()
+    except FAULTS as error:
+        raise explained(path, error) from error
+
+
 def explained(path: Path | None, error: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
     trouble = trouble_of(error)
     return unusable(path, trouble.reason, "check the disk, or delete it: a new one is begun")
