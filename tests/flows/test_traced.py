@@ -279,7 +279,7 @@ SESSIONS = [
     (CHAT, swap_items, "messages[2]", "reordered", "assistant"),
     (MESSAGES, add_tool, "tools[3]", "added", "search"),
     (MESSAGES, tell_the_time, "system[0]", "changed", "text"),
-    (NATIVE, tell_the_time, "instructions", "changed", ""),
+    (NATIVE, tell_the_time, "input[0]", "changed", "system"),
 ]
 
 

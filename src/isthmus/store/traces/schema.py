@@ -86,7 +86,9 @@ def open_reader(path: Path) -> sqlite3.Connection:
         connection = _connect(path)
         try:
             connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
             _check_version(connection, path)
+            connection.execute("COMMIT")
         except BaseException:
             connection.close()
             raise
@@ -102,6 +104,7 @@ def is_made(path: Path) -> bool:
     try:
         connection = _connect(path)
         try:
+            connection.execute("BEGIN")  # its version and its tables, as of one moment: it may be made just now
             return _check_version(connection, path)
         finally:
             connection.close()
