@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from isthmus.cli.main import app
 from isthmus.ports.traces import Trace, TracedError, TraceSummary
-from traced import NOW, keep, traced
+from traced_plans import NOW, keep, traced
 
 SAID = {"model": "deepseek/deepseek-v4-pro", "input": "Hi", "user": "me", "temperature": 1.9, "seed": 5}
 WIDTHS = (80, 110, 140, 200)
