@@ -90,7 +90,7 @@ CHANGES = [
     (tell_the_time, "messages[0]", "system", "changed", "system"),
     (swap_items, "messages[3]", "messages", "reordered", "assistant"),
     (shorten, "messages[2]", "messages", "removed", "assistant"),
-    (want_json, "response_format", "format", "added", "json_object"),
+    (want_json, "response_format", "format", "added", ""),
     (other_model, "model", "model", "changed", "n"),
 ]
 

@@ -16,7 +16,7 @@ from isthmus.bridge.types.plan import Target
 from isthmus.observe.prefix import ORDER, read_prompt
 from isthmus.providers import load_provider
 from isthmus.providers.dialects import capabilities_for
-from pieces import pieces_of
+from pieces import BODIES, pieces_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "codex.json"
 
@@ -37,7 +37,7 @@ def test_a_chat_prompt_begins_with_its_tools_whatever_the_order_of_the_fields() 
     assert told(body) == [
         ("model", "model", ""),
         ("tools[0]", "tools", "look"),
-        ("response_format", "format", "json_object"),
+        ("response_format", "format", ""),
         ("messages[0]", "system", "system"),
         ("messages[1]", "messages", "user"),
     ]
@@ -72,6 +72,23 @@ def test_a_native_prompt_has_instructions_and_items() -> None:
         ("input[1]", "messages", "reasoning"),
     ]
     assert [path for path, _, _ in told({"model": "m", "input": "Hi"})] == ["model", "input"]
+
+
+@pytest.mark.parametrize("mark", ["cache_control", "prompt_cache_breakpoint"])
+def test_a_mark_for_the_cache_is_no_part_of_the_prompt(mark: str) -> None:
+    def body(**marks: Any) -> dict[str, Any]:
+        said = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b", **marks}]}
+        return {"tools": [{"name": "look", **marks}], "system": [{"text": "s", **marks}], "messages": [said]}
+
+    marked, bare = body(**{mark: {"type": "ephemeral"}}), body()
+    assert read_prompt(pieces_of(marked)) == read_prompt(pieces_of(bare))
+    assert BODIES.read(marked).bytes == len(msgspec.json.encode(marked)), "all of it travels"
+    # Deeper inside it is what somebody said.
+    asked, other = (
+        {"messages": [{"role": "user", "content": [{"type": "tool_use", "input": inside}]}]}
+        for inside in ({mark: 1}, {})
+    )
+    assert read_prompt(pieces_of(asked)) != read_prompt(pieces_of(other))
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "anthropic", "openai"])
