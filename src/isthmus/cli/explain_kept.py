@@ -19,6 +19,7 @@ from isthmus.cli.json_view import JsonView
 from isthmus.cli.kept import Kept
 from isthmus.cli.replay import Origin, answered_body, origin_of, plan_again
 from isthmus.cli.terminal import heading, open_console, print_json, size, words
+from isthmus.cli.trace_source import LAST
 from isthmus.cli.trace_view import content_of, show_trace
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.ports.traces import Trace
@@ -38,7 +39,7 @@ _NOTES: Final[dict[Origin, str]] = {
 
 def is_id(request: str) -> bool:
     """Whether the argument is the name of something that was asked, rather than of a file."""
-    return _ID.fullmatch(request) is not None
+    return request == LAST or _ID.fullmatch(request) is not None
 
 
 def explain_kept(kept: Kept, config: Config, *, full: bool, body_only: bool, as_json: bool) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.types.plan import ANY_CLIENT, CLAUDE_CODE, CODEX, MESSAGES, ClientProfile
 from isthmus.cli.explain_plan import Asked, ask
-from isthmus.cli.trace_source import TraceReader
+from isthmus.cli.trace_source import TraceReader, named
 from isthmus.cli.trace_view import content_of
 from isthmus.errors import ConfigError
 from isthmus.observe.recall import request_again
@@ -100,6 +100,8 @@ class Kept:
 
 
 async def read_kept(reader: TraceReader | None, responses: StoredResponses | None, id: str) -> Kept:
+    if reader is not None:
+        id = await named(reader, id)
     trace = None if reader is None else await reader.find(id)
     told = None if trace is None else trace.summary
     owner = told.owner if told is not None and told.owner else LOCAL

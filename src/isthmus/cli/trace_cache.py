@@ -17,7 +17,7 @@ from isthmus.bridge.capabilities import Cost
 from isthmus.cli.terminal import WIDE, clean, facts_table, heading, indented, lined_table, number, plural, size, words
 from isthmus.cli.trace_find import Wanted
 from isthmus.cli.trace_list import money, when
-from isthmus.cli.trace_source import TraceReader
+from isthmus.cli.trace_source import TraceReader, named
 from isthmus.cli.trace_view import content_of
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
@@ -88,7 +88,7 @@ class Conversation:
 
 async def read_conversation(reader: TraceReader, id: str, prices: Prices) -> Conversation:
     """The one that a request belongs to."""
-    turns = await reader.walk(id)
+    turns = await reader.walk(await named(reader, id))
     if not turns:
         raise ConfigError(f"no request `{id}` was traced here; `isthmus trace cache` lists the conversations")
     return await _read(reader, turns, prices)

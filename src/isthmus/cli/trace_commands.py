@@ -18,6 +18,7 @@ from isthmus.cli.trace_source import (
     KeyOption,
     StoreOption,
     TraceReader,
+    named,
     read_settings,
     with_traces,
 )
@@ -35,7 +36,10 @@ trace_app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
 Full = Annotated[bool, typer.Option("--full", help="Cut nothing.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Of the request (`req_…`), or of its response (`resp_…`).")]
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Of the request (`req_…`) or of its response (`resp_…`); `last`: the newest."),
+]
 REFUSED: Final = 2
 _PAUSE: Final = 0.5
 """Seconds between two looks at what is new."""
@@ -220,7 +224,8 @@ def replay(
 @trace_app.command()
 def cache(
     id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A request or response of the conversation; else all recent.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="A request or response of the conversation, or `last`; else all."),
     ] = None,
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -311,7 +316,7 @@ def recorded_answer(kept: Kept) -> dict[str, Any]:
 async def find_trace(reader: TraceReader, id: str) -> Trace:
     from isthmus.errors import ConfigError
 
-    trace = await reader.find(id)
+    trace = await reader.find(await named(reader, id))
     if trace is None:
         raise ConfigError(
             f"no request `{id}` was traced here, or it was forgotten since: `isthmus trace list` shows what there is"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 import typer
 
@@ -30,6 +30,7 @@ KeyOption = Annotated[
     str | None,
     typer.Option(envvar="ISTHMUS_API_KEY", show_envvar=False, help="A key for the gateway; else $ISTHMUS_API_KEY."),
 ]
+LAST: Final = "last"
 _T = TypeVar("_T")
 
 
@@ -70,6 +71,18 @@ class FileTraces:
 
     async def latest(self) -> int:
         return (await self._store.stats(None)).latest
+
+
+async def named(reader: TraceReader, id: str) -> str:
+    """The id that is meant: `last` is the request that was traced last."""
+    if id != LAST:
+        return id
+    from isthmus.ports.traces import TraceFilter
+
+    newest = await reader.list(TraceFilter(), limit=1)
+    if not newest.traces:
+        raise ConfigError("no request was traced yet, so there is no last one")
+    return newest.traces[0].id
 
 
 def with_traces(
