@@ -49,6 +49,15 @@ def test_what_was_not_said_is_not_said_again() -> None:
     assert asked == {"model": "m", "input": list(parse_request({"input": "Hi"}).items)}
 
 
+@pytest.mark.parametrize("named", [None, ["stream"], ["input", "stream", "model"]])
+def test_a_stream_is_asked_for_as_one(named: list[str] | None) -> None:
+    asked = request_again({}, [], "m", named=named, stream=True)
+    assert asked["stream"] is True
+    assert list(asked)[: len(named or ())] == (named or [])
+    assert request_again({}, [], "m", named=["stream"])["stream"] is False
+    assert "stream" not in request_again({}, [], "m", named=["input"])
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize(
     "fields",

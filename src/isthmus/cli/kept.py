@@ -127,9 +127,9 @@ def _request(id: str, trace: Trace | None, stored: Stored | None) -> tuple[JsonO
     if content is not None:
         return content, ""
     if stored is not None:
-        named = None if trace is None else field_names(trace)
-        asked = request_again(stored.response, stored.items, f"{stored.provider}/{stored.model}", named=named)
-        return asked if trace is None else {**asked, "stream": trace.summary.stream}, ""
+        names, stream = (None, False) if trace is None else (field_names(trace), trace.summary.stream)
+        model = f"{stored.provider}/{stored.model}"
+        return request_again(stored.response, stored.items, model, named=names, stream=stream), ""
     assert trace is not None
     if trace.summary.deleted:
         return None, f"the response of `{id}` was deleted, and its contents with it"

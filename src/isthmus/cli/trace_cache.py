@@ -139,7 +139,8 @@ def show_conversation(console: Console, conversation: Conversation) -> None:
     )
     if seen.cost is not None:
         facts.add_row(
-            "cost", Text(f"{money(seen.cost)} for input; whole hits would have saved {money(seen.lost) or 'nothing'}")
+            "cost",
+            Text(f"{money(seen.cost)} for input; whole hits would have saved {money(seen.lost or None) or 'nothing'}"),
         )
     else:
         facts.add_row("cost", Text("not known: the provider's facts name no prices for this model"))

@@ -118,6 +118,8 @@ def seconds(value: float | None) -> str:
     """`840 ms`, `1.2 s`, `3 min`; nothing where nobody knows."""
     if value is None:
         return ""
+    if value < 0.0005:
+        return "<1 ms"
     if value < 1:
         return f"{value * 1000:.0f} ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.0f} min"
@@ -127,7 +129,9 @@ def money(value: float | None) -> str:
     """US dollars, with as many digits as it takes to see something."""
     if value is None:
         return ""
-    return f"${value:.2f}" if value >= 10 else f"${value:.4f}" if value >= 0.01 or not value else f"${value:.2g}"
+    if not value:
+        return "$0"
+    return f"${value:.2f}" if value >= 10 else f"${value:.4f}" if value >= 0.001 else f"${value:.2g}"
 
 
 def _model(trace: TraceSummary, width: int) -> Text:

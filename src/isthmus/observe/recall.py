@@ -44,11 +44,17 @@ _PLAIN: Final = {"format": {"type": "text"}}
 
 
 def request_again(
-    response: Mapping[str, Any], items: Sequence[JsonObject], model: str, *, named: Iterable[str] | None = None
+    response: Mapping[str, Any],
+    items: Sequence[JsonObject],
+    model: str,
+    *,
+    named: Iterable[str] | None = None,
+    stream: bool = False,
 ) -> JsonObject:
     """A request for the same answer, of `model`.
 
     `named`: the fields that the client's request had, where a trace tells; else those that say more than the default.
+    `stream`: whether it was told as a stream, which no Response repeats.
     """
     named = None if named is None else tuple(named)
 
@@ -65,6 +71,8 @@ def request_again(
         told["reasoning"] = reasoning
     if conversation := told.get("conversation"):
         told["conversation"] = conversation["id"] if isinstance(conversation, dict) else conversation
+    if stream or (named is not None and "stream" in named):
+        told["stream"] = stream
     asked = {"model": model, "input": list(items), **told}
     ordered = [name for name in named or () if name in asked]  # fields go upstream in the order of the client's
     return {name: asked[name] for name in dict.fromkeys([*ordered, *asked])}
