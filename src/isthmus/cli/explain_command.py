@@ -44,7 +44,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="REQUEST",
-            help="A JSON file with the request, `-` for stdin, or the id of one that was made: `resp_…`, `req_…`, `last`.",
+            help="A JSON file, `-` for stdin, or the id of a request that was made: `resp_…`, `req_…`, `last`.",
         ),
     ] = None,
     provider: Annotated[str, typer.Option("--provider", "-p", help="The provider to plan for.")] = "",
