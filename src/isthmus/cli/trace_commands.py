@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isthmus.cli.kept import Kept
     from isthmus.cli.trace_find import Wanted
     from isthmus.config.schema import Config
-    from isthmus.ports.traces import Trace, TraceSummary
+    from isthmus.ports.traces import Capturing, Trace, TraceSummary
 
 trace_app = typer.Typer(
     name="trace", help="See why requests were shaped as they were, and what became of them.", no_args_is_help=True
@@ -271,6 +271,50 @@ def cache(
         _say("no conversation with more than one turn was traced yet")
 
 
+@trace_app.command()
+def capture(
+    how_long: Annotated[str, typer.Argument(metavar="HOW-LONG", help="`10m`, `1h` …; `0` ends it.")],
+    owner: Annotated[str, typer.Option("--owner", help="Only requests of this owner.")] = "",
+    key_id: Annotated[str, typer.Option("--key-id", help="Only requests with this key, as the log tells it.")] = "",
+    config: ConfigOption = None,
+    gateway: GatewayOption = None,
+    key: KeyOption = None,
+    as_json: Json = False,
+) -> None:
+    """Have a running gateway keep contents, too, for a while. It is the operator's to ask: where there are keys, with
+    the admin key."""
+    from isthmus.cli.terminal import print_json
+    from isthmus.cli.trace_list import when
+    from isthmus.cli.trace_remote import RemoteTraces
+    from isthmus.errors import ConfigError
+    from isthmus.server.listen import public_url
+    from isthmus.values.quantities import parse_duration
+
+    try:
+        seconds = parse_duration(how_long)
+    except ValueError as error:
+        raise ConfigError(f"`{how_long}` must be {error}") from error
+    address = gateway or public_url(read_settings(config, None).server)
+    if address.startswith("unix:"):
+        raise ConfigError("a gateway on a Unix socket is not asked from here; give the address of a proxy: `--gateway`")
+
+    async def ask() -> Capturing:
+        remote = RemoteTraces(address, key or "")
+        try:
+            return await remote.capture(seconds, owner=owner, key=key_id)
+        finally:
+            await remote.aclose()
+
+    told = asyncio.run(ask())
+    if as_json:
+        print_json(told)
+    elif told.full_until is None:
+        _say(f"contents are kept no longer than the configuration says (`{told.capture}`)")
+    else:
+        whose = " and ".join(filter(None, (f"owner {owner}" if owner else "", f"key {key_id}" if key_id else "")))
+        _say(f"contents of {whose or 'all requests'} are kept until {when(told.full_until)} UTC")
+
+
 def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -> Kept:
     """What is kept of a request, here or at a gateway."""
     from isthmus.cli.kept import read_kept
@@ -279,11 +323,11 @@ def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -
 
     async def main() -> Kept:
         if gateway:
-            from isthmus.cli.trace_remote import RemoteResponses, RemoteTraces
+            from isthmus.cli.trace_remote import RemoteTraces
 
             remote = RemoteTraces(gateway, key or "")
             try:
-                return await read_kept(remote, RemoteResponses(remote), id)
+                return await read_kept(remote, remote, id)
             finally:
                 await remote.aclose()
         traces, responses = find_file(settings), open_kept(settings)

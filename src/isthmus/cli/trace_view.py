@@ -36,10 +36,7 @@ from isthmus.ports.traces import Piece, Trace, TracedBody, TracedCall, TracedDec
 
 _LISTED: Final = 12
 """Pieces of a body that are listed one by one, unless all are wanted."""
-_CAPTURE: Final = (
-    'only sizes and hashes were kept; to keep contents, too, set `trace.capture = "full"` or use '
-    "`isthmus trace capture` for a while"
-)
+_CAPTURE: Final = "sizes and hashes; `isthmus trace capture 10m` has the gateway keep contents, too, for a while"
 
 
 def show_trace(console: Console, trace: Trace, *, full: bool = False, plan_only: bool = False) -> None:
