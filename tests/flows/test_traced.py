@@ -42,6 +42,7 @@ TOOLS = [
 class House:
     """A gateway process, the providers behind it, and the command line beside it."""
 
+    url: str
     talk: Talk
     upstream: ScriptedUpstream
     folder: Path
@@ -119,7 +120,7 @@ def running_house(folder: Path, capture: str = "full", extra: str = "") -> Itera
             f'[trace]\ncapture = "{capture}"\n{extra}'
         )
         with running_gateway_process(toml, folder) as gateway:
-            yield House(Talk(gateway.url), upstream, folder)
+            yield House(gateway.url, Talk(gateway.url), upstream, folder)
 
 
 @pytest.fixture
@@ -347,3 +348,66 @@ def test_the_doctor_shows_the_words_where_contents_were_kept(house: House) -> No
     assert "messages[0] (system) was changed" in shown
     listed = json.loads(house.trace("cache", "--json"))["conversations"]
     assert [(len(each["turns"]), each["breaks"]) for each in listed] == [(10, 1)]
+
+
+# ── a gateway at an address ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_over_http_the_same_is_told_as_by_the_file(house: House) -> None:
+    answers = play(house, CHAT, add_tool)
+    ids = [trace["id"] for trace in house.listed(10)]
+    at = ("--gateway", house.url)
+    for command in (
+        ["list", "--json", "-n", "7"],
+        ["list", "--json", "--decision", "ignored"],
+        ["list", "--json", "--conversation", answers[2]["id"]],
+        ["show", ids[0], "--json"],
+        ["show", answers[0]["id"]],
+        ["export"],
+        ["cache", "last", "--json"],
+        ["cache", "--json"],
+        ["replay", ids[0], "-p", "zhipu", "--json"],
+    ):
+        assert house.trace(*command, *at) == house.trace(*command), command
+    body = house.explain(answers[0]["id"], "--body-only", "--json", *at)
+    assert body.encode() == house.upstream.requests[0].body + b"\n"
+
+
+def test_over_http_a_replay_is_sent_by_that_gateway(house: House) -> None:
+    house.ask("responses", CHAT, "What is it?")
+    house.listed(1)
+    house.upstream.push(chat("Something else"))
+    sent = house.trace("replay", "last", "-p", "zhipu", "--send", "--json", "--gateway", house.url)
+    assert json.loads(sent)["response"]["output_text"] == "Something else"
+    assert house.upstream.requests[1].json["model"] == "glm-5.2"
+    assert [trace["provider"] for trace in house.listed(2)] == ["zhipu", "deepseek"]
+
+
+def test_contents_are_kept_for_a_while_and_only_when_the_operator_says_so(tmp_path: Path) -> None:
+    keys = '[server]\nport = 0\napi_keys = ["sk-anybody-0001"]\nadmin_key = "sk-operator-0001"\n'
+    with running_house(tmp_path, "metadata", keys) as house:
+        at, admin = ("--gateway", house.url), ("--key", "sk-operator-0001")
+        headers = {"authorization": "Bearer sk-anybody-0001"}
+
+        def ask(text: str) -> str:
+            house.upstream.push(chat("Hello"))
+            return str(house.talk.post("/v1/responses", {"model": CHAT, "input": text}, headers=headers).json["id"])
+
+        before = ask("a secret of before")
+        refused = house.run("trace", "capture", "10m", *at, "--key", "sk-anybody-0001", code=1)
+        assert "for the operator" in " ".join(refused.split())
+        assert "not known here" in " ".join(house.run("trace", "list", *at, "--key", "sk-nobody", code=1).split())
+        until_when = json.loads(house.run("trace", "capture", "10m", *at, *admin, "--json"))
+        assert until_when["full_until"] > 0
+        during = ask("the words of now")
+        house.run("trace", "capture", "0", *at, *admin)
+        after = ask("a secret of after")
+        shown = [house.run("trace", "show", id, *at, *admin) for id in (before, during, after)]
+    assert ["the words of now" in text for text in shown] == [False, True, False]
+    assert not any("a secret" in text for text in shown)
+
+
+def test_where_no_gateway_runs_its_address_is_named(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["trace", "list", "--gateway", "http://127.0.0.1:1"], env={"HOME": str(tmp_path)})
+    assert done.exit_code == 1
+    assert "does a gateway run at `http://127.0.0.1:1`?" in " ".join(done.output.split())
