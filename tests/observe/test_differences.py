@@ -54,6 +54,18 @@ def test_a_field_is_named_by_its_whole_path() -> None:
     ]
 
 
+def test_messages_are_compared_with_those_of_the_same_speaker() -> None:
+    chat = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user")]
+    blocks = [{"role": role, "content": [{"text": role}]} for role in ("user", "assistant", "user")]
+    found = list(compare_json({"messages": chat}, {"messages": blocks}))
+    assert [(each.path, each.kind) for each in found] == [
+        ("messages[0]", "removed"),
+        ("messages[0].content", "changed"),
+        ("messages[1].content", "changed"),
+        ("messages[2].content", "changed"),
+    ]
+
+
 def test_two_long_lists_without_anything_in_common_are_compared_place_by_place() -> None:
     found = list(compare_json({"m": list(range(2000))}, {"m": list(range(-2000, 0))}))
     assert [found[0], len(found)] == [Difference("m[0]", "changed", 0, -2000), 2000]

@@ -107,7 +107,7 @@ def _compare_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: 
 
 
 def _compare_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Difference]:
-    for kind, old, new in _align([_encode(each) for each in before], [_encode(each) for each in after]):
+    for kind, old, new in _align(before, after):
         if kind == "removed":
             yield Difference(f"{path}[{old}]", kind, before=before[old])
         elif kind == "added":
@@ -116,22 +116,48 @@ def _compare_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> It
             yield from compare_json(before[old], after[new], f"{path}[{new}]")
 
 
-def _align(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[Kind, int, int]]:
-    """What became of the elements that do not stand in both: (kind, place before, place after)."""
-    start = _alike(before, after)
-    end = _alike(before[start:][::-1], after[start:][::-1])
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if len(old) * len(new) > _ALIGNED:
-        steps = [("replace", 0, len(old), 0, len(new))]
-    else:
-        steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    for tag, a, a_end, b, b_end in steps:
-        if tag == "equal":
-            continue
-        both = min(a_end - a, b_end - b)
-        yield from (("changed", start + a + step, start + b + step) for step in range(both))
-        yield from (("removed", start + place, -1) for place in range(a + both, a_end))
-        yield from (("added", -1, start + place) for place in range(b + both, b_end))
+def _align(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[Kind, int, int]]:
+    """What became of the elements that do not stand in both: (kind, place before, place after). Those of one kind (the
+    user's messages, the tools of one name) belong together, whatever they say."""
+    one, other = [_encode(each) for each in before], [_encode(each) for each in after]
+    start = _alike(one, other)
+    end = _alike(one[start:][::-1], other[start:][::-1])
+    for a, a_end, b, b_end in _unlike(one, other, (start, len(one) - end, start, len(other) - end)):
+        kinds = [_kind(each) for each in before[a:a_end]], [_kind(each) for each in after[b:b_end]]
+        last, then = a, b
+        behind = (a_end - a, 0, b_end - b, 0)  # what is left when the last stretch is over
+        for c, c_end, d, d_end in [*_unlike(*kinds, (0, a_end - a, 0, b_end - b)), behind]:
+            same = a + c - last  # of one kind on both sides
+            yield from (("changed", last + step, then + step) for step in range(same))
+            both = max(min(c_end - c, d_end - d), 0)
+            yield from (("changed", a + c + step, b + d + step) for step in range(both))
+            yield from (("removed", place, -1) for place in range(a + c + both, a + c_end))
+            yield from (("added", -1, place) for place in range(b + d + both, b + d_end))
+            last, then = a + c_end, b + d_end
+
+
+def _unlike(
+    before: Sequence[Any], after: Sequence[Any], within: tuple[int, int, int, int]
+) -> Iterator[tuple[int, int, int, int]]:
+    """The stretches that are not the same; place by place where they are too long to be aligned."""
+    a, a_end, b, b_end = within
+    if (a_end - a) * (b_end - b) > _ALIGNED:
+        yield within
+        return
+    matcher = SequenceMatcher(None, before[a:a_end], after[b:b_end], autojunk=False)
+    for tag, c, c_end, d, d_end in matcher.get_opcodes():
+        if tag != "equal":
+            yield a + c, a + c_end, b + d, b + d_end
+
+
+def _kind(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, dict):
+        return (type(value).__name__,)
+    function = value.get("function")
+    named = function if isinstance(function, dict) else value
+    return tuple(
+        str(each) for each in (value.get("role"), named.get("name"), None if "role" in value else value.get("type"))
+    )
 
 
 def _alike(before: Sequence[bytes], after: Sequence[bytes]) -> int:
