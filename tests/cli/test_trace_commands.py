@@ -159,8 +159,8 @@ def test_every_decision_is_shown_with_its_reason(store: str, id: str, columns: i
         assert re.sub(r"\s+", "", decision["path"]) in said
 
 
-def test_the_last_one_needs_no_id(store: str) -> None:
-    assert json.loads(ask("show", "last", "--store", store, "--json").stdout)["summary"]["id"][-1] == "5"
+def test_the_last_one_that_went_to_a_model_needs_no_id(store: str) -> None:
+    assert json.loads(ask("show", "last", "--store", store, "--json").stdout)["summary"]["id"][-1] == "4"
 
 
 def test_both_sides_are_shown_by_their_fields_or_whole(store: str) -> None:

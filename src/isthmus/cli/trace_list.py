@@ -63,7 +63,7 @@ def trace_table(width: int) -> Table:
         column.no_wrap, column.overflow, column.min_width = True, "ellipsis", _WIDTHS.get(name, 0)
         column.justify = "right" if name in _FIGURES else "left"
     rest = width - 2 * len(names) - sum(_WIDTHS[name] for name in names if name not in ("model", "outcome"))
-    ended = 11 if width < WIDE else min(max(rest // 2, 13), 26)
+    ended = min(max(rest - 20, 11), 24)
     table.columns[2].width, table.columns[3].width = max(rest - ended, 8), ended
     return table
 
@@ -135,7 +135,7 @@ def money(value: float | None) -> str:
 
 
 def _model(trace: TraceSummary, width: int) -> Text:
-    whole = f"{trace.provider}/{trace.model}" if width >= WIDE else trace.model
+    whole = f"{trace.provider}/{trace.model}" if width >= _SPACIOUS else trace.model
     return Text(clean((whole if trace.provider else trace.asked_model) or "-"))
 
 

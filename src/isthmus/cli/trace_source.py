@@ -31,6 +31,8 @@ KeyOption = Annotated[
     typer.Option(envvar="ISTHMUS_API_KEY", show_envvar=False, help="A key for the gateway; else $ISTHMUS_API_KEY."),
 ]
 LAST: Final = "last"
+_LOOKED_AT: Final = 100
+"""Traces among which the last one to a model is looked for: others are traced, too (a conversation is made …)."""
 _T = TypeVar("_T")
 
 
@@ -74,15 +76,16 @@ class FileTraces:
 
 
 async def named(reader: TraceReader, id: str) -> str:
-    """The id that is meant: `last` is the request that was traced last."""
+    """The id that is meant: `last` is the last request to a model."""
     if id != LAST:
         return id
     from isthmus.ports.traces import TraceFilter
 
-    newest = await reader.list(TraceFilter(), limit=1)
-    if not newest.traces:
-        raise ConfigError("no request was traced yet, so there is no last one")
-    return newest.traces[0].id
+    newest = await reader.list(TraceFilter(), limit=_LOOKED_AT)
+    found = next((trace.id for trace in newest.traces if trace.door != "other"), None)
+    if found is None:
+        raise ConfigError("no request to a model was traced yet, so there is no last one")
+    return found
 
 
 def with_traces(
