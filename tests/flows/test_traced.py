@@ -411,3 +411,19 @@ def test_where_no_gateway_runs_its_address_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["trace", "list", "--gateway", "http://127.0.0.1:1"], env={"HOME": str(tmp_path)})
     assert done.exit_code == 1
     assert "does a gateway run at `http://127.0.0.1:1`?" in " ".join(done.output.split())
+
+
+# ── deleted ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_of_a_deleted_response_only_figures_are_shown_and_nothing_is_replayed(house: House) -> None:
+    answer = house.ask("responses", CHAT, "words that must go", instructions="Be brief.")
+    id = house.listed(1)[0]["id"]
+    assert "words that must go" in house.trace("show", id)
+    assert house.talk.delete(f"/v1/responses/{answer['id']}").status == 200
+    until(lambda: json.loads(house.trace("show", id, "--json"))["summary"].get("deleted"), "it was never forgotten")
+    shown = " ".join(house.trace("show", id).split())
+    assert "its response was deleted" in shown
+    assert "words that must go" not in shown
+    assert "was deleted, and its contents with it" in " ".join(house.trace("replay", id, "-p", "zhipu", code=1).split())
+    assert "words that must go" not in house.trace("export")

@@ -17,11 +17,12 @@ import typer
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.json_view import JsonView
 from isthmus.cli.kept import Kept
-from isthmus.cli.replay import Origin, answered_body, origin_of, plan_again
+from isthmus.cli.replay import plan_again
 from isthmus.cli.terminal import heading, open_console, print_json, size, words
 from isthmus.cli.trace_source import LAST
-from isthmus.cli.trace_view import content_of, show_trace
+from isthmus.cli.trace_view import show_trace
 from isthmus.errors import ConfigError, IsthmusError
+from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
 from isthmus.ports.traces import Trace
 from isthmus.protocol.json import JsonObject
 
@@ -65,7 +66,7 @@ def explain_kept(kept: Kept, config: Config, *, full: bool, body_only: bool, as_
 
 def _plan(kept: Kept, config: Config) -> Explained | None:
     """Made again where its body is not kept; `None`: there is nothing to make it from."""
-    if kept.request is None or (kept.trace is not None and _kept_body(kept.trace) is not None):
+    if kept.request is None or (kept.trace is not None and sent_bytes(kept.trace) is not None):
         return None
     with suppress(IsthmusError):  # its provider may not be known here any more
         return plan_again(kept, config)
@@ -73,17 +74,12 @@ def _plan(kept: Kept, config: Config) -> Explained | None:
 
 
 def _body(kept: Kept, explained: Explained | None) -> tuple[bytes | None, Origin]:
-    kept_body = None if kept.trace is None else _kept_body(kept.trace)
+    kept_body = None if kept.trace is None else sent_bytes(kept.trace)
     if kept_body is not None:
         return kept_body, "sent"
     if explained is None or explained.plan is None:
         return None, "planned"
-    return msgspec.json.encode(explained.plan.body), origin_of(kept, explained.plan.body)
-
-
-def _kept_body(trace: Trace) -> bytes | None:
-    body = answered_body(trace)
-    return bytes(body.content) or None if body is not None else None
+    return msgspec.json.encode(explained.plan.body), origin_of(kept.trace, explained.plan.body, kept.envelope_key)
 
 
 def _show(kept: Kept, trace: Trace, raw: bytes | None, origin: Origin, *, full: bool) -> None:

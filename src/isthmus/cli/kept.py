@@ -17,9 +17,9 @@ from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.types.plan import ANY_CLIENT, CLAUDE_CODE, CODEX, MESSAGES, ClientProfile
 from isthmus.cli.explain_plan import Asked, ask
 from isthmus.cli.trace_source import TraceReader, named
-from isthmus.cli.trace_view import content_of
 from isthmus.errors import ConfigError
 from isthmus.observe.recall import request_again
+from isthmus.observe.sent import content_of
 from isthmus.ports import LOCAL
 from isthmus.ports.traces import Trace
 from isthmus.protocol.json import JsonObject

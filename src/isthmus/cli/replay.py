@@ -10,25 +10,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain, refusal_json
 from isthmus.cli.heard import load_known, recall_lessons
 from isthmus.cli.kept import Kept
-from isthmus.cli.trace_view import content_of
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.differences import PlanDifferences, compare_plans
-from isthmus.ports.traces import Trace, TracedBody, TracedDecision
+from isthmus.observe.sent import Origin, origin_of, sent_bytes
+from isthmus.observe.traces.record import traced_decision
+from isthmus.ports.traces import TracedDecision
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
     from isthmus.config.schema import Config
-
-Origin = Literal["sent", "proven", "planned"]
-"""Where a body comes from: it was kept as it was sent; it was planned again, and every hash is that of what was sent;
-it was planned again, and nobody knows whether it is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +101,9 @@ def _plan(asked: Asked, config: Config, name: str, model: str, strict: bool) -> 
 def _recorded(kept: Kept, config: Config, asked: Asked) -> Side:
     """The plan that was made then: as its trace has it, where it has it."""
     trace = kept.trace
-    body = None if trace is None else sent_body(trace)
-    if trace is not None and body is not None:
-        return Side(kept.provider, kept.model, trace.decisions, body, "sent")
+    raw = None if trace is None else sent_bytes(trace)
+    if trace is not None and raw is not None:
+        return Side(kept.provider, kept.model, trace.decisions, msgspec.json.decode(raw), "sent")
     again: Explained | None = None
     with suppress(IsthmusError):  # its provider may be known here no more; the decisions still are
         again = plan_again(kept, config)
@@ -115,46 +112,15 @@ def _recorded(kept: Kept, config: Config, asked: Asked) -> Side:
         return Side(kept.provider, kept.model, made, None if again is None else again.body)
     if again is None or again.plan is None:
         return Side(kept.provider, kept.model, trace.decisions, None)
-    return Side(kept.provider, kept.model, trace.decisions, again.body, origin_of(kept, again.plan.body))
-
-
-def sent_body(trace: Trace) -> JsonObject | None:
-    """What was sent upstream, where it was kept: the first body that was answered."""
-    body = answered_body(trace)
-    found: JsonObject | None = None if body is None else content_of(body)
-    return found
-
-
-def answered_body(trace: Trace) -> TracedBody | None:
-    calls = [call for call in trace.calls if call.error is None] or list(trace.calls)
-    return calls[0].body if calls else None
-
-
-def origin_of(kept: Kept, body: JsonObject) -> Origin:
-    """Whether a body that was planned again is the one that was sent: if so, every piece of it has the same hash."""
-    from isthmus.observe.traces.bodies import Bodies
-
-    sent = None if kept.trace is None else answered_body(kept.trace)
-    if sent is None or not sent.pieces or kept.envelope_key is None:
-        return "planned"
-    again = Bodies.of(kept.envelope_key).read(body)
-    return "proven" if (again.pieces, again.more) == (sent.pieces, sent.more) else "planned"
+    origin = origin_of(trace, again.plan.body, kept.envelope_key)
+    return Side(kept.provider, kept.model, trace.decisions, again.body, origin)
 
 
 def as_traced(explained: Explained) -> tuple[TracedDecision, ...]:
-    """Decisions as a trace has them, so that both sides can be compared."""
-    return tuple(
-        TracedDecision(
-            decision.path,
-            decision.action,
-            decision.reason,
-            decision.code,
-            tuple(decision.sends),
-            decision.effective_value if isinstance(decision.effective_value, int | float | bool) else None,
-        )
-        # A plan's own paths: a trace has them, too, whichever door the request came through.
-        for decision in (explained.plan.decisions if explained.plan is not None else explained.decisions)
-    )
+    """Decisions as a trace has them, so that both sides can be compared: by a plan's own paths, whichever door the
+    request came through."""
+    plan = explained.plan
+    return tuple(map(traced_decision, explained.decisions if plan is None else plan.decisions))
 
 
 # ── sent ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,9 @@ facts; a conversation whose prices nobody knows is told in tokens alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -18,14 +18,12 @@ from isthmus.cli.terminal import WIDE, clean, facts_table, heading, indented, li
 from isthmus.cli.trace_find import Wanted
 from isthmus.cli.trace_list import money, when
 from isthmus.cli.trace_source import TraceReader, named
-from isthmus.cli.trace_view import content_of
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
-from isthmus.observe.cache_doctor import Break, Diagnosis, Examined, Verdict, examine, prompt_of
-from isthmus.observe.inside import Inside, look_inside
-from isthmus.ports.traces import Trace, TraceSummary
-
-Prices = Callable[[str, str], Cost]
+from isthmus.observe.cache_doctor import Break, Diagnosis, Examined, Verdict
+from isthmus.observe.conversation import Conversation, Prices
+from isthmus.observe.inside import Inside
+from isthmus.ports.traces import TraceSummary
 
 _LOOKED_AT: Final = 500
 """Recent requests among which conversations are looked for."""
@@ -54,36 +52,6 @@ def known_prices(config: Config) -> Prices:
         return known[provider, model]
 
     return price
-
-
-class Conversation:
-    """One conversation, examined."""
-
-    def __init__(self, traces: Sequence[Trace], prices: Prices) -> None:
-        self.traces = {trace.summary.response or trace.summary.id: trace for trace in traces}
-        prompts = (prompt_of(trace, prices(trace.summary.provider, trace.summary.model)) for trace in traces)
-        self.found: Examined = examine([prompt for prompt in prompts if prompt is not None])
-        self.name = next((trace.summary.conversation or trace.summary.thread for trace in traces), "")
-
-    def inside(self, turn: Diagnosis) -> Inside | None:
-        """What changed, word by word, where both bodies were kept."""
-        if turn.broken is None or turn.against is None:
-            return None
-        before, after = self._body(turn.against, -1), self._body(turn.id, 0)
-        return None if before is None or after is None else look_inside(turn.broken, before, after)
-
-    def _body(self, id: str, which: int) -> Any:
-        trace = self.traces.get(id)
-        calls = [] if trace is None else [call for call in trace.calls if call.error is None] or list(trace.calls)
-        return content_of(calls[which].body) if calls else None
-
-    def to_json(self) -> dict[str, Any]:
-        shown = self.found.to_json()
-        for told, turn in zip(shown["turns"], self.found.turns, strict=True):
-            inside = self.inside(turn)
-            if inside is not None:
-                told["inside"] = {"path": inside.path, "before": inside.before, "after": inside.after}
-        return {"conversation": self.name, **shown}
 
 
 async def read_conversation(reader: TraceReader, id: str, prices: Prices) -> Conversation:

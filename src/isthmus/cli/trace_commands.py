@@ -241,7 +241,6 @@ def cache(
     provider found in its cache, what that cost, and what it could have cost."""
     from isthmus.cli.terminal import open_console, print_json
     from isthmus.cli.trace_cache import (
-        Conversation,
         known_prices,
         read_conversation,
         read_conversations,
@@ -249,6 +248,7 @@ def cache(
         show_conversations,
     )
     from isthmus.cli.trace_find import read_wanted
+    from isthmus.observe.conversation import Conversation
 
     asked = _asked(provider, model, "", since, conversation, "", False, "")
     prices = known_prices(read_settings(config, store))
@@ -345,7 +345,7 @@ def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -
 def recorded_answer(kept: Kept) -> dict[str, Any]:
     """Of the answer that was given then, what is still known."""
     from isthmus.cli.replay import summary_of
-    from isthmus.cli.trace_view import content_of
+    from isthmus.observe.sent import content_of
 
     trace = kept.trace
     whole = kept.stored.response if kept.stored is not None else None if trace is None else content_of(trace.answer)

@@ -32,6 +32,7 @@ from isthmus.cli.terminal import (
     words,
 )
 from isthmus.cli.trace_list import money, outcome, seconds
+from isthmus.observe.sent import content_of
 from isthmus.ports.traces import Piece, Trace, TracedBody, TracedCall, TracedDecision, TracedError
 
 _LISTED: Final = 12
@@ -53,12 +54,6 @@ def show_trace(console: Console, trace: Trace, *, full: bool = False, plan_only:
         return
     _show_deeds(console, trace)
     _show_answer(console, trace, full=full)
-
-
-def content_of(body: TracedBody) -> Any:
-    """What was captured of a body; `None`: nothing."""
-    raw = bytes(body.content)
-    return msgspec.json.decode(raw) if raw else None
 
 
 def _show_head(console: Console, trace: Trace) -> None:
