@@ -427,3 +427,33 @@ def test_of_a_deleted_response_only_figures_are_shown_and_nothing_is_replayed(ho
     assert "words that must go" not in shown
     assert "was deleted, and its contents with it" in " ".join(house.trace("replay", id, "-p", "zhipu", code=1).split())
     assert "words that must go" not in house.trace("export")
+
+
+@pytest.mark.parametrize("way", ["chain", "conversation", "session", "opening"])
+def test_turns_belong_together_however_the_client_says_so(tmp_path: Path, way: str) -> None:
+    with running_house(tmp_path, "metadata") as house:
+        said_so_far: list[Json] = []
+        fields: Json = {}
+        if way == "conversation":
+            fields["conversation"] = house.talk.post("/v1/conversations", {}).json["id"]
+        answers: list[Json] = []
+        for turn in range(3):
+            said_so_far.append({"role": "user", "content": f"turn {turn}"})
+            if way == "opening":
+                answer = house.ask("chat", CHAT, messages=list(said_so_far))
+                said_so_far.append({"role": "assistant", "content": "Hello"})
+            elif way == "session":
+                answer = house.ask("responses", CHAT, input=list(said_so_far), prompt_cache_key="mine", store=False)
+                said_so_far.append({"role": "assistant", "content": "Hello"})
+            else:
+                answer = house.ask("responses", CHAT, f"turn {turn}", **fields)
+                if way == "chain":
+                    fields["previous_response_id"] = answer["id"]
+            answers.append(answer)
+        house.ask("responses", CHAT, "somebody else's")
+        traces = [trace for trace in house.listed(4 + (way == "conversation")) if "door" in trace]
+        found = json.loads(house.trace("cache", traces[-1]["id"], "--json"))
+        listed = json.loads(house.trace("list", "--conversation", traces[1]["id"], "--json"))["traces"]
+    assert [turn["against"] is None for turn in found["turns"]] == [True, False, False]
+    assert [(turn["kept"], turn["broken"]) for turn in found["turns"][1:]] == [(1.0, None)] * 2
+    assert [trace["id"] for trace in listed] == [trace["id"] for trace in traces[1:]]
