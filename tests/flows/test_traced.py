@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner
 
+from claude_requests import recorded
 from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, chat, error
 from serving import running_gateway_process
@@ -457,3 +458,36 @@ def test_turns_belong_together_however_the_client_says_so(tmp_path: Path, way: s
     assert [turn["against"] is None for turn in found["turns"]] == [True, False, False]
     assert [(turn["kept"], turn["broken"]) for turn in found["turns"][1:]] == [(1.0, None)] * 2
     assert [trace["id"] for trace in listed] == [trace["id"] for trace in traces[1:]]
+
+
+@pytest.mark.parametrize("model", [MESSAGES, CHAT])
+def test_a_session_of_claude_code_keeps_its_prefix_although_its_marks_move(tmp_path: Path, model: str) -> None:
+    seen = recorded("tool-turns")
+    said_so_far = [
+        {**message, "content": [{"type": "text", "text": message["content"]}]}
+        if isinstance(message["content"], str)
+        else {
+            **message,
+            "content": [{k: v for k, v in part.items() if k != "cache_control"} for part in message["content"]],
+        }
+        for message in seen.body["messages"]
+    ]
+    helper = recorded("subagent").body
+    # Texts of recordings are filler; a helper's own system prompt is another one.
+    helper = {**helper, "system": [{"type": "text", "text": "You are a helper."}]}
+    with running_house(tmp_path, "metadata") as house:
+        for count in (2, 5, 8, 11):
+            *before, last = said_so_far[:count]
+            *parts, end = last["content"]
+            marked = {**last, "content": [*parts, {**end, "cache_control": {"type": "ephemeral"}}]}
+            for body in ({**seen.body, "messages": [*before, marked]}, helper):  # its helpers ask beside it
+                house.upstream.push(STEPS[model]())
+                asked = {**body, "model": model, "stream": False}
+                reply = house.talk.post("/v1/messages?beta=true", asked, headers=dict(seen.headers))
+                assert reply.status == 200, reply.body
+        first = house.listed(8)[-1]
+        found = json.loads(house.trace("cache", first["id"], "--json"))
+    ids = [turn["id"] for turn in found["turns"]]
+    assert [turn["against"] for turn in found["turns"]] == [None, None, *ids[:6]], "each is compared with its own"
+    assert [(turn["kept"], turn["broken"]) for turn in found["turns"][2:]] == [(1.0, None)] * 6
+    assert first["client"] == "claude-code"

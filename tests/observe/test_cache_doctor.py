@@ -173,6 +173,18 @@ def test_an_agents_helper_in_the_same_session_is_no_break() -> None:
     ]
 
 
+def test_a_helper_that_has_the_same_tools_is_none_either() -> None:
+    helper = {**BODY, "messages": [{"role": "system", "content": "Look around."}, {"role": "user", "content": "x"}]}
+    assert [turn.verdict for turn in examine([asking(1, BODY), asking(2, helper)]).turns] == ["first", "first"]
+
+
+def test_a_conversation_that_was_replaced_by_its_summary_is_a_break() -> None:
+    compacted = {**BODY, "messages": [BODY["messages"][0], {"role": "user", "content": "What happened so far: …"}]}
+    broken = examine([asking(1, BODY), asking(2, compacted)]).turns[1].broken
+    assert broken is not None
+    assert (broken.path, broken.change) == ("messages[1]", "changed")
+
+
 def test_another_provider_has_another_cache_also_for_the_same_bytes() -> None:
     broken = examine([asking(1, BODY), asking(2, BODY, provider="q")]).turns[1].broken
     assert broken is not None

@@ -23,6 +23,8 @@ Change = Literal["changed", "added", "removed", "reordered"]
 
 _PARENTS: Final = 32
 """Earlier turns among which the one is looked for that a turn goes on from: an agent's helpers share its session."""
+_MOST_OF: Final = 0.5
+"""Which part of what was said must be said again where the system prompt is another one."""
 _NEARLY: Final = 0.8
 _BLOCK: Final = 1024
 """Tokens: providers cache in blocks, OpenAI and Anthropic from this many on (checked on 2026-11-17)."""
@@ -251,21 +253,34 @@ def _why(section: Section, change: Change, *, alike: bool) -> str:
 def _earlier(prompt: Prompt, before: Sequence[Prompt]) -> Prompt | None:
     """The turn that it goes on from: as the client says, else the one with most in common, of those the last.
 
-    One without anything in common is no earlier turn: an agent's session holds the prompts of its helpers, too.
+    One with another system prompt that was told other things is no earlier turn: an agent's session holds the prompts
+    of its helpers, too, which share its tools and a reminder or two.
     """
     if prompt.previous:
         named = [each for each in before if each.id == prompt.previous]
         if named:
             return named[-1]
     told = _told(prompt.parts)
-    said = {part.hash for part in told}
-    related = [each for each in before if any(part.hash in said for part in _told(each.last))]
+    system, said = _of(told, "system"), set(_of(told, "messages"))
+    related = [
+        each
+        for each in before
+        if _share(_of(each.last, "messages"), said) > _MOST_OF or (system and system == _of(each.last, "system"))
+    ]
     at_home = [each for each in related if _home(each) == _home(prompt)] or related
     return max(reversed(at_home), key=lambda each: shared(_told(each.last), told), default=None)
 
 
 def _told(parts: Sequence[Part]) -> Sequence[Part]:
     return [part for part in parts if part.section != "model"]
+
+
+def _of(parts: Sequence[Part], section: Section) -> list[str]:
+    return [part.hash for part in parts if part.section == section]
+
+
+def _share(hashes: Sequence[str], within: set[str]) -> float:
+    return sum(each in within for each in hashes) / (len(hashes) or 1)
 
 
 def _home(prompt: Prompt) -> tuple[str, str]:
