@@ -463,20 +463,12 @@ def test_turns_belong_together_however_the_client_says_so(tmp_path: Path, way: s
 @pytest.mark.parametrize("model", [MESSAGES, CHAT])
 def test_a_session_of_claude_code_keeps_its_prefix_although_its_marks_move(tmp_path: Path, model: str) -> None:
     seen = recorded("tool-turns")
-    said_so_far = [
-        {**message, "content": [{"type": "text", "text": message["content"]}]}
-        if isinstance(message["content"], str)
-        else {
-            **message,
-            "content": [{k: v for k, v in part.items() if k != "cache_control"} for part in message["content"]],
-        }
-        for message in seen.body["messages"]
-    ]
+    said_so_far = [message for message in seen.body["messages"] if message["role"] != "system"]
     helper = recorded("subagent").body
     # Texts of recordings are filler; a helper's own system prompt is another one.
     helper = {**helper, "system": [{"type": "text", "text": "You are a helper."}]}
     with running_house(tmp_path, "metadata") as house:
-        for count in (2, 5, 8, 11):
+        for count in (1, 3, 5, 7):
             *before, last = said_so_far[:count]
             *parts, end = last["content"]
             marked = {**last, "content": [*parts, {**end, "cache_control": {"type": "ephemeral"}}]}

@@ -386,8 +386,10 @@ def _asked(
 async def _follow(reader: TraceReader, wanted: Wanted, last: int) -> AsyncIterator[TraceSummary]:
     """The last ones that are wanted, oldest first, then those to come."""
     from isthmus.cli.trace_find import find_all, fits
+    from isthmus.ports.traces import TraceFilter
 
-    seen = await reader.latest()
+    newest = (await reader.list(TraceFilter(), limit=1)).traces
+    seen = newest[0].seq if newest else 0
     if last:
         before, _ = await find_all(reader, wanted, last)
         for summary in reversed(before):

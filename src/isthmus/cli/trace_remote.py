@@ -69,10 +69,6 @@ class RemoteTraces:
                 return
             after = page.traces[-1].seq
 
-    async def latest(self) -> int:
-        newest = await self.list(TraceFilter(), limit=1)
-        return newest.traces[0].seq if newest.traces else 0
-
     async def capture(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
         body = {"seconds": seconds, **({"owner": owner} if owner else {}), **({"key": key} if key else {})}
         return await self._ask("/isthmus/traces/capture", "what is captured", Capturing, body)

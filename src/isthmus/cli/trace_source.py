@@ -49,9 +49,6 @@ class TraceReader(Protocol):
 
     def export(self, filter: TraceFilter) -> AsyncIterator[Trace]: ...
 
-    async def latest(self) -> int:
-        """The highest `seq` so far."""
-
 
 class FileTraces:
     def __init__(self, store: TraceStore) -> None:
@@ -70,9 +67,6 @@ class FileTraces:
 
     def export(self, filter: TraceFilter) -> AsyncIterator[Trace]:
         return self._store.export(None, filter)
-
-    async def latest(self) -> int:
-        return (await self._store.stats(None)).latest
 
 
 async def named(reader: TraceReader, id: str) -> str:
