@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import Cost
-from isthmus.observe.cache_doctor import Examined, Prompt, examine, prompt_of
+from isthmus.observe.cache_doctor import Prompt, examine, prompt_of
+from isthmus.observe.diagnosis import Examined
 from isthmus.observe.prefix import read_prompt
 from isthmus.ports.traces import Trace, TracedBody, TracedCall, TracedError, TraceSummary
 from pieces import pieces_of

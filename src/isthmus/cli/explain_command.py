@@ -24,10 +24,10 @@ from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.heard import load_known, recall_lessons
+from isthmus.cli.kept_store import with_kept
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
-from isthmus.cli.trace_commands import with_kept
 from isthmus.cli.trace_source import GatewayOption, KeyOption
 from isthmus.config import read_config
 from isthmus.config.known import all_names

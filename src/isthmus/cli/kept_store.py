@@ -1,14 +1,17 @@
-"""Stored responses of this machine, for a look from outside: the gateway may run, nothing is changed."""
+"""What is kept of a request, here or at a gateway; and stored responses of this machine, for a look from outside: the
+gateway may run, nothing is changed."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from isthmus.bridge.limits import OWN_LIMITS
-from isthmus.cli.kept import Stored
+from isthmus.cli.kept import Kept, Stored, read_kept
+from isthmus.cli.trace_source import FileTraces, find_file
 from isthmus.conduct.aside import Aside
 from isthmus.config.schema import Config
 from isthmus.errors import RequestRefused
@@ -20,6 +23,30 @@ from isthmus.store.open import database_path, open_store
 
 _PAGE: Final = 1000
 _decode: Final = msgspec.json.Decoder().decode
+
+
+def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -> Kept:
+    """What is kept of a request, here or at a gateway."""
+
+    async def main() -> Kept:
+        if gateway:
+            from isthmus.cli.trace_remote import RemoteTraces
+
+            remote = RemoteTraces(gateway, key or "")
+            try:
+                return await read_kept(remote, remote, id)
+            finally:
+                await remote.aclose()
+        traces, responses = find_file(settings), open_kept(settings)
+        try:
+            return await read_kept(None if traces is None else FileTraces(traces), responses, id)
+        finally:
+            if traces is not None:
+                traces.close()
+            if responses is not None:
+                await responses.aclose()
+
+    return asyncio.run(main())
 
 
 def open_kept(config: Config) -> KeptInStore | None:

@@ -19,7 +19,7 @@ from isthmus.cli.heard import load_known, recall_lessons
 from isthmus.cli.kept import Kept
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.differences import PlanDifferences, compare_plans
-from isthmus.observe.sent import Origin, origin_of, sent_bytes
+from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
 from isthmus.observe.traces.record import traced_decision
 from isthmus.ports.traces import TracedDecision
 from isthmus.protocol.json import JsonObject
@@ -170,6 +170,18 @@ def sendable(replayed: Replay) -> JsonObject:
     rest = {name: value for name, value in request.body.items() if name not in left_out}
     items = [*replayed.kept.history, *request.items]
     return {**rest, "model": f"{side.provider}/{side.model}", "input": items, "store": False}
+
+
+def recorded_answer(kept: Kept) -> JsonObject:
+    """Of the answer that was given then, what is still known."""
+    trace = kept.trace
+    whole = kept.stored.response if kept.stored is not None else None if trace is None else content_of(trace.answer)
+    if whole is not None:
+        return summary_of(whole)
+    assert trace is not None
+    told = trace.summary
+    figures = {name: getattr(told, name) for name in ("input_tokens", "cached_tokens", "output_tokens")}
+    return {"status": told.outcome, **(figures if trace.usage is not None else {})}
 
 
 def summary_of(response: Mapping[str, Any]) -> JsonObject:

@@ -20,8 +20,8 @@ from isthmus.cli.trace_list import money, when
 from isthmus.cli.trace_source import TraceReader, named
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
-from isthmus.observe.cache_doctor import Break, Diagnosis, Examined, Verdict
 from isthmus.observe.conversation import Conversation, Prices
+from isthmus.observe.diagnosis import Break, Diagnosis, Examined, Verdict
 from isthmus.observe.inside import Inside
 from isthmus.ports.traces import TraceSummary
 

@@ -24,9 +24,7 @@ from isthmus.cli.trace_source import (
 )
 
 if TYPE_CHECKING:
-    from isthmus.cli.kept import Kept
     from isthmus.cli.trace_find import Wanted
-    from isthmus.config.schema import Config
     from isthmus.ports.traces import Capturing, Trace, TraceSummary
 
 trace_app = typer.Typer(
@@ -200,8 +198,9 @@ def replay(
 ) -> None:
     """Plan a recorded request again, for another provider, and show both plans' differences. Nothing is sent without
     `--send`. Exit code 2: the other provider would refuse it."""
+    from isthmus.cli.kept_store import with_kept
+    from isthmus.cli.replay import recorded_answer, send_here, send_there, summary_of
     from isthmus.cli.replay import replay as replay_kept
-    from isthmus.cli.replay import send_here, send_there, summary_of
     from isthmus.cli.replay_view import show_answers, show_replay
     from isthmus.cli.terminal import open_console, print_json
 
@@ -313,48 +312,6 @@ def capture(
     else:
         whose = " and ".join(filter(None, (f"owner {owner}" if owner else "", f"key {key_id}" if key_id else "")))
         _say(f"contents of {whose or 'all requests'} are kept until {when(told.full_until)} UTC")
-
-
-def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -> Kept:
-    """What is kept of a request, here or at a gateway."""
-    from isthmus.cli.kept import read_kept
-    from isthmus.cli.kept_store import open_kept
-    from isthmus.cli.trace_source import FileTraces, find_file
-
-    async def main() -> Kept:
-        if gateway:
-            from isthmus.cli.trace_remote import RemoteTraces
-
-            remote = RemoteTraces(gateway, key or "")
-            try:
-                return await read_kept(remote, remote, id)
-            finally:
-                await remote.aclose()
-        traces, responses = find_file(settings), open_kept(settings)
-        try:
-            return await read_kept(None if traces is None else FileTraces(traces), responses, id)
-        finally:
-            if traces is not None:
-                traces.close()
-            if responses is not None:
-                await responses.aclose()
-
-    return asyncio.run(main())
-
-
-def recorded_answer(kept: Kept) -> dict[str, Any]:
-    """Of the answer that was given then, what is still known."""
-    from isthmus.cli.replay import summary_of
-    from isthmus.observe.sent import content_of
-
-    trace = kept.trace
-    whole = kept.stored.response if kept.stored is not None else None if trace is None else content_of(trace.answer)
-    if whole is not None:
-        return summary_of(whole)
-    assert trace is not None
-    told = trace.summary
-    figures = {name: getattr(told, name) for name in ("input_tokens", "cached_tokens", "output_tokens")}
-    return {"status": told.outcome, **(figures if trace.usage is not None else {})}
 
 
 async def find_trace(reader: TraceReader, id: str) -> Trace:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from isthmus.bridge.capabilities import Cost
-from isthmus.observe.cache_doctor import Diagnosis, Examined, examine, prompt_of
+from isthmus.observe.cache_doctor import examine, prompt_of
+from isthmus.observe.diagnosis import Diagnosis, Examined
 from isthmus.observe.inside import Inside, look_inside
 from isthmus.observe.sent import content_of
 from isthmus.ports.traces import Trace

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from isthmus.observe.cache_doctor import Break
+from isthmus.observe.diagnosis import Break
 from isthmus.observe.differences import compare_json, first_words
 
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
