@@ -151,6 +151,36 @@ def test_what_explain_shows_is_what_the_upstream_got_through_every_door_in_every
         assert "as it was sent" in shown or "Upstream body" in shown
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_explain_says_what_the_client_was_told_at_every_door(house: House, door: str) -> None:
+    """None of these fields has a counterpart at this provider."""
+    fields: Json = {"responses": {"seed": 7}, "chat": {"logit_bias": {"50256": -100}}, "messages": {"top_k": 5}}[door]
+    answer = house.ask(door, CHAT, **fields)
+    told = json.loads(house.explain(house.listed(1)[0]["id"], "--json"))
+    assert told["diagnostics"]
+    assert told["diagnostics"] == json.loads(house.trace("show", "last", "--json"))["diagnostics"]
+    if door != "messages":  # a client of Messages is told in a header alone
+        assert [(each["path"], each["action"]) for each in answer["isthmus"]["diagnostics"]] == [
+            (each["path"], each["action"]) for each in told["diagnostics"]
+        ]
+    shown = " ".join(house.explain("last").split())
+    for each in told["diagnostics"]:
+        assert each["path"] in shown
+        assert each["message"].replace("`", "") in shown
+
+
+def test_a_stream_is_explained_and_proven_like_any_other(tmp_path: Path) -> None:
+    with running_house(tmp_path, "metadata") as house:
+        house.upstream.push(chat("Hello"))
+        asked = {"model": CHAT, "input": "Hi", "stream": True, "reasoning": {"effort": "high"}}
+        _, response = house.talk.stream(asked)
+        house.listed(1)
+        told = json.loads(house.explain(response["id"], "--json"))
+        assert (told["body_origin"], told["body"]) == ("proven", house.upstream.requests[0].json)
+        assert told["body"]["stream"] is True
+        assert "streamed" in house.trace("show", "last")
+
+
 @pytest.mark.parametrize("model", [CHAT, MESSAGES, NATIVE])
 def test_without_contents_a_stored_response_is_planned_again_and_proven_by_its_hashes(
     tmp_path: Path, model: str
