@@ -79,7 +79,7 @@ def _body(kept: Kept, explained: Explained | None) -> tuple[bytes | None, Origin
         return kept_body, "sent"
     if explained is None or explained.plan is None:
         return None, "planned"
-    return msgspec.json.encode(explained.plan.body), origin_of(kept.trace, explained.plan.body, kept.envelope_key)
+    return msgspec.json.encode(explained.body), origin_of(kept.trace, explained.plan.body, kept.envelope_key)
 
 
 def _show(kept: Kept, trace: Trace, raw: bytes | None, origin: Origin, *, full: bool) -> None:
