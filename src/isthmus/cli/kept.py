@@ -24,7 +24,10 @@ from isthmus.ports import LOCAL
 from isthmus.ports.traces import Trace
 from isthmus.protocol.json import JsonObject
 
-HOW: Final = 'to keep contents from now on, set `trace.capture = "full"`, or run `isthmus trace capture 10m`'
+HOW: Final = (
+    'to keep contents from now on, set `trace.capture = "full"`, or run `isthmus trace capture 10m` (contents of '
+    "requests with `store: false` are kept only with `trace.unstored = true`)"
+)
 _CONTINUES: Final = ("previous_response_id", "conversation")
 _CLIENTS: Final = {client.name: client for client in (CODEX, CLAUDE_CODE)}
 

@@ -21,7 +21,7 @@ from isthmus.ports.traces import Trace
 
 _PARENTS: Final = 32
 """Earlier turns among which the one is looked for that a turn goes on from: an agent's helpers share its session."""
-_MOST_OF: Final = 0.5
+_HALF: Final = 0.5
 """Which part of what was said must be said again where the system prompt is another one."""
 _NEARLY: Final = 0.8
 _BLOCK: Final = 1024
@@ -162,7 +162,7 @@ def _earlier(prompt: Prompt, before: Sequence[Prompt]) -> Prompt | None:
     related = [
         each
         for each in before
-        if _share(_of(each.last, "messages"), said) > _MOST_OF or (system and system == _of(each.last, "system"))
+        if _share(_of(each.last, "messages"), said) > _HALF or (system and system == _of(each.last, "system"))
     ]
     at_home = [each for each in related if _home(each) == _home(prompt)] or related
     return max(reversed(at_home), key=lambda each: shared(_told(each.last), told), default=None)
