@@ -235,6 +235,7 @@ FIXED: Mapping[str, str] = {
     "config.keys._LARGEST": "Bytes of a file with a key.",
     "errors.MAX_WORDS": "Characters of an error's message; the rest is left out.",
     "errors.LONGEST_WAIT": "Seconds that a client is asked to wait, whatever a provider says.",
+    "observe.differences.MOST": "Differences between two upstream bodies that a replay tells.",
     "gateway.words._LONGEST_WORD": "Bytes of what a server says of its models that are kept in the store.",
     "gateway.lessons._LONGEST_NAME": "Characters of a model's name about which something is learned.",
     "gateway.outline.MAX_EVENTS": "Events of a stored stream that can be resumed in its own numbering.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,7 +36,7 @@ def open_tracer(config: Config, key: bytes, workers: Workers) -> Tracer:
     most = min(settings.max_bytes or MOST_IN_MEMORY, MOST_IN_MEMORY) if in_memory else settings.max_bytes
     recorder = Recorder(
         open_traces(config.store.url),
-        Bodies(hashlib.blake2b(b"traces", key=key[:64]).digest()),
+        Bodies.of(key),
         Cleaner(Scrubber(configured_secrets(config)), find if patterns else None),
         Keeping(
             max_age=settings.max_age,

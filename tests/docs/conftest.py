@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,19 @@ from doc_pages import ROOT, Gateway, environment
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    home = tmp_path_factory.mktemp("newcomer")
+    with running_gateway(tmp_path_factory.mktemp("newcomer")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def own_gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """For a page that shows what was asked before: nobody else may have asked anything."""
+    with running_gateway(tmp_path) as gateway:
+        yield gateway
+
+
+@contextmanager
+def running_gateway(home: Path) -> Iterator[Gateway]:
     command = ["isthmus", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(home), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

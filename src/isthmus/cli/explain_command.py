@@ -2,12 +2,14 @@
 
 In: a request (a file, or `-` for stdin) and a provider, or all of them. Out: on stdout the decisions, the tools, the
 contract and the exact upstream body. Exit code 2 means that the request is refused; 1 that it could not be explained.
+An id in place of a file means a request that was made: what was decided then, and what was really sent.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +19,16 @@ from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
 from isthmus.cli.explain_compare import compare, show_comparison
+from isthmus.cli.explain_kept import explain_kept, is_id
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.heard import load_known, recall_lessons
+from isthmus.cli.kept_store import with_kept
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
+from isthmus.cli.trace_source import GatewayOption, KeyOption
 from isthmus.config import read_config
 from isthmus.config.known import all_names
 from isthmus.config.schema import Config
@@ -39,7 +44,11 @@ REFUSED = 2
 
 def explain(
     request: Annotated[
-        str | None, typer.Argument(metavar="REQUEST", help="A JSON file with the request, or `-` for stdin.")
+        str | None,
+        typer.Argument(
+            metavar="REQUEST",
+            help="A JSON file, `-` for stdin, or the id of a request that was made: `resp_…`, `req_…`, `last`.",
+        ),
     ] = None,
     provider: Annotated[str, typer.Option("--provider", "-p", help="The provider to plan for.")] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="Its model; the provider's default otherwise.")] = "",
@@ -52,8 +61,22 @@ def explain(
     body_only: Annotated[bool, typer.Option("--body-only", help="Print the upstream body and nothing else.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     folder: FolderFlag = None,
+    gateway: GatewayOption = None,
+    key: KeyOption = None,
 ) -> None:
-    """Show what would become of a request: every decision, the tools, the exact upstream body. Nothing is sent."""
+    """Show what would become of a request: every decision, the tools, the exact upstream body. Nothing is sent.
+
+    With the id of a request that was made, what was decided then, and what was really sent.
+    """
+    if request is not None and is_id(request) and not Path(request).exists():
+        settings = read_config().config
+        kept = with_kept(settings, gateway, key, request)
+        if not provider:
+            explain_kept(kept, settings, full=full, body_only=body_only, as_json=as_json)
+            return
+        wish = _Wish(provider, model, strict, full, body_only, as_json)
+        _explain(kept.asked(), settings, provider_folders(folder), wish, request)
+        return
     folders = provider_folders(folder)
     if listing:
         providers = [load_provider(name, folders) for name in provider_names(folders)]
@@ -76,23 +99,40 @@ def explain(
     if everywhere:
         _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
         return
-    name = _choose_name(asked, provider, folders, config)
+    _explain(asked, config, folders, _Wish(provider, model, strict, full, body_only, as_json), _name(request))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How one plan is made and shown."""
+
+    provider: str
+    model: str
+    strict: bool
+    full: bool
+    body_only: bool
+    as_json: bool
+
+
+def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish, source: str) -> None:
+    name = _choose_name(asked, wish.provider, folders, config)
     chosen, settings = load_known(name, folders, config)
     known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
-    model = choose_model(asked, chosen, model, known_as)
+    model = choose_model(asked, chosen, wish.model, known_as)
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
+    strict = wish.strict
     hosted = open_hosted(config, search_tools(config, open_workers(config.checks)))
     managed = hosted.foresee(asked.request.body.get("tools"), asked.request.items)
     explained = explain_request(
         asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
     )
-    if body_only and explained.plan is not None:
-        print_json(explained.body, pretty=not as_json)
-    elif as_json:
+    if wish.body_only and explained.plan is not None:
+        print_json(explained.body, pretty=not wish.as_json)
+    elif wish.as_json:
         print_json(explained.to_json())
     else:
-        console = open_console(stderr=body_only)
-        show_explained(console, explained, title=chosen.title, source=_name(request), full=full)
+        console = open_console(stderr=wish.body_only)
+        show_explained(console, explained, title=chosen.title, source=source, full=wish.full)
     if explained.refusal is not None:
         raise typer.Exit(REFUSED)
 

@@ -54,6 +54,12 @@ class Asked:
 
     request: Request
     door: ChatRequest | MessagesRequest | None = None
+    history: tuple[JsonObject, ...] = ()
+    """Items of earlier turns that stand before its own."""
+    caller: ClientProfile | None = None
+    """Who asked, where that is known."""
+    owner: str = ""
+    envelope_key: bytes = _NOBODYS
 
     def path(self, path: str) -> str:
         """A planner's path in the words of whoever wrote the request."""
@@ -66,6 +72,8 @@ class Asked:
 
     @property
     def client(self) -> ClientProfile:
+        if self.caller is not None:
+            return self.caller
         return MESSAGES if isinstance(self.door, MessagesRequest) else ANY_CLIENT
 
 
@@ -173,7 +181,16 @@ def explain(
     host = Host(HONOURED, strict, managed=managed)
     try:
         noted = (*asked.noted, *tell_lessons(asked.request.body, target))
-        plan = fit_request(asked.request, target, host, envelope_key=_NOBODYS, noted=noted, client=asked.client)
+        plan = fit_request(
+            asked.request,
+            target,
+            host,
+            history=asked.history,
+            envelope_key=asked.envelope_key,
+            owner=asked.owner,
+            noted=noted,
+            client=asked.client,
+        )
         admit_here(plan.contract)
     except RequestRefused as error:
         return _refused(asked, target, host, error)

@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "serve": "isthmus.cli.serve_command:serve",
     "init": "isthmus.cli.init_command:init",
     "explain": "isthmus.cli.explain_command:explain",
+    "trace": "isthmus.cli.trace_commands:trace_app",
     "chat": "isthmus.cli.chat_command:chat",
     "providers": "isthmus.cli.providers_commands:providers_app",
     "config": "isthmus.cli.config_commands:config_app",

@@ -31,10 +31,11 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
     path: str
     """`model`, `tools[0]`, `messages[3]` …"""
     bytes: int
+    """Without marks for a prompt cache, which are no part of it."""
     hash: str
     """The same for the same bytes; keyed, so that nothing can be guessed from it."""
     role: str = ""
-    """Of a message, as it says itself: `user`; of an item, its type."""
+    """Of a message, as it says itself: `user`; of a tool, its name; of an item, its type."""
 
 
 class TracedBody(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,6 +28,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Secret
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 
+_T = TypeVar("_T")
 _MAX_ERROR: Final = 64 * 1024
 _DONE: Final = b"[DONE]"
 _FINAL: Final = ("response.completed", "response.incomplete", "response.failed")
@@ -100,13 +101,18 @@ class RemoteGateway:
 
     async def listing(self) -> JsonObject:
         """All that it says of its models, with the catalogue for Codex: to be sent that, one asks as Codex does."""
-        incoming = await self._wire.send(None, method="GET", url=f"{self._base}/models?client_version=isthmus")
+        return await self.ask("/models?client_version=isthmus", "a list of models", dict[str, Any])
+
+    async def ask(self, path: str, what: str, kind: type[_T], body: JsonObject | None = None) -> _T:
+        """What it answers below its address (a GET, or a POST where there is a body); `what` is the word for it."""
+        data = None if body is None else _encode(body)
+        incoming = await self._wire.send(data, method="GET" if data is None else "POST", url=f"{self._base}{path}")
         try:
             if not incoming.ok:
                 raise await self._refusal(incoming)
-            return _decode(await incoming.whole())
+            return msgspec.json.decode(await incoming.whole(), type=kind)
         except _UNREADABLE as error:
-            raise self._unreadable("a list of models", error) from None
+            raise self._unreadable(what, error) from None
         finally:
             incoming.close()
 

@@ -56,7 +56,7 @@ def test_messages_items_and_tools_are_pieces_of_their_own_with_their_role() -> N
     read = ONE.read(body)
     assert [(piece.path, piece.role) for piece in read.pieces] == [
         ("model", ""),
-        ("tools[0]", "function"),
+        ("tools[0]", "f"),
         ("messages[0]", "user"),
         ("messages[1]", ""),
         ("stop", ""),

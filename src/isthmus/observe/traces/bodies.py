@@ -1,8 +1,9 @@
 """A body → its fields and messages in the order of the wire, each with its size and a keyed hash.
 
 In: a body as it is handed to the wire. Out: a `TracedBody`. Two bodies of the same installation begin with the same
-bytes for as long as their pieces are the same: that is what a provider's prompt cache goes by. The key keeps short
-contents from being guessed: without it, whoever reads a trace could try words until their hash fits.
+bytes for as long as their pieces are the same: that is what a provider's prompt cache goes by. Marks that only tell the
+cache where to look move with every turn; they are no part of the prompt, and of no piece. The key keeps short contents
+from being guessed: without it, whoever reads a trace could try words until their hash fits.
 """
 
 from __future__ import annotations
@@ -21,12 +22,19 @@ MOST_PIECES: Final = 4_000
 """Fields and messages of a body that are hashed one by one; more are only counted."""
 _BREATH: Final = 64
 """Pieces after which others have their turn: this thread shares the interpreter with every stream."""
+MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""Of declarations, blocks and parts: where a prompt cache is to begin."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class Bodies:
     def __init__(self, secret: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
+
+    @classmethod
+    def of(cls, installation: bytes) -> Bodies:
+        """Those of one installation, by its key (that of the envelopes): what is hashed means nothing elsewhere."""
+        return cls(hashlib.blake2b(b"traces", key=installation[:64]).digest())
 
     def hash(self, data: bytes) -> str:
         keyed = self._keyed.copy()
@@ -53,6 +61,8 @@ class Bodies:
                 if len(pieces) >= MOST_PIECES:
                     more += 1
                     continue
+                if b'"cache_control"' in data or b'"prompt_cache_breakpoint"' in data:
+                    data = encode_sized(_unmarked(each), size)
                 hashed = keyed()
                 hashed.update(data)
                 pieces.append(Piece(f"{name}[{index}]", len(data), hashed.hexdigest(), _role(each)))
@@ -66,7 +76,23 @@ class Bodies:
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
 
 
-def _role(message: Any) -> str:
-    """Of a message or an item; of a tool, its type."""
-    role = (message.get("role") or message.get("type")) if isinstance(message, dict) else ""
+def _role(value: Any) -> str:
+    """Whose message it is; of a tool, what it is called; of an item, its type."""
+    if not isinstance(value, dict):
+        return ""
+    function = value.get("function")
+    named = function if isinstance(function, dict) else value
+    role = value.get("role") or named.get("name") or value.get("type")
     return role if isinstance(role, str) else ""
+
+
+def _unmarked(value: Any) -> Any:
+    """Without marks, of a declaration or a message, and of its parts; what is deeper inside is what somebody said."""
+    if not isinstance(value, dict):
+        return value
+    content = value.get("content")
+    if isinstance(content, list) and any(isinstance(part, dict) and not MARKS.isdisjoint(part) for part in content):
+        value = {**value, "content": [_unmarked(part) for part in content]}
+    if MARKS.isdisjoint(value):
+        return value
+    return {name: inner for name, inner in value.items() if name not in MARKS}

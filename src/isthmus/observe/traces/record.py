@@ -130,7 +130,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Trace:
         timings=timings,
         request=request,
         history=0 if planned is None else planned.history,
-        decisions=() if plan is None else tuple(map(_decision, plan.compatibility.decisions)),
+        decisions=() if plan is None else tuple(map(traced_decision, plan.compatibility.decisions)),
         diagnostics=_diagnostics(response, plan, failure),
         calls=calls,
         tools=tuple([_tool(fact, bodies, contents) for _, fact in facts.get(ToolRan, ())]),
@@ -218,7 +218,7 @@ def _thread(run: str, door: Door, asked: Mapping[str, Any], request: TracedBody,
     return run
 
 
-def _decision(decision: Any) -> TracedDecision:
+def traced_decision(decision: Any) -> TracedDecision:
     value = decision.effective_value
     return TracedDecision(
         decision.path,

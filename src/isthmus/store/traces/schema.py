@@ -86,11 +86,28 @@ def open_reader(path: Path) -> sqlite3.Connection:
         connection = _connect(path)
         try:
             connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
             _check_version(connection, path)
+            connection.execute("COMMIT")
         except BaseException:
             connection.close()
             raise
         return connection
+    except FAULTS as error:
+        raise explained(path, error) from error
+
+
+def is_made(path: Path) -> bool:
+    """Whether there are traces to look at; looking for them makes none."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    try:
+        connection = _connect(path)
+        try:
+            connection.execute("BEGIN")  # its version and its tables, as of one moment: it may be made just now
+            return _check_version(connection, path)
+        finally:
+            connection.close()
     except FAULTS as error:
         raise explained(path, error) from error
 
