@@ -83,11 +83,19 @@ class NotConnected(Exception):
     """The connection is gone; nothing was sent."""
 
 
+class TooMuch(Exception):
+    """A list that is too long to be taken."""
+
+
 class McpSession:
     """One connected server."""
 
-    def __init__(self, target: McpTarget, name: str, *, max_tools: int = MAX_TOOLS) -> None:
+    def __init__(
+        self, target: McpTarget, name: str, *, max_tools: int = MAX_TOOLS, max_list: int | None = None
+    ) -> None:
+        """`max_list`: bytes of the whole list."""
         self.name = name
+        self._max_list = max_list
         self.listed: Sequence[Any] = ()
         """Its tools in the SDK's own words."""
         self.listed_at = 0.0
@@ -248,10 +256,13 @@ class McpSession:
 
     async def _refresh(self, client: Client) -> None:
         found: list[Any] = []
-        cursor: str | None = None
+        cursor, size = None, 0
         for _ in range(_PAGES):
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             found += page.tools
+            size += 0 if self._max_list is None else len(page.model_dump_json())
+            if self._max_list is not None and size > self._max_list:
+                raise TooMuch(f"its list of tools is longer than {self._max_list} bytes (`max_reply`)")
             # The same page again says that there is no other.
             if page.next_cursor == cursor or not page.next_cursor or len(found) > self._max_tools:
                 break
