@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
+from isthmus.config.schema_mcp import McpConfig
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
 from isthmus.config.schema_tools import Tools
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
@@ -28,6 +29,7 @@ __all__ = [
     "Lessons",
     "Limits",
     "Log",
+    "McpConfig",
     "Models",
     "PlanSettings",
     "ProviderConfig",
@@ -288,4 +290,5 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    mcp: Mapping[str, McpConfig] = {}
     log: Log = Log()

@@ -100,7 +100,8 @@ def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedK
     own = tool.type if tool.type in support.native else support.degraded.get(tool.type, "function")
     # A provider whose own search cannot be kept off the live web has none for this request.
     unfit = tool.tool.get("external_web_access") is False and not support.cached_search
-    return kind if own == "function" or kind in managed.prefers or unfit else None
+    ours = kind in managed.prefers or (kind == "mcp" and managed.mcp[tool.name].own)
+    return kind if own == "function" or ours or unfit else None
 
 
 def part_found(catalog: Sequence[CatalogTool], servers: Set[str]) -> tuple[list[CatalogTool], Loaded]:

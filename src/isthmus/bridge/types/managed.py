@@ -32,6 +32,8 @@ class Listing(msgspec.Struct, frozen=True):
     """Whether nobody has asked the server yet, because nothing is sent: a plan is only looked at."""
     asks: frozenset[str] = frozenset()
     """Names of the tools that are called only after the user has approved it."""
+    own: bool = False
+    """Whether the server is the host's own: then it is called from here, whatever the provider can do."""
 
 
 class Managed(msgspec.Struct, frozen=True):

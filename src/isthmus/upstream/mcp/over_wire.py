@@ -15,9 +15,8 @@ import httpx2
 import msgspec
 
 from isthmus.errors import UpstreamFailed
-from isthmus.upstream.wire import Incoming, Wire
-
 from isthmus.upstream.mcp.results import MARK
+from isthmus.upstream.wire import Incoming, Wire
 
 _NO_METHOD, _INVALID, _INTERNAL, _CLOSED = -32601, -32600, -32603, -32000
 """What the SDK makes of the same (mcp 2.3.0, 2026-11-17): by the first it knows a server of the older kind."""
@@ -101,10 +100,13 @@ def _json_rpc_error(said: bytes) -> Mapping[str, Any] | None:
     except msgspec.DecodeError:
         return None
     error = value.get("error") if isinstance(value, dict) else None
-    sound = isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str)
-    if not sound or (isinstance(error.get("data"), dict) and MARK in error["data"]):  # ours alone
+    if (
+        not isinstance(error, dict)
+        or not isinstance(error.get("code"), int)
+        or not isinstance(error.get("message"), str)
+    ):
         return None
-    return error
+    return {name: error[name] for name in ("code", "message", "data") if name in error}
 
 
 def _refused(request: httpx2.Request, status: int, known: Mapping[str, Any], words: str, code: int) -> httpx2.Response:

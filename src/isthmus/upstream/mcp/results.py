@@ -12,13 +12,15 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.bridge.types.managed import Ran
-from isthmus.errors import IsthmusError
+from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
-from isthmus.scrub import Scrub
+from isthmus.scrub import Scrub, unscrubbed
 from isthmus.tools.mcp_session import NotConnected, innermost_reason
 
 MARK: Final = "isthmus"
 """Where the data of an error hold what our own wire knows of it (see `over_wire`)."""
+INVALID: Final = -32600
+"""A request that nobody may make."""
 _CLOSED: Final = -32000
 _NO_TOOL: Final = -32602
 _MAX_NAME: Final = 128
@@ -62,7 +64,7 @@ def tell_result(answer: Any, scrub: Scrub) -> Ran:
     return Ran(parts if pictures else words, {"output": words, "error": None})
 
 
-def tell_failure(error: JsonObject, scrub: Scrub) -> Ran:
+def tell_failure(error: JsonObject, scrub: Scrub = unscrubbed) -> Ran:
     """One that did not come to a result."""
     error = {**error, "message": scrub(error["message"])}
     return Ran(f"The call failed: {error['message']}", {"error": error, "output": None}, failed=True)
@@ -80,14 +82,15 @@ def shape_error(error: BaseException) -> JsonObject:
             return {"type": "http_error", "code": known.get("status") or 502, "message": error.message}
         return {"type": "mcp_protocol_error", "code": error.code, "message": error.message}
     if isinstance(error, IsthmusError):
-        return {"type": "http_error", "code": 503, "message": error.message}
+        code = 504 if isinstance(error, ConfigError) else 503  # it did not answer; or there is no room for it
+        return {"type": "http_error", "code": code, "message": error.message}
     if isinstance(error, NotConnected):
         return {"type": "mcp_protocol_error", "code": _CLOSED, "message": str(error)}
     return {"type": "mcp_protocol_error", "code": _CLOSED, "message": innermost_reason(error)}
 
 
-def late(seconds: float, what: str) -> JsonObject:
-    return {"type": "http_error", "code": 504, "message": f"it {what} within {seconds:g} s (`timeout`)"}
+def too_late(seconds: float, setting: str) -> JsonObject:
+    return {"type": "http_error", "code": 504, "message": f"it did not answer within {seconds:g} s (`{setting}`)"}
 
 
 def no_such_tool(name: str, label: str) -> JsonObject:

@@ -63,6 +63,9 @@ class Bounds:
     max_reply: int = 4_000_000
 
 
+DEFAULT_BOUNDS: Final = Bounds()
+
+
 class Busy(IsthmusError):
     """There is no room for one more connection."""
 
