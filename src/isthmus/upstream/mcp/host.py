@@ -138,9 +138,10 @@ class McpHost:
     async def _ask(self, found: Found, owner: str, given: JsonObject, path: str) -> Listing:
         server, place = found.server, found.place
         try:
-            async with asyncio.timeout(server.timeout), self.sessions.use(place, owner) as session:
+            async with self.sessions.use(place, owner) as session:  # which has its own patience
                 if asyncio.get_running_loop().time() - session.listed_at > server.bounds.idle:
-                    await session.refresh()  # a server need not say that its list has changed
+                    async with asyncio.timeout(server.timeout):
+                        await session.refresh()  # a server need not say that its list has changed
                 listed = list_tools(session.listed, found.scrub)
         except TimeoutError:
             error = too_late(server.timeout, "timeout")

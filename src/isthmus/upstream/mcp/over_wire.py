@@ -72,6 +72,7 @@ class _Body(httpx2.AsyncByteStream):
     def __init__(self, incoming: Incoming, most: int) -> None:
         self._incoming = incoming
         self._most = most
+        self._broken = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -79,17 +80,19 @@ class _Body(httpx2.AsyncByteStream):
             while piece := await self._incoming.read():
                 size += len(piece)
                 if size > self._most:
+                    self._broken = True
                     raise Broken(f"its answer is longer than {self._most} bytes (`max_reply`)")
                 yield piece
         except UpstreamFailed as failure:
-            words = failure.message
+            self._broken, words = True, failure.message
         else:
             return
         raise Broken(words)
 
     async def aclose(self) -> None:
         try:
-            await self._incoming.let_end()
+            if not self._broken:
+                await self._incoming.let_end()
         finally:
             self._incoming.close()
 

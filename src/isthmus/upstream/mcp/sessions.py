@@ -9,6 +9,7 @@ that nobody used for a while are closed in any case.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -107,15 +108,12 @@ class Sessions:
             session = self._prepare(place)
             opening = asyncio.create_task(session.start(self._bounds[place.rule].timeout), name="open an MCP session")
             held = self._held[key] = _Held(session, opening)
+            opening.add_done_callback(functools.partial(self._look_at, key, held))
             self._sweeping = self._sweeping or asyncio.create_task(self._sweep(), name="close unused MCP sessions")
         held.users += 1
         try:
             await asyncio.shield(held.opening)  # others may wait for it, too
             yield held.session
-        except BaseException:
-            if held.opening.done() and (held.opening.cancelled() or held.opening.exception() is not None):
-                self._close(key, held)
-            raise
         finally:
             held.users -= 1
             held.used_at = asyncio.get_running_loop().time()
@@ -133,6 +131,11 @@ class Sessions:
             self._close(key)
         if self._leaving:
             await asyncio.wait(self._leaving)
+
+    def _look_at(self, key: _Key, held: _Held, opening: asyncio.Task[None]) -> None:
+        """One that could not be opened is not kept, whether somebody still waits for it or not."""
+        if opening.cancelled() or opening.exception() is not None:
+            self._close(key, held)
 
     def _make_room(self, rule: str) -> None:
         most = self._bounds[rule].max_sessions
@@ -184,8 +187,6 @@ async def _leave(held: _Held) -> None:
     if not held.opening.done():
         held.opening.cancel()
         await asyncio.wait({held.opening})
-    elif not held.opening.cancelled():
-        held.opening.exception()  # looked at
     await held.session.aclose()
 
 
