@@ -38,8 +38,8 @@ class Real:
     async def comes_to(self, call: str) -> None:
         """Until it was asked for this."""
         async with asyncio.timeout(60):
-            while call not in await self.calls():
-                await asyncio.sleep(0.02)  # noqa: ASYNC110  # in another process
+            while call not in await self.calls():  # noqa: ASYNC110  # in another process
+                await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
         if self.process.returncode is None:

@@ -138,8 +138,8 @@ async def test_a_changed_list_is_believed() -> None:
         await called(host, "change")
         assert (await called(host, "extra")).output == "new"
 
-        while "weather" in {one["name"] for one in (await listed(host, LABEL)).tools}:
-            await asyncio.sleep(0.05)  # noqa: ASYNC110  # until it is asked again
+        while "weather" in {one["name"] for one in (await listed(host, LABEL)).tools}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
         ran = await called(host, "weather", city="nowhere")
         assert ran.failed
         assert "has no tool `weather`" in str(ran.output)
