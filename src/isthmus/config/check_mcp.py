@@ -32,7 +32,7 @@ def _check_server(at: KeyPath, name: str, server: McpConfig) -> Iterator[Problem
     if server.url and hosts:
         told = "allowed_hosts" if server.allowed_hosts else "private_hosts"
         yield Problem((*at, told), "excludes `url`", "put the hosts into a section of their own")
-    if hosts and server.headers:
+    elif hosts and server.headers:
         yield Problem(
             (*at, "headers"), "would go to whatever server a client names", "give `headers` only to a `url` of your own"
         )

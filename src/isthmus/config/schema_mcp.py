@@ -33,9 +33,7 @@ class McpConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     none besides the client's own (which are all, unless its `require_approval` says otherwise)."""
     timeout: Timeout = 60.0
     """How long a server may be silent: until it has listed its tools, and in a call, where progress that it tells of
-    counts. Then the item has failed, and the model is told."""
-    longest: Timeout = 600.0
-    """How long a call may take at all."""
+    counts. Then the item has failed, and the model is told. `tools.timeout` says how long a call may take at all."""
     idle: Timeout = 300.0
     """After how long without use a connection is closed, and after how long a list of tools is asked for again."""
     max_sessions: Count = 100

@@ -47,8 +47,6 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout: float = 60.0
     """Seconds of silence, until the tools are listed and in a call."""
-    longest: float = 600.0
-    """Seconds that a call may take at all."""
     bounds: Bounds = DEFAULT_BOUNDS
 
 
@@ -144,7 +142,7 @@ class McpHost:
                         await session.refresh()  # a server need not say that its list has changed
                 listed = list_tools(session.listed, found.scrub)
         except TimeoutError:
-            error = too_late(server.timeout, "timeout")
+            error = too_late(server.timeout)
         except Exception as failure:
             error = shape_error(failure)
         else:

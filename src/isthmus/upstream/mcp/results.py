@@ -89,8 +89,8 @@ def shape_error(error: BaseException) -> JsonObject:
     return {"type": "mcp_protocol_error", "code": _CLOSED, "message": innermost_reason(error)}
 
 
-def too_late(seconds: float, setting: str) -> JsonObject:
-    return {"type": "http_error", "code": 504, "message": f"it did not answer within {seconds:g} s (`{setting}`)"}
+def too_late(seconds: float) -> JsonObject:
+    return {"type": "http_error", "code": 504, "message": f"it did not answer within {seconds:g} s (`timeout`)"}
 
 
 def no_such_tool(name: str, label: str) -> JsonObject:

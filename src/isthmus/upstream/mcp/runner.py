@@ -2,7 +2,8 @@
 
 In: a `ManagedCall` with the client's own declaration of the server. Out: a `Ran`, whatever happened. Worth knowing: the
 server's own list and both sides' rules are asked before anything is called, whatever the conversation says; a word of
-progress counts as a sign of life; a session that the server has forgotten is opened anew, once, for nothing was done.
+progress counts as a sign of life (how long a call may take at all, whoever runs it knows); a session that the server
+has forgotten is opened anew, once, for nothing was done.
 """
 
 from __future__ import annotations
@@ -40,13 +41,10 @@ class McpRunner:
             found = self._host.find(call.tool, "tools")
         except RequestRefused as refused:
             return tell_failure({"type": "mcp_protocol_error", "code": INVALID, "message": refused.message})
-        server = found.server
-        whole = asyncio.timeout(server.longest)
         try:
-            async with whole:
-                return await self._attempt(call, found) or await self._attempt(call, found, again=True) or Ran("")
+            return await self._attempt(call, found) or await self._attempt(call, found, again=True) or Ran("")
         except TimeoutError:
-            error = too_late(*((server.longest, "longest") if whole.expired() else (server.timeout, "timeout")))
+            error = too_late(found.server.timeout)
         except Exception as failure:
             error = shape_error(failure)
         return tell_failure(error, found.scrub)
