@@ -35,6 +35,7 @@ from isthmus.scrub import Scrub, Scrubber, Secret, header_secrets
 from isthmus.upstream.mcp.results import INVALID, list_tools, shape_error, too_late
 from isthmus.upstream.mcp.runner import McpRunner
 from isthmus.upstream.mcp.sessions import DEFAULT_BOUNDS, Bounds, Place, Sessions
+from isthmus.upstream.reach import reach
 
 log: Final = logging.getLogger("isthmus.mcp")
 
@@ -108,10 +109,10 @@ class McpHost:
         place = Place(rule.name, label, url, headers, rule.may_lead_anywhere(url), secrets)
         return Found(rule, server, place, Scrubber(secrets).text)
 
-    async def check(self, name: str) -> str | None:
-        """What keeps the operator's server `name` from being used, in words."""
-        listing = await self._ask(self.find({"type": "mcp", "server_label": name}, ""), "", {}, "")
-        return None if listing.error is None else str(listing.error["message"])
+    async def reach(self, name: str) -> str | None:
+        """What keeps us from connecting to the operator's server `name`, in words; `None`: nothing. Nothing is sent."""
+        server = self._servers[name]
+        return await reach(server.rule.url, server.timeout)
 
     async def aclose(self) -> None:
         await self.sessions.aclose()
