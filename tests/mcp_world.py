@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,3 +117,23 @@ def greet(method: str) -> dict[str, Any] | None:
 
 def one_tool(name: str = "t") -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}}
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """The same for tests that run no loop: its address."""
+    process = subprocess.Popen([sys.executable, SERVER], stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def seen_by(url: str) -> dict[str, Any]:
+    """What it was sent."""
+    with urllib.request.urlopen(f"{url.removesuffix('/mcp')}/seen", timeout=60) as answer:
+        found: dict[str, Any] = json.loads(answer.read())
+        return found
