@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from isthmus.bridge.types.managed import Listing
+from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing
 from isthmus.cli.config_commands import ConfigFlag, SetFlag, parse_settings
 from isthmus.config import load_config
 from isthmus.config.schema import Config
@@ -54,7 +54,7 @@ async def _ask(config: Config, labels: list[str]) -> dict[str, Listing]:
     host = open_mcp_host(config)
     tools = [{"type": "mcp", "server_label": label, "require_approval": "never"} for label in labels]
     try:
-        return await host.list_servers("", tools, [])
+        return dict((await host.offer(NOTHING_MANAGED, tools, [], "")).mcp)
     finally:
         await host.aclose()
 

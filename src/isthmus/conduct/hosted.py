@@ -21,11 +21,18 @@ class Hosted:
         self._tools: Mapping[ManagedKind, HostedTool] = {tool.kind: tool for tool in tools}
         self.limits = limits
 
-    async def managed_for(self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], owner: str) -> Managed:
-        """What runs here of these tools, and of those that the conversation's own items declare."""
+    async def managed_for(
+        self,
+        tools: Sequence[JsonObject] | None,
+        items: Sequence[JsonObject],
+        owner: str,
+        native: frozenset[str] = frozenset(),
+    ) -> Managed:
+        """What runs here of these tools, and of those that the conversation's own items declare. `native`: what the
+        provider runs itself."""
         if not self._tools:
             return NOTHING_MANAGED
-        managed = NOTHING_MANAGED
+        managed = Managed(native=native)
         for kind, wanted in self._wanted(tools, items).items():
             managed = await self._tools[kind].offer(managed, wanted, items, owner)
         return managed

@@ -13,7 +13,7 @@ from aiohttp import web
 pytest.importorskip("mcp")
 
 from isthmus.bridge.tools.mcp_rules import McpRule
-from isthmus.bridge.types.managed import Listing, ManagedCall, Ran
+from isthmus.bridge.types.managed import Listing, Managed, ManagedCall, Ran
 from isthmus.errors import RequestRefused
 from isthmus.upstream.mcp.host import McpHost, Server
 from isthmus.upstream.mcp.sessions import Bounds, Sessions
@@ -41,8 +41,7 @@ async def host_of(
 
 
 async def listed(host: McpHost, tool: dict[str, Any], owner: str = "ann", **more: Any) -> Listing:
-    found = await host.list_servers(owner, [tool], more.pop("items", []), **more)
-    (listing,) = found.values()
+    (listing,) = (await host.offer(Managed(), [tool], more.pop("items", []), owner)).mcp.values()
     return listing
 
 
@@ -245,13 +244,13 @@ async def test_what_the_operator_shows_no_client_replaces() -> None:
         for mine in ({"authorization": "x"}, {"headers": {"AUTHORIZATION": "x"}}):
             with pytest.raises(RequestRefused, match="shown the operator's own `authorization`") as refused:
                 await listed(host, {**LABEL, **mine})
-            assert str(refused.value.param).startswith("tools[0].")
+            assert refused.value.param == "tools"
 
 
 async def test_two_servers_of_one_label_are_refused() -> None:
     async with host_of("http://127.0.0.1:1/mcp") as host:
         with pytest.raises(RequestRefused, match="two MCP servers are called `world`"):
-            await host.list_servers("ann", [LABEL, {**LABEL, "server_url": "https://x.example/"}], [])
+            await host.offer(Managed(), [LABEL, {**LABEL, "server_url": "https://x.example/"}], [], "ann")
 
 
 async def test_a_server_that_repeats_what_it_was_shown_tells_nobody() -> None:
@@ -266,8 +265,8 @@ async def test_a_server_that_repeats_what_it_was_shown_tells_nobody() -> None:
 async def test_a_provider_that_calls_servers_itself_is_left_alone_but_for_the_operators_own() -> None:
     async with host_of("http://127.0.0.1:1/mcp", patience=5.0) as host:
         theirs = {"type": "mcp", "server_label": "theirs", "server_url": "https://x.example/mcp"}
-        found = await host.list_servers("ann", [LABEL, theirs], [], native=True)
-        assert list(found) == ["world"]
+        found = await host.offer(Managed(native=frozenset({"mcp"})), [LABEL, theirs], [], "ann")
+        assert list(found.mcp) == ["world"]
 
 
 # ── servers that misbehave ─────────────────────────────────────────────────────────────────────────────

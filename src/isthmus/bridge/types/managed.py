@@ -49,6 +49,8 @@ class Managed(msgspec.Struct, frozen=True):
     """Who makes images."""
     mcp: Mapping[str, Listing] = {}
     """By label: servers of the request's `mcp` tools that may be called from here."""
+    native: frozenset[str] = frozenset()
+    """Kinds that the provider runs itself, whoever of several is asked: these need not be looked for here."""
     prefers: frozenset[ManagedKind] = frozenset()
     """Kinds that run here even where the provider has a tool of its own."""
 

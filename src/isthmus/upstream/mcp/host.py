@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import is_stripped, tool_secrets
 from isthmus.bridge.tools.mcp_rules import (
     McpRule,
@@ -26,8 +25,7 @@ from isthmus.bridge.tools.mcp_rules import (
     narrow_tools,
     read_credentials,
 )
-from isthmus.bridge.types.managed import Listing
-from isthmus.bridge.types.tools import CatalogTool
+from isthmus.bridge.types.managed import Listing, Managed
 from isthmus.errors import RequestRefused
 from isthmus.log import tell
 from isthmus.protocol.json import JsonObject
@@ -74,39 +72,39 @@ class McpHost:
         """Servers of the operator's own."""
         return frozenset(name for name, rule in self._rules.items() if rule.url)
 
-    async def list_servers(
-        self,
-        owner: str,
-        tools: Sequence[JsonObject] | None,
-        items: Sequence[JsonObject],
-        *,
-        stored: int = 0,
-        native: bool = False,
-    ) -> dict[str, Listing]:
-        """By label, what may be called. `native`: the provider calls servers itself, all but the operator's own."""
-        found = {tool.name: tool for tool in _servers_in(tools, items, stored)}
-        asked = {name: tool for name, tool in found.items() if not native or self._is_own(tool)}
-        listings = await asyncio.gather(*(self._list(owner, tool, items) for tool in asked.values()))
-        return dict(zip(asked, listings, strict=True))
+    @property
+    def kind(self) -> Literal["mcp"]:
+        return "mcp"
+
+    async def offer(
+        self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
+    ) -> Managed:
+        """What may be called, by label; a provider that calls servers itself is left all but the operator's own."""
+        asked = {
+            label: tool
+            for label, tool in _by_label(tools).items()
+            if "mcp" not in managed.native or self._is_own(label, tool)
+        }
+        listings = await asyncio.gather(*(self._list(owner, label, tool, items) for label, tool in asked.items()))
+        return msgspec.structs.replace(managed, mcp=dict(zip(asked, listings, strict=True)))
 
     def runner(self, owner: str) -> McpRunner:
         return McpRunner(self, owner)
 
-    def find(self, given: JsonObject, path: str) -> Found:
+    def find(self, given: JsonObject) -> Found:
         """The rule and the place of a server; raises where nobody lets it in."""
         rule = find_rule(given, self._rules)
         if isinstance(rule, str):
-            raise RequestRefused(f"the MCP server `{given.get('server_label')}` cannot be called: {rule}", param=path)
+            raise RequestRefused(f"the MCP server `{label_of(given)}` cannot be called: {rule}", param="tools")
         try:
             shown = read_credentials(given, rule)
         except RequestRefused as refused:
-            raise _at(refused, path) from None
+            raise _of(refused, given) from None
         server, url = self._servers[rule.name], rule.url or str(given["server_url"])
         headers = {**server.headers, **shown}
         own = tool_secrets([{**given, "type": "mcp", "server_url": url}])
         secrets = (*self._secrets, *header_secrets(headers), *own)
-        label = str(given.get("server_label") or rule.name)
-        place = Place(rule.name, label, url, headers, rule.may_lead_anywhere(url), secrets)
+        place = Place(rule.name, label_of(given), url, headers, rule.may_lead_anywhere(url), secrets)
         return Found(rule, server, place, Scrubber(secrets).text)
 
     async def reach(self, name: str) -> str | None:
@@ -117,24 +115,24 @@ class McpHost:
     async def aclose(self) -> None:
         await self.sessions.aclose()
 
-    def _is_own(self, tool: CatalogTool) -> bool:
-        return tool.name in self.labels and not tool.tool.get("server_url")
+    def _is_own(self, label: str, given: JsonObject) -> bool:
+        return label in self.labels and not given.get("server_url")
 
-    async def _list(self, owner: str, tool: CatalogTool, items: Sequence[JsonObject]) -> Listing:
-        given, rule = tool.tool, find_rule(tool.tool, self._rules)
+    async def _list(self, owner: str, label: str, given: JsonObject, items: Sequence[JsonObject]) -> Listing:
+        rule, own = find_rule(given, self._rules), self._is_own(label, given)
         if is_stripped(given):
-            rule = f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"
+            rule = f"the credentials of `{label}` are not kept from one request to the next; declare it again"
         if isinstance(rule, str):
-            return Listing(error={"type": "mcp_protocol_error", "code": INVALID, "message": rule})
-        found, known = self.find(given, tool.path), known_tools(items, tool.name)
+            return Listing(error={"type": "mcp_protocol_error", "code": INVALID, "message": rule}, own=own)
+        found, known = self.find(given), known_tools(items, label)
         if known is not None and not depends_on_hints(rule):
-            listing = self._narrow(known[: found.server.bounds.max_tools], found, given, tool.path)
+            listing = _narrow(known[: found.server.bounds.max_tools], found, given)
         else:
-            listing = await self._ask(found, owner, given, tool.path)
+            listing = await self._ask(found, owner, given)
         told = known is not None and listing.error is None
-        return msgspec.structs.replace(listing, known=told, own=self._is_own(tool))
+        return msgspec.structs.replace(listing, known=told, own=own)
 
-    async def _ask(self, found: Found, owner: str, given: JsonObject, path: str) -> Listing:
+    async def _ask(self, found: Found, owner: str, given: JsonObject) -> Listing:
         server, place = found.server, found.place
         try:
             async with self.sessions.use(place, owner) as session:  # which has its own patience
@@ -147,32 +145,38 @@ class McpHost:
         except Exception as failure:
             error = shape_error(failure)
         else:
-            return self._narrow(listed, found, given, path)
+            return _narrow(listed, found, given)
         error = {**error, "message": found.scrub(error["message"])}
         tell(log, "warning", "mcp.list.failed", server=place.label, rule=place.rule, reason=error["message"])
         return Listing(error=error)
 
-    def _narrow(self, listed: Sequence[JsonObject], found: Found, given: JsonObject, path: str) -> Listing:
-        try:
-            tools = narrow_tools(listed, given, found.rule)
-            return Listing(tools, asks=find_asking(tools, given, found.rule))
-        except RequestRefused as refused:
-            raise _at(refused, path) from None
+
+def label_of(given: JsonObject) -> str:
+    return str(given.get("server_label") or "mcp")
 
 
-def _servers_in(tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], stored: int) -> Iterator[CatalogTool]:
-    seen: set[str] = set()
-    for tool in build_tool_catalog(tools, items, stored=stored):
-        if tool.type == "mcp":
-            if tool.name in seen:
-                raise RequestRefused(
-                    f"two MCP servers are called `{tool.name}`; give each a `server_label` of its own",
-                    param=f"{tool.path}.server_label",
-                )
-            seen.add(tool.name)
-            yield tool
+def _by_label(tools: Sequence[JsonObject]) -> dict[str, JsonObject]:
+    """Each server once: a request, or its conversation, may declare one more than once."""
+    found: dict[str, JsonObject] = {}
+    for tool in tools:
+        label = label_of(tool)
+        before = found.get(label)
+        if before is None or before == tool or is_stripped(before):
+            found[label] = tool
+        elif not is_stripped(tool):
+            words = f"two MCP servers are called `{label}`; give each a `server_label` of its own"
+            raise RequestRefused(words, param="tools")
+    return found
 
 
-def _at(refused: RequestRefused, path: str) -> RequestRefused:
-    param = f"{path}.{refused.param}" if path else refused.param
-    return RequestRefused(refused.message, code=refused.code, param=param)
+def _narrow(listed: Sequence[JsonObject], found: Found, given: JsonObject) -> Listing:
+    try:
+        tools = narrow_tools(listed, given, found.rule)
+        return Listing(tools, asks=find_asking(tools, given, found.rule))
+    except RequestRefused as refused:
+        raise _of(refused, given) from None
+
+
+def _of(refused: RequestRefused, given: JsonObject) -> RequestRefused:
+    words = f"of the MCP server `{label_of(given)}`, {refused.message}"
+    return RequestRefused(words, code=refused.code, param="tools")

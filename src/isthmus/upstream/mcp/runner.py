@@ -38,7 +38,7 @@ class McpRunner:
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
         try:
-            found = self._host.find(call.tool, "tools")
+            found = self._host.find(call.tool)
         except RequestRefused as refused:
             return tell_failure({"type": "mcp_protocol_error", "code": INVALID, "message": refused.message})
         try:
