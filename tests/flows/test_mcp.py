@@ -1,4 +1,4 @@
-"""MCP tools over real sockets: a client, the gateway, a scripted chat model, and a real MCP server in its own process."""
+"""MCP tools over real sockets: a client, the gateway, a scripted chat model, and a real MCP server as a process."""
 
 from __future__ import annotations
 
