@@ -6,13 +6,14 @@ together. A request without a hosted tool costs a look at the types of its tools
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from isthmus.bridge.tools.catalog import CARRIERS
 from isthmus.bridge.tools.managed import managed_kind
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
-from isthmus.ports.tools import HostedTool, ToolRunner
+from isthmus.ports.tools import HostedTool, Reachable, ToolRunner
 from isthmus.protocol.json import JsonObject
 
 
@@ -56,6 +57,12 @@ class Hosted:
 
     def runner(self, kind: ManagedKind, owner: str) -> ToolRunner:
         return self._tools[kind].runner(owner)
+
+    @property
+    def servers(self) -> dict[str, Callable[[], Awaitable[str | None]]]:
+        """Servers of the operator's own that tools call: how each is asked whether it can be reached."""
+        able = [tool for tool in self._tools.values() if isinstance(tool, Reachable)]
+        return {name: partial(tool.reach, name) for tool in able for name in sorted(tool.labels)}
 
     async def aclose(self) -> None:
         for tool in self._tools.values():

@@ -135,4 +135,4 @@ def readiness_of(gateway: Gateway, missing_keys: Mapping[str, str], interval: fl
         return None
 
     providers = {name: provider(name) for name in gateway.directory.served}
-    return Readiness(store, providers, glance=glance, interval=interval)
+    return Readiness(store, providers, mcp=gateway.hosted.servers, glance=glance, interval=interval)

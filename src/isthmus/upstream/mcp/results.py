@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from isthmus.bridge.tools.managed import failure_words
 from isthmus.bridge.types.managed import Ran
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
@@ -57,7 +58,7 @@ def tell_result(answer: Any, scrub: Scrub) -> Ran:
     if answer.is_error:
         content = [{"type": "text", "text": part["text"]} for part in parts if part["type"] == "input_text"]
         error = {"type": "mcp_tool_execution_error", "content": content}
-        return Ran(words or "the tool failed and did not say why", {"error": error, "output": None}, failed=True)
+        return Ran(failure_words(error), {"error": error, "output": None}, failed=True)
     pictures = any(part["type"] == "input_image" for part in parts)
     if pictures:
         words = "\n".join(part.get("text") or "[an image]" for part in parts)
@@ -67,7 +68,7 @@ def tell_result(answer: Any, scrub: Scrub) -> Ran:
 def tell_failure(error: JsonObject, scrub: Scrub = unscrubbed) -> Ran:
     """One that did not come to a result."""
     error = {**error, "message": scrub(error["message"])}
-    return Ran(f"The call failed: {error['message']}", {"error": error, "output": None}, failed=True)
+    return Ran(failure_words(error), {"error": error, "output": None}, failed=True)
 
 
 def shape_error(error: BaseException) -> JsonObject:
