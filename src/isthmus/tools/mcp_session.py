@@ -30,7 +30,7 @@ PATIENCE: Final = 30.0
 """Seconds for a server to start and list its tools."""
 MAX_TOOLS: Final = 1_000
 """Tools of one server: a list that never ends must end somewhere."""
-_PAGES: Final = 100
+MAX_PAGES: Final = 100
 """Pages of that list: they may be empty."""
 _PACE: Final = 1.0
 """Seconds between two readings of a list that is said to have changed."""
@@ -257,7 +257,7 @@ class McpSession:
     async def _refresh(self, client: Client) -> None:
         found: list[Any] = []
         cursor, size = None, 0
-        for _ in range(_PAGES):
+        for _ in range(MAX_PAGES):
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             found += page.tools
             size += 0 if self._max_list is None else len(page.model_dump_json())

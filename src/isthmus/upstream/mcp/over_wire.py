@@ -24,7 +24,7 @@ _READ: Final = frozenset({"content-type", "mcp-session-id", "location"})
 """Headers that the SDK reads. Of the others some are not true any more, such as how the body was packed."""
 _WRITTEN: Final = frozenset({"host", "connection", "content-length", "accept-encoding", "user-agent"})
 """Headers that the wire writes itself."""
-_MOST_OF_ERROR: Final = 65_536
+_MAX_ERROR: Final = 65_536
 
 
 class Broken(httpx2.SSEError, httpx2.StreamError):
@@ -56,7 +56,7 @@ class OverWire(httpx2.AsyncBaseTransport):
 
     async def _tell_refusal(self, request: httpx2.Request, incoming: Incoming) -> httpx2.Response:
         try:
-            said = await incoming.beginning(_MOST_OF_ERROR)
+            said = await incoming.beginning(_MAX_ERROR)
         finally:
             incoming.close()
         own = _json_rpc_error(said)
