@@ -179,3 +179,13 @@ async def test_stripped_credentials_are_not_taken_for_an_address() -> None:
         listing = await listed(host, mine)
         assert listing.error is not None
         assert "declare it again" in listing.error["message"]
+
+
+async def test_a_plan_that_is_only_looked_at_asks_nobody() -> None:
+    async with host_of("http://127.0.0.1:1/mcp") as host:
+        theirs = {"type": "mcp", "server_label": "theirs", "server_url": "https://x.example/mcp"}
+        found = host.foresee(Managed(), [LABEL, theirs]).mcp
+        assert found["world"].later
+        assert found["world"].own
+        assert found["theirs"].error is not None
+        assert host.sessions.open == 0

@@ -88,6 +88,15 @@ class McpHost:
         listings = await asyncio.gather(*(self._list(owner, label, tool, items) for label, tool in asked.items()))
         return msgspec.structs.replace(managed, mcp=dict(zip(asked, listings, strict=True)))
 
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+        """Who would be asked, and who would not."""
+        found: dict[str, Listing] = {}
+        for label, given in _by_label(tools).items():
+            rule = find_rule(given, self._rules)
+            error = {"type": "mcp_protocol_error", "code": INVALID, "message": rule} if isinstance(rule, str) else None
+            found[label] = Listing(error=error, later=error is None, own=self._is_own(label, given))
+        return msgspec.structs.replace(managed, mcp=found)
+
     def runner(self, owner: str) -> McpRunner:
         return McpRunner(self, owner)
 
