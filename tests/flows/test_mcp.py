@@ -13,9 +13,12 @@ import pytest
 pytest.importorskip("mcp")
 
 from flowing import PLAIN, Flow, Json, running_flow
-from isthmus.testing import chat
+from isthmus.testing import ScriptedUpstream, chat
 from leaking import assert_silent, listening
 from mcp_world import running_server, seen_by
+from one_provider import one_provider
+from running_tools import Scene
+from talking import Talk
 
 LABEL: Json = {"type": "mcp", "server_label": "world"}
 FREE: Json = {**LABEL, "require_approval": "never"}
@@ -41,6 +44,17 @@ def gateway(folder: Path, server: str, more: str = "", *, hosts: bool = False) -
 def flow(tmp_path: Path, server: str) -> Iterator[Flow]:
     with gateway(tmp_path, server) as made:
         yield made
+
+
+@contextmanager
+def tools_at(dialect: str, server: str) -> Iterator[tuple[Talk, Scene]]:
+    """A gateway with one provider that speaks this, and the server."""
+    uses = "openai" if dialect == "responses" else "openai-compatible"
+    settings = f'api_key = "sk-up"\nretries = 0\ndialect = "{dialect}"\n[mcp.world]\nurl = "{server}"\n'
+    with ScriptedUpstream.running() as upstream, one_provider(upstream, settings, uses=uses) as (talk, gateway):
+        nobody: Any = None
+        yield talk, Scene(dialect, talk, gateway, upstream, nobody, nobody, nobody)
+        upstream.check()
 
 
 def types(items: list[Json]) -> list[str]:
@@ -150,6 +164,41 @@ def test_only_what_both_sides_allow_is_offered(tmp_path: Path, server: str) -> N
         assert tools_of(flow.sent[0]) == ["world__weather"]
         flow.create({**ASKED, "tools": [{**FREE, "allowed_tools": {"read_only": True}}]})
         assert tools_of(flow.sent[1]) == ["world__weather", "world__fail"]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_a_server_of_the_operators_own_is_called_from_here_whatever_the_model_speaks(server: str, dialect: str) -> None:
+    with tools_at(dialect, server) as (talk, scene):
+        scene.script(*([scene.calls(("world__weather", {"city": "Riga"})), scene.says("It rains.")] * 2))
+        whole, _ = talk.both({"input": "hi", "tools": [FREE]})
+        assert types(whole["output"]) == ["mcp_list_tools", "mcp_call", "message"]
+        assert whole["output"][1]["output"] == "It rains in Riga."
+        assert scene.results(scene.sent[1]) == [("world__weather", "It rains in Riga.")]
+        assert scene.results(scene.sent[3]) == [("world__weather", "It rains in Riga.")]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_an_approval_goes_on_whatever_the_model_speaks(server: str, dialect: str) -> None:
+    with tools_at(dialect, server) as (talk, scene):
+        scene.script(scene.calls(("world__weather", {"city": "Riga"})), scene.says("It rains."))
+        first = talk.create({"input": "hi", "tools": [LABEL]})
+        assert types(first["output"]) == ["mcp_list_tools", "mcp_approval_request"]
+        body: Json = {"previous_response_id": first["id"], "input": [approve(first)], "tools": [LABEL]}
+        _, second = talk.stream(body)
+        assert types(second["output"]) == ["mcp_call", "message"]
+        assert scene.results(scene.sent[1]) == [("world__weather", "It rains in Riga.")]
+
+
+def test_a_provider_that_calls_servers_itself_calls_the_clients_own(server: str) -> None:
+    before = len(seen_by(server)["requests"])
+    with tools_at("responses", server) as (talk, scene):
+        scene.script(scene.says("ok"))
+        theirs = {**FREE, "server_label": "theirs", "server_url": "https://mcp.example.org/mcp", "authorization": TOKEN}
+        response = talk.create({"input": "hi", "tools": [theirs]})
+        assert types(response["output"]) == ["message"]
+        (sent,) = scene.sent[0]["tools"]
+        assert sent == theirs
+        assert len(seen_by(server)["requests"]) == before
 
 
 # ── approvals ──────────────────────────────────────────────────────────────────────────────────────────
