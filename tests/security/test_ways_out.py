@@ -171,7 +171,7 @@ OPERATORS_OWN: Final = {
     "upstream/remote.py": "the gateway that a `Bridge` was given",
     "upstream/probe/probe.py": "the address that an operator probes",
     "upstream/sign/open.py": "where a cloud gives the tokens that requests are signed with",
-    "tools/mcp.py": "a server that the program of a `Bridge` names",
+    "tools/mcp_session.py": "a server that the program of a `Bridge` names",
     "wiring.py": "makes the endpoints of configured providers",
 }
 """Who opens one where the operator alone says which address is called."""
