@@ -19,6 +19,7 @@ from mcp_world import running_server, seen_by
 from one_provider import one_provider
 from running_tools import Scene
 from talking import Talk
+from waiting import until
 
 LABEL: Json = {"type": "mcp", "server_label": "world"}
 FREE: Json = {**LABEL, "require_approval": "never"}
@@ -122,6 +123,24 @@ def test_a_failed_call_is_an_item_and_words_for_the_model(
     assert words in json.dumps(call["error"])
     assert "response.mcp_call.failed" in [event["type"] for event in events]
     assert words in flow.sent[1]["messages"][-1]["content"]
+
+
+def test_a_client_that_leaves_stops_the_call(flow: Flow) -> None:
+    flow.script(chat(calls=[("c", "world__hang", {})]))
+    with flow.streaming("/v1/responses", {**ASKED, "tools": [FREE], "stream": True, "store": False}) as stream:
+        stream.until("response.mcp_call.in_progress")
+    until(lambda: not len(flow.server.gateway.runs), "the call goes on")
+    flow.script(chat(calls=CALL), chat("It rains."))
+    assert flow.create({**ASKED, "tools": [FREE]})["output"][1]["output"] == "It rains in Riga."
+
+
+def test_a_call_may_take_so_long_and_no_longer(tmp_path: Path, server: str) -> None:
+    """However often it tells of progress."""
+    with gateway(tmp_path, server, "[tools]\ntimeout = 1.5") as flow:
+        flow.script(chat(calls=[("c", "world__slowly", {"steps": 1000, "pause": 0.1})]), chat("Too slow."))
+        response = flow.create({**ASKED, "tools": [FREE]})
+        assert "1.5 seconds" in response["output"][1]["error"]["message"]
+        assert types(response["output"]) == ["mcp_list_tools", "mcp_call", "message"]
 
 
 def test_the_next_turn_knows_the_list_and_the_call(flow: Flow, server: str) -> None:

@@ -31,10 +31,11 @@ class Hosted:
     ) -> Managed:
         """What runs here of these tools, and of those that the conversation's own items declare. `native`: what the
         provider runs itself."""
-        if not self._tools:
+        asked = self._wanted(tools, items) if self._tools else {}
+        if not asked:
             return NOTHING_MANAGED
         managed = Managed(native=native)
-        for kind, wanted in self._wanted(tools, items).items():
+        for kind, wanted in asked.items():
             managed = await self._tools[kind].offer(managed, wanted, items, owner)
         return managed
 
