@@ -90,7 +90,8 @@ async def odd_server(answer: Answer) -> AsyncIterator[str]:
         given = await answer(message["method"], message.get("params") or {}, request)
         if isinstance(given, web.StreamResponse):
             return given
-        return web.json_response({"jsonrpc": "2.0", "id": message["id"], **given})
+        head = given.pop("headers", None)
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], **given}, headers=head)
 
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{tail:.*}", handle)

@@ -68,3 +68,26 @@ async def test_calls_beside_one_that_breaks_go_on() -> None:
         assert fine.output == "fine"
         assert (await called(host, "t")).output == "fine"
         assert host.sessions.open == 1
+
+
+async def test_a_session_that_the_server_has_forgotten_is_opened_anew_once() -> None:
+    opened, called_in = 0, list[str]()
+
+    async def answer(method: str, params: Any, request: web.Request) -> Any:
+        nonlocal opened
+        if method == "initialize":
+            opened += 1
+            return {**(greet(method) or {}), "headers": {"mcp-session-id": f"session {opened}"}}
+        if method == "tools/call":
+            called_in.append(request.headers["mcp-session-id"])
+            if params["arguments"].get("always") or called_in[-1] == "session 1":
+                return web.Response(status=404)
+            return {"result": {"content": [{"type": "text", "text": "done"}]}}
+        return greet(method) or {"result": {"tools": [one_tool()]}}
+
+    async with odd_server(answer) as url, host_of(url) as host:
+        assert (await called(host, "t")).output == "done"
+        assert called_in == ["session 1", "session 2"]
+        ran = await called(host, "t", always=True)
+        assert ran.fields["error"]["code"] == 404
+        assert called_in == ["session 1", "session 2", "session 2", "session 3"]
