@@ -23,7 +23,6 @@ from isthmus.bridge.history.locate import locate_content
 from isthmus.bridge.lessons import learn, leave_out, tell_lessons
 from isthmus.bridge.limits import OWN_LIMITS, RequestLimits
 from isthmus.bridge.parse import Request, parse_request
-from isthmus.bridge.tools.managed import own_kinds
 from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import Host, Lesson, Target
@@ -88,8 +87,8 @@ class LocalLine:
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         id, checked = _response_id(request), parse_request(request, self._limits)
         target = self._target(request["model"])
-        native = own_kinds(target.capabilities.tools)
-        managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "", native)
+        supports = [target.capabilities.tools]
+        managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "", supports)
         first = self._attempt(checked, target, id, managed=managed)
         await self._checker.admit(first.plan.contract)
         run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember, hosted=self._hosted)

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, Final
 
+from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.tools.catalog import CARRIERS
-from isthmus.bridge.tools.managed import managed_kind
+from isthmus.bridge.tools.managed import managed_kind, own_kinds
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
 from isthmus.ports.tools import HostedTool, Reachable, ToolRunner
 from isthmus.protocol.json import JsonObject
@@ -27,14 +28,14 @@ class Hosted:
         tools: Sequence[JsonObject] | None,
         items: Sequence[JsonObject],
         owner: str,
-        native: frozenset[str] = frozenset(),
+        supports: Sequence[ToolSupport] = (),
     ) -> Managed:
-        """What runs here of these tools, and of those that the conversation's own items declare. `native`: what the
-        provider runs itself."""
+        """What runs here of these tools, and of those that the conversation's own items declare. `supports`: what the
+        providers can do themselves that may be asked."""
         asked = self._wanted(tools, items) if self._tools else {}
         if not asked:
             return NOTHING_MANAGED
-        managed = Managed(native=native)
+        managed = Managed(native=frozenset.intersection(*map(own_kinds, supports)) if supports else frozenset())
         for kind, wanted in asked.items():
             managed = await self._tools[kind].offer(managed, wanted, items, owner)
         return managed

@@ -19,7 +19,6 @@ from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
-from isthmus.bridge.tools.managed import own_kinds
 from isthmus.bridge.types.managed import Managed
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.around import Save
@@ -391,9 +390,9 @@ class Gateway:
     async def _managed(
         self, caller: Caller, request: Request, history: Sequence[JsonObject], candidates: Sequence[Candidate]
     ) -> Managed:
-        native = frozenset.intersection(*(own_kinds(each.target.capabilities.tools) for each in candidates))
+        supports = [each.target.capabilities.tools for each in candidates]
         items = (*history, *request.items)
-        return await self.hosted.managed_for(request.body.get("tools"), items, caller.owner, native)
+        return await self.hosted.managed_for(request.body.get("tools"), items, caller.owner, supports)
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""
