@@ -409,6 +409,17 @@ def test_credentials_reach_their_server_and_nobody_else(tmp_path: Path, server: 
     assert_silent([TOKEN, HEADER, OPERATORS, IN_PATH], log=said.text)
 
 
+def test_credentials_of_a_background_response_are_used_and_not_kept(flow: Flow, server: str) -> None:
+    flow.script(chat(calls=CALL), chat("It rains."))
+    own = {**FREE, "authorization": TOKEN}
+    made = flow.post("/v1/responses", {**ASKED, "tools": [own], "background": True}).json
+    path = f"/v1/responses/{made['id']}"
+    ended = until(lambda: (found := flow.get(path).json)["status"] == "completed" and found)
+    assert types(ended["output"]) == ["mcp_list_tools", "mcp_call", "message"]
+    assert f"Bearer {TOKEN}" in {each["headers"].get("authorization") for each in seen_by(server)["requests"]}
+    assert_silent([TOKEN], store=flow.stored_bytes(), kept=flow.get(path).body)
+
+
 def test_credentials_are_not_kept_for_the_next_turn(flow: Flow) -> None:
     flow.script(chat("ok"), chat("ok"))
     first = flow.create({**ASKED, "tools": [{**FREE, "authorization": TOKEN}]})

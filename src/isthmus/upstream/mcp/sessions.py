@@ -125,12 +125,12 @@ class Sessions:
                 self._close(key, held)
 
     async def aclose(self) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
         for key in list(self._held):
             self._close(key)
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        sweeping, self._sweeping = self._sweeping, None
+        if sweeping is not None:
+            sweeping.cancel()
+            await asyncio.wait({sweeping, *self._leaving})
 
     def _look_at(self, key: _Key, held: _Held, opening: asyncio.Task[None]) -> None:
         """One that could not be opened is not kept, whether somebody still waits for it or not."""
