@@ -15,6 +15,7 @@ DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
+    "config/schema_mcp": "likewise",
     "config/schema_watch": "likewise",
     "config/schema_search": "likewise",
     "config/schema_tools": "likewise",
@@ -69,7 +70,9 @@ WIRE = {
     "upstream/connections.py": "the wire's connections",
     "upstream/trouble.py": "the wire's errors",
     "upstream/proxies.py": "reads the environment's proxies, connects to nothing",
-    "tools/mcp.py": "hands headers to the official SDK, which brings its own client",
+    "tools/mcp_session.py": "hands headers to the official SDK, which brings its own client",
+    "upstream/mcp/over_wire.py": "has that client send over the wire",
+    "upstream/mcp/sessions.py": "makes that client",
 }
 
 

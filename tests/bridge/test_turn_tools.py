@@ -276,7 +276,7 @@ def test_tools_are_listed_first_unless_they_are_known() -> None:
         *("output_item.added", "mcp_list_tools.in_progress", "mcp_list_tools.failed", "output_item.done"),
     ]
     assert events[5]["item"]["tools"] == [ASK]
-    assert events[9]["item"]["error"] == {"type": "http_error", "message": "no"}
+    assert events[9]["item"]["error"] == "no"
     assert types(turn_of().accepted()) == ["created", "in_progress"]
 
 

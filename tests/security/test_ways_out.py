@@ -176,7 +176,7 @@ OPERATORS_OWN: Final = {
     "upstream/probe/probe.py": "the address that an operator probes",
     "upstream/search/engine.py": "the search engine that `[search]` names (see `test_search_engines.py`)",
     "upstream/sign/open.py": "where a cloud gives the tokens that requests are signed with",
-    "tools/mcp.py": "a server that the program of a `Bridge` names",
+    "tools/mcp_session.py": "a server that the program of a `Bridge` names",
     "wiring.py": "makes the endpoints of configured providers",
 }
 """Who opens one where the operator alone says which address is called."""

@@ -11,10 +11,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from httpx2 import InvalidURL
+from mcp.shared._httpx_utils import request_within_origin
+
+from isthmus.bridge.tools.mcp_rules import McpRule
 from isthmus.config.check_webhooks import check_webhooks
 from isthmus.config.schema import WebhookEndpoint, Webhooks
-from isthmus.errors import UpstreamFailed
+from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.ports import Notice
+from isthmus.tools.mcp_session import Http
+from isthmus.upstream.mcp.host import McpHost, Server
+from isthmus.upstream.mcp.sessions import Sessions
 from isthmus.upstream.search.extract import run_encoded
 from isthmus.upstream.search.pages import PageRules, Pages
 from isthmus.upstream.visit import Visitor
@@ -38,8 +45,9 @@ class Way:
 
 async def _webhook(url: str) -> str:
     """The operator has named a host of the same name, and allowed it: nothing but its address is in the way."""
-    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
-    settings = Webhooks(allowed_hosts=[host or "x"], endpoints={"hook": WebhookEndpoint(url=url, secret=KEY.decode())})
+    settings = Webhooks(
+        allowed_hosts=[_host_in(url) or "x"], endpoints={"hook": WebhookEndpoint(url=url, secret=KEY.decode())}
+    )
     problems = [problem for problem in check_webhooks(settings) if problem.severity == "error"]
     if problems:
         return problems[0].message
@@ -81,8 +89,34 @@ async def _page(url: str) -> str:
     return ""
 
 
+async def _mcp(url: str) -> str:
+    """A client that names an MCP server (`server_url`), on a host that the operator has named for that."""
+    server = Server(McpRule("hosts", allowed_hosts=(_host_in(url) or "x",)))
+    sessions = Sessions({"hosts": server.bounds})
+    try:
+        place = McpHost({"hosts": server}, sessions).find({"type": "mcp", "server_url": url}).place
+    except RequestRefused as refused:
+        return refused.message
+    target = sessions._prepare(place)._target
+    assert isinstance(target, Http)
+    assert target.way is not None
+    async with target.way(target.headers) as client:
+        try:
+            answer = await request_within_origin(client, "POST", target.url, json={})  # as the SDK asks, once
+        except InvalidURL as error:
+            return str(error)
+    if answer.is_success:
+        return ""
+    return "sent elsewhere" if answer.is_redirect else str(answer.json()["error"]["message"])
+
+
+def _host_in(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
+
+
 WAYS: Final = (
     Way("webhooks", ("upstream/webhook.py",), _webhook),
+    Way("MCP servers", ("upstream/mcp/sessions.py",), _mcp),
     Way("images", ("upstream/visit.py",), _image, redirects="checked"),
     Way("pages", ("upstream/search/pages.py",), _page, redirects="checked", plain=True),
 )

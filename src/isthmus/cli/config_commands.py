@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -70,6 +70,10 @@ def print_config(
         raise typer.Exit(1)
 
 
+_ASKS: Final = {"always": "for each call", "writes": "for calls that write", "never": "as the client wants"}
+"""When the user must approve a call of an MCP server."""
+
+
 def parse_settings(settings: Iterable[str]) -> dict[str, object]:
     """`--set KEY=VALUE` flags → overrides for `load_config`."""
     overrides: dict[str, object] = {}
@@ -119,6 +123,15 @@ def _print_summary(console: Console, reading: Reading) -> None:
     for name, provider in config.providers.items():
         providers.add_row(name, provider.uses, escape(_address(reading, name, provider)), _key(reading, name, provider))
     console.print(providers)
+    if config.mcp:
+        console.print()
+        servers = _table("mcp", "address", "tools", "asks")
+        for name, server in config.mcp.items():
+            where = redact_url(server.url) or ", ".join((*server.allowed_hosts, *server.private_hosts))
+            tools = ", ".join(server.allowed_tools) or "all"
+            tools += " (read-only)" if server.read_only else ""
+            servers.add_row(escape(name), escape(where), escape(tools), _ASKS[server.require_approval])
+        console.print(servers)
     if config.models.aliases:
         console.print()
         aliases = _table("alias", "model", "falls back to")

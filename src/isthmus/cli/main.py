@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "config": "isthmus.cli.config_commands:config_app",
     "store": "isthmus.cli.store_commands:store_app",
     "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
+    "mcp": "isthmus.cli.mcp_commands:mcp_app",
     "codex": "isthmus.cli.codex_commands:codex_app",
     "claude": "isthmus.cli.claude_commands:claude_app",
 }

@@ -86,8 +86,10 @@ class LocalLine:
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         id, checked = _response_id(request), parse_request(request, self._limits)
-        managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "")
-        first = self._attempt(checked, self._target(request["model"]), id, managed=managed)
+        target = self._target(request["model"])
+        supports = [target.capabilities.tools]
+        managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "", supports)
+        first = self._attempt(checked, target, id, managed=managed)
         await self._checker.admit(first.plan.contract)
         run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember, hosted=self._hosted)
         try:

@@ -6,13 +6,15 @@ together. A request without a hosted tool costs a look at the types of its tools
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
+from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.tools.catalog import CARRIERS
-from isthmus.bridge.tools.managed import managed_kind
+from isthmus.bridge.tools.managed import managed_kind, own_kinds
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
-from isthmus.ports.tools import HostedTool, ToolRunner
+from isthmus.ports.tools import HostedTool, Reachable, ToolRunner
 from isthmus.protocol.json import JsonObject
 
 
@@ -21,12 +23,20 @@ class Hosted:
         self._tools: Mapping[ManagedKind, HostedTool] = {tool.kind: tool for tool in tools}
         self.limits = limits
 
-    async def managed_for(self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], owner: str) -> Managed:
-        """What runs here of these tools, and of those that the conversation's own items declare."""
-        if not self._tools:
+    async def managed_for(
+        self,
+        tools: Sequence[JsonObject] | None,
+        items: Sequence[JsonObject],
+        owner: str,
+        supports: Sequence[ToolSupport] = (),
+    ) -> Managed:
+        """What runs here of these tools, and of those that the conversation's own items declare. `supports`: what the
+        providers can do themselves that may be asked."""
+        asked = self._wanted(tools, items) if self._tools else {}
+        if not asked:
             return NOTHING_MANAGED
-        managed = NOTHING_MANAGED
-        for kind, wanted in self._wanted(tools, items).items():
+        managed = Managed(native=frozenset.intersection(*map(own_kinds, supports)) if supports else frozenset())
+        for kind, wanted in asked.items():
             managed = await self._tools[kind].offer(managed, wanted, items, owner)
         return managed
 
@@ -49,6 +59,12 @@ class Hosted:
 
     def runner(self, kind: ManagedKind, owner: str) -> ToolRunner:
         return self._tools[kind].runner(owner)
+
+    @property
+    def servers(self) -> dict[str, Callable[[], Awaitable[str | None]]]:
+        """Servers of the operator's own that tools call: how each is asked whether it can be reached."""
+        able = [tool for tool in self._tools.values() if isinstance(tool, Reachable)]
+        return {name: partial(tool.reach, name) for tool in able for name in sorted(tool.labels)}
 
     async def aclose(self) -> None:
         for tool in self._tools.values():

@@ -14,7 +14,7 @@ from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, ProviderConfig, Search, Webhooks
+from isthmus.config.schema import CodexSettings, Config, McpConfig, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
@@ -38,6 +38,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         *_check_webhooks(config.webhooks),
         *_check_patterns(config.trace.scrub),
         *_check_search(config.search),
+        *_check_mcp(config.mcp),
     ]
 
 
@@ -62,6 +63,13 @@ def _check_search(search: Search) -> Iterator[Problem]:
         from isthmus.config.check_search import check_search
 
         yield from check_search(search)
+
+
+def _check_mcp(servers: Mapping[str, McpConfig]) -> Iterator[Problem]:
+    if servers:  # likewise
+        from isthmus.config.check_mcp import check_mcp
+
+        yield from check_mcp(servers)
 
 
 def _check_server(config: Config) -> Iterator[Problem]:
@@ -126,7 +134,7 @@ def check_provider(at: KeyPath, name: str, provider: ProviderConfig, known: Know
         yield Problem((*at, "endpoints"), "excludes `base_url`", "put that address into `endpoints` too")
     yield from _check_header_text(at, provider)
     if provider.proxy and provider.proxy != "direct":
-        yield from _check_url((*at, "proxy"), provider.proxy, PROXY_SCHEMES)
+        yield from check_url((*at, "proxy"), provider.proxy, PROXY_SCHEMES)
     if not provider.verify_tls:
         yield Problem(
             (*at, "verify_tls"),
@@ -181,13 +189,13 @@ def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]
     for path, url, key in places:
         if not url:
             continue
-        problems = list(_check_url(path, url, ("http", "https")))
+        problems = list(check_url(path, url, ("http", "https")))
         yield from problems
         if not problems and key and url.startswith("http:") and not is_local(url):
             yield Problem(path, "sends the key over plain HTTP", "use https where the server has it", "warning")
 
 
-def _check_url(path: KeyPath, url: str, schemes: tuple[str, ...]) -> Iterator[Problem]:
+def check_url(path: KeyPath, url: str, schemes: tuple[str, ...]) -> Iterator[Problem]:
     fix = f"write it whole, for example `{schemes[0]}://host:8080`"
     try:
         parts = urlsplit(url)
@@ -207,13 +215,17 @@ def _check_header_text(at: KeyPath, provider: ProviderConfig) -> Iterator[Proble
         texts.append(((*at, f"endpoints[{index}]", "api_key"), place.api_key))
         texts += [((*at, f"endpoints[{index}]", "headers", header), value) for header, value in place.headers.items()]
     for path, text in texts:
-        if any(ord(character) < 32 or ord(character) == 127 for character in text) or text != text.strip():
-            yield Problem(path, "has a line break, a control character or spaces at its ends", "trim it")
-        elif not text.isascii():
-            yield Problem(path, "has characters that a header cannot carry", "use ASCII; was it copied whole?")
+        yield from check_header(path, text)
     for index, key in enumerate(provider.api_keys):
         if not key:
             yield Problem((*at, f"api_keys[{index}]"), "is empty", "set it, or remove the entry")
+
+
+def check_header(path: KeyPath, text: str) -> Iterator[Problem]:
+    if any(ord(character) < 32 or ord(character) == 127 for character in text) or text != text.strip():
+        yield Problem(path, "has a line break, a control character or spaces at its ends", "trim it")
+    elif not text.isascii():
+        yield Problem(path, "has characters that a header cannot carry", "use ASCII; was it copied whole?")
 
 
 def _check_keys(config: Config, known: Mapping[str, KnownProvider]) -> Iterator[Problem]:

@@ -12,7 +12,15 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from isthmus.config import schema, schema_bounds, schema_providers, schema_search, schema_tools, schema_watch
+from isthmus.config import (
+    schema,
+    schema_bounds,
+    schema_mcp,
+    schema_providers,
+    schema_search,
+    schema_tools,
+    schema_watch,
+)
 from isthmus.values.read import describe_type
 from isthmus.values.toml_text import toml_value
 
@@ -28,15 +36,15 @@ NO_BOUNDS: Final = frozenset(
         *("server.port", "server.heartbeat", "server.ping", "server.ready_interval", "store.keep_days"),
         *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("store.keep_conversation_days", "search.keep", "otel.sample", "otel.interval"),
-        *("lessons.keep", "checks.idle", "providers.NAME.retries", "plan.repair_budget"),
+        *("lessons.keep", "checks.idle", "mcp.NAME.idle", "providers.NAME.retries", "plan.repair_budget"),
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
 
 
-_PARTS: Final = (schema, schema_bounds, schema_providers, schema_search, schema_tools, schema_watch)
+_PARTS: Final = (schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_tools, schema_watch)
 """Where the words stand."""
-_NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint)
+_NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint, schema.McpConfig)
 """Sections under names of the user's choice."""
 
 

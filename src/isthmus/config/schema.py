@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
+from isthmus.config.schema_mcp import McpConfig
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
 from isthmus.config.schema_search import Search, SearchLocation
 from isthmus.config.schema_tools import Tools
@@ -30,6 +31,7 @@ __all__ = [
     "Lessons",
     "Limits",
     "Log",
+    "McpConfig",
     "Metrics",
     "Models",
     "Otel",
@@ -321,6 +323,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    mcp: Mapping[str, McpConfig] = {}
     search: Search = Search()
     trace: Trace = Trace()
     log: Log = Log()

@@ -19,6 +19,7 @@ from isthmus.bridge.history.compact import TRIGGER, user_messages
 from isthmus.bridge.limits import HEAVY_TEXT, RequestLimits
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_item
+from isthmus.bridge.types.managed import Managed
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
@@ -253,7 +254,7 @@ class Gateway:
         """What would be sent, without sending it: all of it, however small the model's window is."""
         candidate, *_ = await self._candidates(request)
         history, request, _ = await self._past(caller, request)
-        managed = await self.hosted.managed_for(request.body.get("tools"), (*history, *request.items), caller.owner)
+        managed = await self._managed(caller, request, history, [candidate])
         attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
@@ -357,7 +358,7 @@ class Gateway:
         try:
             history, request, at = await self._past(caller, request, lane)
             began = self._now() if created is None else created
-            managed = await self.hosted.managed_for(request.body.get("tools"), (*history, *request.items), caller.owner)
+            managed = await self._managed(caller, request, history, candidates)
             attempts = Attempts(
                 self.settings, caller, request, history, strict, noted, id, began, lane is not None, managed
             )
@@ -404,6 +405,13 @@ class Gateway:
             aside=self.aside,
             local=None if lane is None else lane.turns,
         )
+
+    async def _managed(
+        self, caller: Caller, request: Request, history: Sequence[JsonObject], candidates: Sequence[Candidate]
+    ) -> Managed:
+        supports = [each.target.capabilities.tools for each in candidates]
+        items = (*history, *request.items)
+        return await self.hosted.managed_for(request.body.get("tools"), items, caller.owner, supports)
 
     async def _candidates(self, request: Request) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.types.managed import Managed, ManagedCall, ManagedKind, Ran
@@ -39,3 +39,14 @@ class HostedTool(Protocol):
         """Whoever carries out the calls of one run."""
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A tool with servers of the operator's own, which may be out of reach."""
+
+    @property
+    def labels(self) -> frozenset[str]: ...
+
+    async def reach(self, name: str) -> str | None:
+        """What keeps us from connecting to one of them, in words; `None`: nothing. Nothing is sent."""

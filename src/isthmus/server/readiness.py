@@ -1,7 +1,8 @@
 """Whether requests can be served, found out at most once per interval, however often it is asked.
 
-Parts: this process (shutting down?), the store (is it writable? one small write says so, nothing is counted), and each
-provider (does it have its key, can it be reached, does its process live?). The first question waits for the first
+Parts: this process (shutting down?), the store (is it writable? one small write says so, nothing is counted), each
+provider (does it have its key, can it be reached, does its process live?), and each MCP server of the operator's own
+(can it be reached?). The first question waits for the first
 answer, which is bounded; all others get what was found last, and have it looked at again when it is old. What the store
 knows of itself costs nothing and is asked every time. Nobody asks: nothing is done, and no provider hears of us.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from isthmus.errors import IsthmusError
@@ -34,26 +35,34 @@ class Found:
     providers: Mapping[str, str]
     at: float
     """The loop's time."""
+    mcp: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:
         """Not ready without a store, and where not one provider can be asked: then every request fails. With one of
-        several out of order there is work to do here, and the others are asked for theirs. The demo is nobody's
-        model: it counts only where it is the only one."""
+        several out of order, or an MCP server gone, there is work to do here, and the others do theirs. The demo is
+        nobody's model: it counts only where it is the only one."""
         counted = {name: word for name, word in self.providers.items() if name != _DEMO} or self.providers
         if self.store != OK or all(word != OK for word in counted.values()):
             return "not ready"
-        return "ready" if all(word == OK for word in counted.values()) else "degraded"
+        return "ready" if all(word == OK for word in (*counted.values(), *self.mcp.values())) else "degraded"
 
 
 class Readiness:
     def __init__(
-        self, store: Check, providers: Mapping[str, Check], *, glance: Check | None = None, interval: float = 10.0
+        self,
+        store: Check,
+        providers: Mapping[str, Check],
+        *,
+        mcp: Mapping[str, Check] | None = None,
+        glance: Check | None = None,
+        interval: float = 10.0,
     ) -> None:
         """`glance`: what the store can say of itself without doing anything."""
         self._store = store
         self._glance = glance
         self._providers = dict(providers)
+        self._mcp = dict(mcp or {})
         self._interval = interval
         self._found: Found | None = None
         self._looking: asyncio.Task[Found] | None = None
@@ -82,11 +91,15 @@ class Readiness:
             await asyncio.wait([self._looking])
 
     async def _look(self) -> Found:
-        names = list(self._providers)
-        store, *said = await asyncio.gather(_word(self._store), *(_word(check) for check in self._providers.values()))
-        found = Found(store, dict(zip(names, said, strict=True)), asyncio.get_running_loop().time())
+        store, providers, mcp = await asyncio.gather(_word(self._store), _words(self._providers), _words(self._mcp))
+        found = Found(store, providers, asyncio.get_running_loop().time(), mcp)
         self._found = found
         return found
+
+
+async def _words(checks: Mapping[str, Check]) -> dict[str, str]:
+    said = await asyncio.gather(*(_word(check) for check in checks.values()))
+    return dict(zip(checks, said, strict=True))
 
 
 async def _word(check: Check) -> str:
@@ -122,4 +135,4 @@ def readiness_of(gateway: Gateway, missing_keys: Mapping[str, str], interval: fl
         return None
 
     providers = {name: provider(name) for name in gateway.directory.served}
-    return Readiness(store, providers, glance=glance, interval=interval)
+    return Readiness(store, providers, mcp=gateway.hosted.servers, glance=glance, interval=interval)

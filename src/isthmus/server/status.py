@@ -40,6 +40,7 @@ class StatusApi:
             "gateway": OK,
             "store": found.store,
             "providers": dict(found.providers),
+            **({"mcp": dict(found.mcp)} if found.mcp else {}),
             **({"webhooks": words} if words else {}),
             "running": len(self._gateway.runs),
             "tasks": len(asyncio.all_tasks()),

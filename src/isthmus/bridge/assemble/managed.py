@@ -91,14 +91,14 @@ class ManagedCalls(msgspec.Struct, eq=False):
         if listing.known:
             return
         id, index = self._output.place("mcpl")
+        failed = listing.error is not None
         item: Any = {"type": "mcp_list_tools", "id": id, "status": "in_progress", "server_label": label, "tools": []}
         self._output.added(index, item)
         self._step(id, index, "mcp_list_tools", "in_progress")
-        self._step(id, index, "mcp_list_tools", "completed" if listing.error is None else "failed")
-        failed = listing.error is not None
+        self._step(id, index, "mcp_list_tools", "failed" if failed else "completed")
         ended: Any = {**item, "status": "failed" if failed else "completed", "tools": list(listing.tools)}
-        if listing.error is not None:
-            ended["error"] = listing.error
+        if listing.error is not None:  # of a list it is told in words (openai 3.49.0); of a call as an object
+            ended["error"] = listing.error["message"]
         self._output.done(index, ended)
 
     def open(self, id: str, identity: ToolIdentity, arguments: str, approval: str | None = None) -> None:
@@ -170,7 +170,7 @@ class ManagedCalls(msgspec.Struct, eq=False):
         _, index = self._output.place("", id)
         item: Any = {**shape_managed(identity, arguments), "id": id}
         self._output.added(index, item)
-        ended: Any = {**item, "status": "completed"}
+        ended: Any = {**item, "status": "completed"}  # it waits for its answer, and that is another item
         self._output.done(index, ended)
 
     def _decline(self, id: str, identity: ToolIdentity, arguments: str) -> None:

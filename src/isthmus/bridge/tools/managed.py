@@ -112,10 +112,11 @@ def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedK
     who = {"web_search": managed.search, "image_generation": managed.images, "mcp": tool.name in managed.mcp}
     if not who[kind]:
         return None
-    own = tool.type if tool.type in support.native else support.degraded.get(tool.type, "function")
+    own = _own_type(tool.type, support)
     # A provider whose own search cannot be kept off the live web has none for this request.
     unfit = tool.tool.get("external_web_access") is False and not support.cached_search
-    return kind if own == "function" or kind in managed.prefers or unfit else None
+    ours = kind in managed.prefers or (kind == "mcp" and managed.mcp[tool.name].own)
+    return kind if own == "function" or ours or unfit else None
 
 
 def part_found(catalog: Sequence[CatalogTool], servers: Set[str]) -> tuple[list[CatalogTool], Loaded]:
@@ -124,6 +125,16 @@ def part_found(catalog: Sequence[CatalogTool], servers: Set[str]) -> tuple[list[
     found = [one for one in catalog if one.namespace in servers and not one.path.startswith("tools[")]
     paths = {one.path for one in found}
     return [one for one in catalog if one.path not in paths], {(one.namespace, one.name) for one in found}
+
+
+def own_kinds(support: ToolSupport) -> frozenset[str]:
+    """What a provider runs itself."""
+    return frozenset(kind for kind in ITEM_TYPES if _own_type(kind, support) != "function")
+
+
+def _own_type(tool_type: str, support: ToolSupport) -> str:
+    """What the provider calls it; `function`: it has nothing of that kind."""
+    return tool_type if tool_type in support.native else support.degraded.get(tool_type, "function")
 
 
 def _plan_server(
@@ -247,9 +258,21 @@ def failed_fields(kind: str, words: str) -> JsonObject:
     return {"error": {"code": "tool_failed", "message": words}} if kind == "image_generation" else {}
 
 
+def failure_words(error: Mapping[str, Any]) -> str:
+    """What the model reads of an `error` of an MCP call: its message, or what the tool itself said."""
+    why = error.get("message")
+    if not isinstance(why, str):
+        content = error.get("content")
+        parts = content if isinstance(content, list) else []
+        why = "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return f"[it failed: {why}]" if why else "[it failed]"
+
+
 def recall(item: Mapping[str, Any]) -> Output | None:
     """What the model was told of a past call, as far as the item itself says it; `None`: it does not."""
     output, error = item.get("output"), item.get("error")
+    if item["type"] == "mcp_call" and isinstance(error, dict):
+        return failure_words(error)
     if item["type"] == "mcp_call" and isinstance(output, str) and not error:
         return output
     if item["type"] == "image_generation_call" and item.get("result"):

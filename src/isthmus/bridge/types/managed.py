@@ -32,6 +32,8 @@ class Listing(msgspec.Struct, frozen=True):
     """Whether nobody has asked the server yet, because nothing is sent: a plan is only looked at."""
     asks: frozenset[str] = frozenset()
     """Names of the tools that are called only after the user has approved it."""
+    own: bool = False
+    """Whether the server is the host's own: then it is called from here, whatever the provider can do."""
 
 
 class Managed(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ class Managed(msgspec.Struct, frozen=True):
     """Who makes images."""
     mcp: Mapping[str, Listing] = {}
     """By label: servers of the request's `mcp` tools that may be called from here."""
+    native: frozenset[str] = frozenset()
+    """Kinds that the provider runs itself, whoever of several is asked: these need not be looked for here."""
     prefers: frozenset[ManagedKind] = frozenset()
     """Kinds that run here even where the provider has a tool of its own."""
 
