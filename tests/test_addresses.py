@@ -7,6 +7,7 @@ import pytest
 from isthmus.addresses import (
     behind,
     fault_of_call,
+    fault_of_visit,
     fill_gaps,
     gaps_of,
     is_local,
@@ -240,3 +241,25 @@ def test_over_http_only_this_machine_is_called(url: str) -> None:
     found = fault_of_call(url, [], ["10.0.0.9:80", "inside.example:443"])
     assert found is not None
     assert "anybody on the way" in found
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://cdn.example/a.png?sig=1", None),
+        ("https://cdn.example:443/a.png", None),
+        ("https://93.184.216.34/a.png", None),
+        ("http://cdn.example/a.png", "does not begin with `https://`"),
+        ("https:///a.png", "does not begin with `https://`"),
+        ("cdn.example/a.png", "does not begin with `https://`"),
+        ("https://user@cdn.example/", "has a user or a password in it, which are not sent"),
+        ("https://cdn.example:8443/", "names the port 8443; only the usual one of https is visited"),
+        ("https://127.0.0.1/", "leads to this machine, or into a private network"),
+        ("https://[::ffff:10.0.0.1]/", "leads to this machine, or into a private network"),
+        ("https://localhost./", "leads to this machine, or into a private network"),
+        ("https://cdn.example/\n", "is no address"),
+        ("https://[::1/", "is no address"),
+    ],
+)
+def test_what_somebody_else_names_is_visited_only_in_public(url: str, fault: str | None) -> None:
+    assert fault_of_visit(url) == fault

@@ -109,6 +109,27 @@ def fault_of_call(url: str, allowed: Iterable[str], private: Iterable[str]) -> s
     return None
 
 
+def fault_of_visit(url: str) -> str | None:
+    """What keeps us from fetching a URL that neither we nor the operator named (a page, an image that a provider only
+    points to), in words; `None`: nothing that its text shows. What its name leads to is looked at when it is called."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return "is no address"
+    if any(character.isspace() or not character.isprintable() for character in url):
+        return "is no address"
+    if parts.scheme != "https" or not host:
+        return "does not begin with `https://`"
+    if parts.username or parts.password:
+        return "has a user or a password in it, which are not sent"
+    if port not in (None, _PORTS["https"]):
+        return f"names the port {port}; only the usual one of https is visited"
+    if is_loopback(host) or (_is_address(host) and not is_public(host)):
+        return "leads to this machine, or into a private network"
+    return None
+
+
 def is_named_private(url: str, private: Iterable[str]) -> bool:
     """Whether a URL's very host is among those that may lead anywhere."""
     parts = urlsplit(url)

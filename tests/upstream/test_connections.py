@@ -196,3 +196,11 @@ async def test_addresses_of_both_kinds_are_told_apart() -> None:
         ("::1", socket.AF_INET6),
         ("127.0.0.1", socket.AF_INET),
     ]
+
+
+async def test_an_address_in_place_of_a_name_asks_the_guard_too() -> None:
+    async with ScriptedUpstream() as upstream:
+        async with aiohttp.ClientSession(connector=Connector(resolver=Guarded(lambda address: False))) as client:
+            with pytest.raises(aiohttp.ClientConnectorError, match=r"`127\.0\.0\.1` may not be called"):
+                await ask(client, upstream.url)
+        assert upstream.requests == []

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import is_ip_address
 from aiohttp.http_exceptions import HttpProcessingError
 
 if TYPE_CHECKING:
@@ -103,6 +104,11 @@ class Guarded(AbstractResolver):
             for address in allowed
         ]
 
+    def admit(self, address: str) -> None:
+        """Raises `Forbidden` for an address that stands in a URL in place of a name."""
+        if not self._allows(address):
+            raise Forbidden(errno.EACCES, f"`{address}` may not be called")
+
     async def close(self) -> None: ...
 
 
@@ -126,6 +132,12 @@ class Connector(aiohttp.TCPConnector):
         super().__init__(**options)
         made: type[ResponseHandler] = Handler
         self._factory = functools.partial(made, loop=self._loop)
+
+    async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
+        """aiohttp asks no resolver about a host that is an address already: the guard is asked all the same."""
+        if isinstance(self._resolver, Guarded) and is_ip_address(host):
+            self._resolver.admit(host)
+        return await super()._resolve_host(host, port, traces)
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:  # noqa: ASYNC109  # theirs
         _current.set(None)  # one that cannot be opened is not the one before
