@@ -45,7 +45,7 @@ from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
+from isthmus.upstream.wire import EMBEDDINGS, IMAGE_EDITS, IMAGES, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
 from isthmus.wiring_tools import open_hosted
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
@@ -53,6 +53,7 @@ from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.gateway.images import Studio
     from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
@@ -75,6 +76,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
+        studio = await _open_studio(config, served, stack, aside)
         hosted = open_hosted(config)
         gateway = Gateway(
             Directory(
@@ -95,6 +97,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 limits=take_limits(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
                 keep_named=config.store.idempotency,
+                max_images=config.limits.max_images,
                 refresh_words=config.models.refresh,
                 runs=RunLimits(
                     background=config.background.max_running,
@@ -109,6 +112,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             observer=LogObserver(),
             aside=aside,
             deliveries=deliveries,
+            studio=studio,
             hosted=hosted,
         )
         stack.push_async_callback(gateway.aclose)
@@ -161,6 +165,17 @@ def _open_deliveries(config: Config, store: Store) -> Deliveries:
     )
     announcer = Announcer(wanted, most=webhooks.max_queued, now=time.time, new_id=new_id)
     return Deliveries(store, messengers, announcer, holder=new_id("gw"), rule=rule, chance=random.random)
+
+
+async def _open_studio(
+    config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside
+) -> Studio | None:
+    """Who draws images, where somebody does; loaded only then."""
+    if not config.images.url and config.images.provider in ("", "none"):
+        return None
+    from isthmus.wiring_images import open_studio
+
+    return await open_studio(config, served, stack, aside)
 
 
 def open_workers(checks: Checks) -> WorkerPool:
@@ -250,6 +265,7 @@ async def serve_provider(
         listed=config.models.listed,
         asking=asking,
         embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
+        drawer=backend if all(IMAGES in endpoint.others for endpoint in endpoints) else None,
     )
 
 
@@ -382,10 +398,13 @@ def _other_ways(
         base = settings.base_url or base_url or fill_gaps(there.base_url, settings.variables)
         if base and not gaps_of(base):
             yield dialect, _way(there, settings, base, dialect)
-    vectors = provider.capabilities().embeddings
+    vectors, images = provider.capabilities().embeddings, provider.capabilities().images
     base = settings.base_url or base_url or fill_gaps(facts.base_url, settings.variables)
-    if vectors.supported and base and not gaps_of(base):
-        yield EMBEDDINGS, _way(msgspec.structs.replace(facts, path=vectors.path), settings, base, "chat")
+    more = {EMBEDDINGS: vectors.path if vectors.supported else ""}
+    more |= {IMAGES: images.path, IMAGE_EDITS: images.edits_path} if images.supported else {}
+    for name, path in more.items():
+        if path and base and not gaps_of(base):
+            yield name, _way(msgspec.structs.replace(facts, path=path), settings, base, "chat")
 
 
 def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:

@@ -51,9 +51,10 @@ from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, Stored
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
-if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked for
+if TYPE_CHECKING:  # loaded only where there are receivers, or vectors or images are asked for
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
+    from isthmus.gateway.images import Images, Studio
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -81,6 +82,7 @@ class Gateway:
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
         hosted: Hosted = NO_TOOLS,
+        studio: Studio | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -92,6 +94,7 @@ class Gateway:
         self.aside = aside or Aside()
         self.deliveries = deliveries
         self.hosted = hosted
+        self._studio = studio
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -113,6 +116,21 @@ class Gateway:
         settings, now, new_id = self.settings, self._now, self._new_id
         return Embeddings(
             self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self._observer
+        )
+
+    @cached_property
+    def images(self) -> Images:
+        """Loaded when the first images are asked for."""
+        from isthmus.gateway.images import Images
+
+        return Images(
+            self._studio,
+            self.runs,
+            self.settings,
+            now=self._now,
+            new_id=self._new_id,
+            max_answer=self.settings.max_images,
+            observer=self._observer,
         )
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
@@ -138,7 +156,12 @@ class Gateway:
         return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane, chat=chat)
 
     async def compact(
-        self, caller: Caller, request: Request, *, strict: bool | None = None
+        self,
+        caller: Caller,
+        request: Request,
+        *,
+        strict: bool | None = None,
+        noted: Sequence[CompatibilityDecision] = (),
     ) -> tuple[Run, list[JsonObject]]:
         """A run whose answer is the sealed summary of a conversation, and the user's messages, which stand before it.
 
@@ -154,7 +177,7 @@ class Gateway:
         items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
         kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
         asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
-        return await self.create(caller, asked, strict=strict), user_messages(items)
+        return await self.create(caller, asked, strict=strict, noted=noted), user_messages(items)
 
     async def create_in_background(
         self, caller: Caller, run: Run, request: Request, *, strict: bool | None = None

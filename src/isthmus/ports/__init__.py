@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Backend, Checker, Embedder, Workers, limits_of
+from isthmus.ports.backend import Backend, Checker, Drawer, Embedder, Visits, Workers, limits_of
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.conversations import (
     APPENDING,
@@ -52,6 +52,7 @@ __all__ = [
     "ConversationTurns",
     "Conversations",
     "Delivery",
+    "Drawer",
     "Embedder",
     "Ended",
     "EventBatch",
@@ -77,6 +78,7 @@ __all__ = [
     "StoredResponse",
     "StoredTurn",
     "StoredWord",
+    "Visits",
     "Workers",
     "conversation_lease",
     "conversation_locked",

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import Backend, Embedder, limits_of
+from isthmus.ports import Backend, Drawer, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
-if TYPE_CHECKING:  # loaded when the first vectors are asked for
+if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
+    from isthmus.bridge.images.answer import Drawn, Partial
+    from isthmus.bridge.images.plan import ImagePlan
 
 log = logging.getLogger("isthmus.upstream")
 
@@ -70,6 +72,10 @@ class PooledBackend:
     async def embed(self, plan: EmbeddingPlan) -> Embedded:
         """Of places that can."""
         return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan))
+
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+        """Likewise."""
+        return await self._first(plan.target.provider, None, lambda place: cast(Drawer, place).draw(plan, tell))
 
     async def ready(self) -> str | None:
         now = self._now()
