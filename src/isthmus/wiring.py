@@ -36,6 +36,7 @@ from isthmus.gateway.settings import Settings
 from isthmus.log import tell
 from isthmus.observe.log import LogObserver
 from isthmus.ports import Messenger, Store, Workers
+from isthmus.ports.tools import HostedTool
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
@@ -53,7 +54,7 @@ from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
-    from isthmus.gateway.images import Studio
+    from isthmus.tools.images import Studio
     from isthmus.upstream.codex.options import CodexOptions
 
 log = logging.getLogger("isthmus.wiring")
@@ -77,7 +78,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
         studio = await _open_studio(config, served, stack, aside)
-        hosted = open_hosted(config)
+        hosted = open_hosted(config, _drawing(studio))
         gateway = Gateway(
             Directory(
                 served=served,
@@ -97,7 +98,6 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
                 limits=take_limits(RequestLimits, config.limits),
                 keep_lessons=config.lessons.keep,
                 keep_named=config.store.idempotency,
-                max_images=config.limits.max_images,
                 refresh_words=config.models.refresh,
                 runs=RunLimits(
                     background=config.background.max_running,
@@ -176,6 +176,13 @@ async def _open_studio(
     from isthmus.wiring_images import open_studio
 
     return await open_studio(config, served, stack, aside)
+
+
+def _drawing(studio: Studio | None) -> Iterator[HostedTool]:
+    if studio is not None:
+        from isthmus.tools.images import ImageTool
+
+        yield ImageTool(studio)
 
 
 def open_workers(checks: Checks) -> WorkerPool:

@@ -16,8 +16,8 @@ from isthmus.config.schema import Images as Settings
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Served
-from isthmus.gateway.images import Studio
 from isthmus.ports import Drawer
+from isthmus.tools.images import Studio
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.retry import RetryingBackend
 from isthmus.upstream.visit import Visitor
@@ -53,6 +53,7 @@ async def open_studio(config: Config, served: Mapping[str, Served], stack: Async
         timeout=settings.timeout,
         at_once=settings.at_once,
         max_image=settings.max_image,
+        max_answer=config.limits.max_images,
         sizes=settings.sizes,
     )
 

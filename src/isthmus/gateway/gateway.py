@@ -54,7 +54,8 @@ from isthmus.protocol.response import Response
 if TYPE_CHECKING:  # loaded only where there are receivers, or vectors or images are asked for
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
-    from isthmus.gateway.images import Images, Studio
+    from isthmus.gateway.images import Images
+    from isthmus.tools.images import Studio
 
 log = logging.getLogger("isthmus.gateway")
 
@@ -129,7 +130,6 @@ class Gateway:
             self.settings,
             now=self._now,
             new_id=self._new_id,
-            max_answer=self.settings.max_images,
             observer=self._observer,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
-from isthmus.bridge.limits import DEFAULT_ANSWER, DEFAULT_LIMITS, RequestLimits
+from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, ToolLimits
 from isthmus.gateway.runs import DEFAULT_RUNS, RunLimits
 
@@ -21,6 +21,5 @@ class Settings:
     keep_lessons: float = 604_800.0
     refresh_words: float = 3_600.0
     keep_named: float = 86_400.0
-    max_images: int = DEFAULT_ANSWER.max_images
     runs: RunLimits = DEFAULT_RUNS
     tools: ToolLimits = DEFAULT_TOOL_LIMITS

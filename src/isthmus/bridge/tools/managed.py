@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
+import msgspec
+
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.projection import project_parameters
-from isthmus.bridge.tools.builtin import closed, field
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
-from isthmus.bridge.types.managed import Listing, Managed, ManagedKind, Output
+from isthmus.bridge.tools.shapes import closed, field
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output, image_made
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.items import HostedItem
 from isthmus.protocol.json import JsonObject, read_json, write_json
@@ -33,8 +35,6 @@ ITEM_TYPES: Final[Mapping[ManagedKind, str]] = {
 }
 _MAX_URLS: Final = 20
 """Pages of a past search that are named where nothing else is left of it."""
-IMAGE_MADE: Final = "The image was made, and the user sees it."
-"""What the model is told of an image: it needs no more to go on, and images cost tokens."""
 _SEARCH: Final = (
     "Search the web and get the best results with their addresses. Where an answer rests on a page, link to it in "
     "Markdown: [title](address)."
@@ -47,10 +47,11 @@ _PAGE: Final = {
     "url": field("string", "Open this page and read it, in place of searching."),
     "pattern": field("string", "With `url`: only the places where this text stands."),
 }
-_IMAGE: Final = (
-    "Make an image, which the user is shown.",
-    closed({"prompt": field("string", "What the image shows, in all detail that matters.")}),
-)
+_IMAGE: Final = "Make an image, which the user is shown."
+_PROMPT: Final = {"prompt": field("string", "What the image shows, in all detail that matters.")}
+_CHANGE: Final = {
+    "change": field("boolean", "Whether the latest image of the conversation is changed, in place of making a new one.")
+}
 
 
 def managed_kind(tool_type: str) -> ManagedKind | None:
@@ -81,8 +82,26 @@ def plan_managed(
                 schema = {**schema, "properties": {**_QUERIES, **_PAGE}, "required": []}
             return [_plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)]
         case "image_generation":
-            return [_plan(tool, kind, kind, None, *_IMAGE, managed.images, support, allocate)]
+            return [_plan_images(tool, managed, support, allocate)]
     return _plan_server(tool, managed.mcp[tool.name], support, allocate, loaded)
+
+
+def _plan_images(
+    tool: CatalogTool, managed: Managed, support: ToolSupport, allocate: NameAllocator
+) -> ToolDeclarationPlan:
+    """Whoever makes images is handed those of the conversation with a call: it may be asked to change one."""
+    free = managed.edits and tool.tool.get("action") not in ("generate", "edit")
+    schema = closed({**_PROMPT, **(_CHANGE if free else {})})
+    given = msgspec.structs.replace(tool, tool={**tool.tool, PICTURES: list(managed.pictures)})
+    plan = _plan(given, "image_generation", tool.type, None, _IMAGE, schema, managed.images, support, allocate)
+    lost = [name for name in managed.lost if name in tool.tool]
+    if not lost:
+        return plan
+    told = ", ".join(f"`{name}`" for name in lost)
+    reason = f"{plan.decision.reason}; {managed.images} does not take {told} as asked for"
+    metadata = {**plan.decision.metadata, "left_out": lost}
+    decision = msgspec.structs.replace(plan.decision, action="degraded", reason=reason, metadata=metadata)
+    return msgspec.structs.replace(plan, decision=decision)
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:
@@ -237,8 +256,8 @@ def recall(item: Mapping[str, Any]) -> Output | None:
     output, error = item.get("output"), item.get("error")
     if item["type"] == "mcp_call" and isinstance(output, str) and not error:
         return output
-    if item["type"] == "image_generation_call" and item.get("result"):
-        return IMAGE_MADE
+    if item["type"] == "image_generation_call" and isinstance(result := item.get("result"), str) and result:
+        return image_made(result)
     return None
 
 

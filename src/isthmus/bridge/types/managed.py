@@ -45,6 +45,12 @@ class Managed(msgspec.Struct, frozen=True):
     """Whether it has something to say where the client keeps it off the live web (`external_web_access: false`)."""
     images: str = ""
     """Who makes images."""
+    edits: bool = False
+    """Whether they can be changed, too."""
+    pictures: tuple[str, ...] = ()
+    """The latest images of the conversation, as `data:` URLs: what a call may change."""
+    lost: tuple[str, ...] = ()
+    """Options of the request's `image_generation` that are not had as they were asked for."""
     mcp: Mapping[str, Listing] = {}
     """By label: servers of the request's `mcp` tools that may be called from here."""
     prefers: frozenset[ManagedKind] = frozenset()
@@ -52,6 +58,15 @@ class Managed(msgspec.Struct, frozen=True):
 
 
 NOTHING_MANAGED: Final = Managed()
+PICTURES: Final = "conversation_images"
+"""Under this name the images of the conversation stand in `ManagedCall.tool`."""
+IMAGE_MADE: Final = "The image was made, and the user sees it."
+
+
+def image_made(base64: str, kind: str = "image/png") -> Output:
+    """What the model is told of an image: a model that sees looks at it, to any other the words are enough."""
+    shown = {"type": "input_image", "image_url": f"data:{kind};base64,{base64}"}
+    return [{"type": "input_text", "text": IMAGE_MADE}, shown]
 
 
 class ManagedCall(msgspec.Struct, frozen=True):
