@@ -19,7 +19,7 @@ from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.managed import ManagedCall, ManagedKind, Ran, ToolLimits
 from isthmus.conduct.hosted import Hosted
 from isthmus.log import Level, tell
-from isthmus.ports.tools import ToolRunner
+from isthmus.ports.tools import ToolRunner, patience_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 
@@ -127,10 +127,11 @@ class Work:
             if len(self._facts) < _MAX_STEPS:
                 self._say(Step(call.id, word, fields))
 
-        seconds = self._limits.timeout
+        runner = self._runner(call.kind)
+        seconds = patience_of(runner, self._limits.timeout)
         try:
             async with asyncio.timeout(seconds):
-                return await self._runner(call.kind).run(call, hear)
+                return await runner.run(call, hear)
         except TimeoutError:
             return _failed(call, f"it took longer than {seconds:g} seconds")
         except Exception as error:  # a runner raises nothing: this is a bug, and no reason to end the response

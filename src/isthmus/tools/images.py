@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -110,10 +110,9 @@ class ImageTool:
     ) -> Managed:
         target = self._studio.target
         facts = target.capabilities.images
-        pictures = tuple(_pictures(items, facts.max_inputs)) if facts.edits else ()
         lost = tuple(dict.fromkeys(name for tool in tools for name in self._lost(tool)))
-        who = f"{target.provider}/{target.model}"
-        return msgspec.structs.replace(managed, images=who, edits=bool(facts.edits), pictures=pictures, lost=lost)
+        who, edits = f"{target.provider}/{target.model}", facts.max_inputs if facts.edits else 0
+        return msgspec.structs.replace(managed, images=who, edits=edits, lost=lost)
 
     def runner(self, owner: str) -> ToolRunner:
         return ImageRunner(self._studio)
@@ -139,11 +138,11 @@ class ImageTool:
 
 
 class ImageRunner:
-    """The calls of one run: what was drawn in it can be changed in it."""
+    """Carries out a model's call. One that changes an image is handed those of the conversation with it."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
-        self._made: list[Picture] = []
+        self.patience = studio.timeout
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
         def hear(partial: Partial) -> None:
@@ -152,17 +151,13 @@ class ImageRunner:
 
         try:
             plan = self._studio.plan(self._request(call))
-            async with asyncio.timeout(self._studio.timeout):
-                drawn = await self._studio.draw(plan, hear)
-        except TimeoutError:
-            return _failed("upstream_timeout", f"the image took longer than {self._studio.timeout:g} s")
+            drawn = await self._studio.draw(plan, hear)
         except IsthmusError as failure:
             return _failed(failure.code, failure.message)
         image = drawn.images[0]
-        self._made.append(read_picture(f"data:{image.kind};base64,{image.base64}", "image"))
         told = {name: value for name, value in drawn.told.items() if isinstance(value, str)}
         fields = {"result": image.base64, "action": plan.operation, **told}
-        return Ran(image_made(image.base64, image.kind), fields, usage=drawn.usage or {})
+        return Ran(image_made(image.base64), fields, usage=drawn.usage or {})
 
     def _request(self, call: ManagedCall) -> ImageRequest:
         tool, prompt = call.tool, call.arguments.get("prompt")
@@ -170,16 +165,10 @@ class ImageRunner:
         facts = self._studio.target.capabilities.images
         if facts.stream and tool.get("partial_images"):
             options |= {"stream": True, "partial_images": tool["partial_images"]}
-        images = self._images(call) if _changes(call) else []
+        given: Sequence[str] = tool.get(PICTURES) or () if _changes(call) else ()
+        images = [read_picture(url, "image") for url in given]
         mask = _mask(tool) if images and facts.mask else None
         return check_image_request("edit" if images else "generate", {**options, "prompt": prompt}, images, mask)
-
-    def _images(self, call: ManagedCall) -> list[Picture]:
-        """The latest one that was drawn in this run; else those of the conversation."""
-        if self._made:
-            return self._made[-1:]
-        given: Sequence[str] = call.tool.get(PICTURES) or ()
-        return [read_picture(url, "image") for url in given]
 
 
 def _changes(call: ManagedCall) -> bool:
@@ -195,25 +184,3 @@ def _mask(tool: JsonObject) -> Picture | None:
 
 def _failed(code: str, words: str) -> Ran:
     return Ran(f"[no image was made: {words}]", {"error": {"code": code, "message": words}}, failed=True)
-
-
-def _pictures(items: Sequence[Mapping[str, Any]], most: int) -> list[str]:
-    """The latest images of a conversation, in their order, as `data:` URLs; what only has an address is not fetched."""
-    found: list[str] = []
-    for item in reversed(items):
-        for url in reversed([*_urls(item)]):
-            if len(found) >= most:
-                return found[::-1]
-            if url.startswith("data:image/"):
-                found.append(url)
-    return found[::-1]
-
-
-def _urls(item: Mapping[str, Any]) -> Iterator[str]:
-    if item.get("type") == "image_generation_call" and isinstance(result := item.get("result"), str) and result:
-        yield f"data:image/png;base64,{result}"
-    for parts in (item.get("content"), item.get("output")):
-        for part in parts if isinstance(parts, list) else [parts]:
-            url = part.get("image_url") if isinstance(part, dict) else None
-            if isinstance(url, str):
-                yield url

@@ -8,7 +8,7 @@ provider's own tool wins unless the host prefers its own. What a call asked for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from isthmus.bridge.projection import project_parameters
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
 from isthmus.bridge.tools.shapes import closed, field
-from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output, image_made
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output, image_made, image_url
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.items import HostedItem
 from isthmus.protocol.json import JsonObject, read_json, write_json
@@ -66,9 +66,15 @@ Loaded = Set[tuple[str | None, str]]
 
 
 def plan_managed(
-    tool: CatalogTool, support: ToolSupport, managed: Managed, allocate: NameAllocator, loaded: Loaded = frozenset()
+    tool: CatalogTool,
+    support: ToolSupport,
+    managed: Managed,
+    allocate: NameAllocator,
+    loaded: Loaded = frozenset(),
+    items: Sequence[Mapping[str, Any]] = (),
 ) -> list[ToolDeclarationPlan]:
-    """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's."""
+    """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's.
+    `items` are the conversation so far."""
     kind = _runs(tool, support, managed)
     match kind:
         case None:
@@ -82,17 +88,22 @@ def plan_managed(
                 schema = {**schema, "properties": {**_QUERIES, **_PAGE}, "required": []}
             return [_plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)]
         case "image_generation":
-            return [_plan_images(tool, managed, support, allocate)]
+            return [_plan_images(tool, managed, support, allocate, items)]
     return _plan_server(tool, managed.mcp[tool.name], support, allocate, loaded)
 
 
 def _plan_images(
-    tool: CatalogTool, managed: Managed, support: ToolSupport, allocate: NameAllocator
+    tool: CatalogTool,
+    managed: Managed,
+    support: ToolSupport,
+    allocate: NameAllocator,
+    items: Sequence[Mapping[str, Any]],
 ) -> ToolDeclarationPlan:
     """Whoever makes images is handed those of the conversation with a call: it may be asked to change one."""
-    free = managed.edits and tool.tool.get("action") not in ("generate", "edit")
+    pictures = latest_images(items, managed.edits)
+    free = pictures and tool.tool.get("action") not in ("generate", "edit")
     schema = closed({**_PROMPT, **(_CHANGE if free else {})})
-    given = msgspec.structs.replace(tool, tool={**tool.tool, PICTURES: list(managed.pictures)})
+    given = msgspec.structs.replace(tool, tool={**tool.tool, PICTURES: pictures})
     plan = _plan(given, "image_generation", tool.type, None, _IMAGE, schema, managed.images, support, allocate)
     lost = [name for name in managed.lost if name in tool.tool]
     if not lost:
@@ -102,6 +113,28 @@ def _plan_images(
     metadata = {**plan.decision.metadata, "left_out": lost}
     decision = msgspec.structs.replace(plan.decision, action="degraded", reason=reason, metadata=metadata)
     return msgspec.structs.replace(plan, decision=decision)
+
+
+def latest_images(items: Sequence[Mapping[str, Any]], most: int) -> list[str]:
+    """The latest images of a conversation, in their order, as `data:` URLs; what only has an address is not fetched."""
+    found: list[str] = []
+    for item in reversed(items) if most else ():
+        for url in reversed([*_image_urls(item)]):
+            if len(found) >= most:
+                return found[::-1]
+            if url.startswith("data:image/"):
+                found.append(url)
+    return found[::-1]
+
+
+def _image_urls(item: Mapping[str, Any]) -> Iterator[str]:
+    if item.get("type") == "image_generation_call" and isinstance(result := item.get("result"), str) and result:
+        yield image_url(result)
+    for parts in (item.get("content"), item.get("output")):
+        for part in parts if isinstance(parts, list) else [parts]:
+            url = part.get("image_url") if isinstance(part, dict) else None
+            if isinstance(url, str):
+                yield url
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:

@@ -85,7 +85,7 @@ def survey_tools(
     if servers:
         catalog, found = part_found(catalog, servers)
     for tool in catalog:
-        here = plan_managed(tool, support, managed, allocate, found) if managed is not NOTHING_MANAGED else ()
+        here = plan_managed(tool, support, managed, allocate, found, items) if managed is not NOTHING_MANAGED else ()
         declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched, sees=sees)]
     declared = refuse_lonely(declared)
     searches = [index for index, plan in enumerate(declared) if runs_here(plan.source.type, plan.source.tool)]

@@ -45,10 +45,8 @@ class Managed(msgspec.Struct, frozen=True):
     """Whether it has something to say where the client keeps it off the live web (`external_web_access: false`)."""
     images: str = ""
     """Who makes images."""
-    edits: bool = False
-    """Whether they can be changed, too."""
-    pictures: tuple[str, ...] = ()
-    """The latest images of the conversation, as `data:` URLs: what a call may change."""
+    edits: int = 0
+    """How many of the conversation can be changed together; 0: none can."""
     lost: tuple[str, ...] = ()
     """Options of the request's `image_generation` that are not had as they were asked for."""
     mcp: Mapping[str, Listing] = {}
@@ -63,10 +61,19 @@ PICTURES: Final = "conversation_images"
 IMAGE_MADE: Final = "The image was made, and the user sees it."
 
 
-def image_made(base64: str, kind: str = "image/png") -> Output:
+_KINDS: Final = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
+"""How the base64 of an image begins."""
+
+
+def image_made(base64: str) -> Output:
     """What the model is told of an image: a model that sees looks at it, to any other the words are enough."""
-    shown = {"type": "input_image", "image_url": f"data:{kind};base64,{base64}"}
-    return [{"type": "input_text", "text": IMAGE_MADE}, shown]
+    return [{"type": "input_text", "text": IMAGE_MADE}, {"type": "input_image", "image_url": image_url(base64)}]
+
+
+def image_url(base64: str) -> str:
+    """The image in an item, as an address."""
+    kind = next((kind for start, kind in _KINDS.items() if base64.startswith(start)), "png")
+    return f"data:image/{kind};base64,{base64}"
 
 
 class ManagedCall(msgspec.Struct, frozen=True):
