@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -30,6 +30,13 @@ _OPTIONS: Final = (
     *("model", "size", "quality", "background", "output_format", "output_compression", "moderation", "input_fidelity"),
 )
 """Of the tool's declaration: they mean what they mean in a request for images."""
+
+
+_KNOWN: Final = {
+    "background": ("transparent", "opaque", "auto"),
+    "output_format": ("png", "webp", "jpeg"),
+    "quality": ("low", "medium", "high", "auto"),
+}
 
 
 class Studio:
@@ -147,16 +154,15 @@ class ImageRunner:
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
         def hear(partial: Partial) -> None:
             fields = {"partial_image_index": partial.index, "partial_image_b64": partial.image.base64}
-            tell("partial_image", {**fields, **partial.told})
+            tell("partial_image", {**fields, **_told(partial.told)})
 
         try:
             plan = self._studio.plan(self._request(call))
             drawn = await self._studio.draw(plan, hear)
         except IsthmusError as failure:
-            return _failed(failure.code, failure.message)
+            return _failed(failure)
         image = drawn.images[0]
-        told = {name: value for name, value in drawn.told.items() if isinstance(value, str)}
-        fields = {"result": image.base64, "action": plan.operation, **told}
+        fields = {"result": image.base64, "action": plan.operation, **_told(drawn.told)}
         return Ran(image_made(image.base64), fields, usage=drawn.usage or {})
 
     def _request(self, call: ManagedCall) -> ImageRequest:
@@ -182,5 +188,12 @@ def _mask(tool: JsonObject) -> Picture | None:
     return read_picture(url, "input_image_mask.image_url") if isinstance(url, str) else None
 
 
-def _failed(code: str, words: str) -> Ran:
-    return Ran(f"[no image was made: {words}]", {"error": {"code": code, "message": words}}, failed=True)
+def _told(told: Mapping[str, Any]) -> JsonObject:
+    """What is said of an image, in words that clients know."""
+    return {name: value for name, value in told.items() if value in _KNOWN.get(name, (value,))}
+
+
+def _failed(failure: IsthmusError) -> Ran:
+    kind = "image_generation_user_error" if failure.meaning.status < 500 else "image_generation_server_error"
+    error = {"type": kind, "code": failure.code, "message": failure.message, "param": None}
+    return Ran(f"[no image was made: {failure.message}]", {"error": error}, failed=True)

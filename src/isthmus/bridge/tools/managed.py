@@ -281,7 +281,8 @@ def failed_fields(kind: str, words: str) -> JsonObject:
     """What the item of a call says that failed for a reason of ours."""
     if kind == "mcp":
         return {"error": {"type": "mcp_protocol_error", "code": -32_000, "message": words}}
-    return {"error": {"code": "tool_failed", "message": words}} if kind == "image_generation" else {}
+    error = {"type": "image_generation_server_error", "code": "tool_failed", "message": words, "param": None}
+    return {"error": error} if kind == "image_generation" else {}
 
 
 def recall(item: Mapping[str, Any]) -> Output | None:
