@@ -25,7 +25,7 @@ from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.keys import first_address, shows_header, tell_key
 from isthmus.config.known import tell_unserved
-from isthmus.config.schema import Checks, Config, ProviderConfig
+from isthmus.config.schema import Checks, Config, ProviderConfig, draws
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
@@ -171,7 +171,7 @@ async def _open_studio(
     config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside
 ) -> Studio | None:
     """Who draws images, where somebody does; loaded only then."""
-    if not config.images.url and config.images.provider in ("", "none"):
+    if not draws(config):
         return None
     from isthmus.wiring_images import open_studio
 

@@ -18,8 +18,14 @@ from toml_documents import toml_documents
 
 SETTINGS = Settings("http://127.0.0.1:8484/v1", "deepseek/deepseek-v4-pro", "/home/me/.codex/isthmus-models.json")
 OTHER = Settings(
-    "http://elsewhere/v1", "zhipu/glm-5.3", "C:\\x\\isthmus-models.json", key_env="ISTHMUS_KEY", websockets=True
+    "http://elsewhere/v1",
+    "zhipu/glm-5.3",
+    "C:\\x\\isthmus-models.json",
+    key_env="ISTHMUS_KEY",
+    websockets=True,
+    images=True,
 )
+ACTOR = {"x-openai-actor-authorization": "isthmus"}
 
 FILES = {
     "empty": "",
@@ -82,6 +88,7 @@ def test_a_second_setup_replaces_the_first(text: str) -> None:
     said = parse_document(twice.removeprefix("\ufeff"), "x")
     assert said["model_providers"]["isthmus"]["env_key"] == "ISTHMUS_KEY"
     assert said["model_providers"]["isthmus"]["supports_websockets"] is True
+    assert said["model_providers"]["isthmus"]["http_headers"] == ACTOR
     assert apply_setup(twice, SETTINGS) == once
     assert said["model_catalog_json"] == "C:\\x\\isthmus-models.json"
     assert undo_setup(twice) == text
@@ -249,3 +256,22 @@ def test_overrides_say_the_same_for_one_run() -> None:
     assert read["model"] == 'odd"model'
     assert read["model_catalog_json"] == "C:\\models.json"
     assert read["model_providers"]["isthmus"] == {"name": "Isthmus", "base_url": "http://h/v1", "wire_api": "responses"}
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["a table of its own", "inside a table of providers"])
+def test_headers_that_somebody_has_put_beside_ours_stay(inline: bool) -> None:
+    before = 'model_providers = { local = { name = "Local" } }\n' if inline else ""
+    new = apply_setup(before, OTHER)
+    if inline:
+        written = new.replace('authorization = "isthmus"', 'authorization = "isthmus", x-mine = "1"')
+    else:
+        written = new + 'http_headers.x-mine = "1"\n'
+    assert written != new
+    left = parse_document(undo_setup(written), "x")["model_providers"]["isthmus"]
+    assert left == {"name": "Isthmus", "http_headers": {"x-mine": "1"}}
+
+
+def test_images_are_told_for_one_run_too() -> None:
+    flags = overrides(OTHER)
+    assert 'model_providers.isthmus.http_headers.x-openai-actor-authorization="isthmus"' in flags
+    assert not any("http_headers" in flag for flag in overrides(SETTINGS))

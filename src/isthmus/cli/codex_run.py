@@ -12,7 +12,7 @@ import msgspec
 from isthmus.cli.beside import Launch, run_beside
 from isthmus.cli.codex_config import overrides
 from isthmus.cli.codex_keys import Settings
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, draws
 from isthmus.protocol.json import JsonObject
 
 
@@ -24,7 +24,7 @@ async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObj
         with tempfile.TemporaryDirectory(prefix="isthmus-codex-") as folder:
             file = Path(folder) / "models.json"
             file.write_bytes(msgspec.json.encode(catalogue))
-            settings = Settings(f"{url}/v1", model, str(file))
+            settings = Settings(f"{url}/v1", model, str(file), images=draws(config))
             yield Launch([str(binary), *overrides(settings), *arguments])
 
     return await run_beside(config, prepare)

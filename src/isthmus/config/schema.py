@@ -287,6 +287,11 @@ class Images(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Largest image that is to be changed, each; a larger one is answered with 400."""
 
 
+def draws(config: Config) -> bool:
+    """Whether somebody draws images."""
+    return bool(config.images.url) or config.images.provider not in ("", "none")
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 

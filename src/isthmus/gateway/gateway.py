@@ -133,6 +133,11 @@ class Gateway:
             observer=self._observer,
         )
 
+    @property
+    def draws(self) -> str:
+        """Who draws images, as `provider/model`; empty: nobody does."""
+        return "" if self._studio is None else f"{self._studio.target.provider}/{self._studio.target.model}"
+
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
         return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=len(raw) > HEAVY_TEXT)
