@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.tools.choice import plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
-from isthmus.bridge.tools.managed import MAX_QUERIES, asked_by, managed_kind, read_arguments, shape_managed
+from isthmus.bridge.tools.managed import (
+    MAX_QUERIES,
+    asked_by,
+    image_made,
+    latest_images,
+    managed_kind,
+    read_arguments,
+    recall,
+    shape_managed,
+)
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.tools.survey import ToolSurvey, plan_tools, survey_tools
-from isthmus.bridge.types.managed import Listing, Managed
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed
 from isthmus.bridge.types.tools import ToolIdentity
 from isthmus.protocol.json import write_json
 
@@ -313,3 +322,61 @@ def test_the_arguments_of_a_past_call_are_always_an_object(given_text: str) -> N
 @pytest.mark.parametrize(("kind", "found"), [("function", None), ("mcp", "mcp"), ("file_search", None)])
 def test_only_three_kinds_can_run_here(kind: str, found: str | None) -> None:
     assert managed_kind(kind) == found
+
+
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+SHOWN = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": PICTURE}]}
+DRAWN = {"type": "image_generation_call", "result": "/9j/4AAQ", "status": "completed"}
+FAR = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "https://x/y.png"}]}
+SCREEN = {"type": "computer_call_output", "output": {"type": "computer_screenshot", "image_url": PICTURE}}
+
+
+@pytest.mark.parametrize(
+    ("items", "most", "found"),
+    [
+        ([SHOWN, DRAWN, FAR], 5, [PICTURE, "data:image/jpeg;base64,/9j/4AAQ"]),
+        ([SHOWN, DRAWN, FAR], 1, ["data:image/jpeg;base64,/9j/4AAQ"]),
+        ([SCREEN], 5, [PICTURE]),
+        ([SHOWN], 0, []),
+        ([{"type": "message", "content": "hi"}, {"type": "reasoning"}, {**DRAWN, "result": None}], 5, []),
+    ],
+)
+def test_the_latest_images_of_a_conversation_are_what_may_be_changed(items: Any, most: int, found: list[str]) -> None:
+    assert latest_images(items, most) == found
+
+
+@pytest.mark.parametrize(
+    ("action", "items", "edits", "asks"),
+    [
+        (None, [SHOWN], 5, True),
+        ("auto", [SHOWN], 5, True),
+        ("generate", [SHOWN], 5, False),
+        ("edit", [SHOWN], 5, False),
+        (None, [], 5, False),
+        (None, [SHOWN], 0, False),
+    ],
+)
+def test_the_model_chooses_to_change_an_image_only_where_that_is_open(
+    action: str | None, items: Any, edits: int, asks: bool
+) -> None:
+    tool = {"type": "image_generation", **({"action": action} if action else {})}
+    managed = Managed(images="demo/demo-image", edits=edits)
+    (plan,) = survey_tools([tool], items, None, PLAIN, managed=managed).offered
+    assert plan.parameters is not None
+    assert ("change" in plan.parameters["properties"]) == asks
+    assert plan.identity is not None
+    assert plan.identity.tool[PICTURES] == ([PICTURE] if items and edits else [])
+    assert plan.decision.action == "supported"
+
+
+def test_options_that_are_not_had_are_told() -> None:
+    managed = Managed(images="demo/demo-image", lost=("size", "background"))
+    (plan,) = survey({"type": "image_generation", "size": "9x9"}, managed=managed).offered
+    assert plan.decision.action == "degraded"
+    assert plan.decision.metadata["left_out"] == ["size"]
+    assert "does not take `size` as asked for" in plan.decision.reason
+
+
+def test_what_the_model_is_told_of_an_image_is_read_back_from_its_item() -> None:
+    assert recall(DRAWN) == image_made("/9j/4AAQ")
+    assert recall({**DRAWN, "result": None}) is None

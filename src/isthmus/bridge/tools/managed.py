@@ -19,7 +19,7 @@ from isthmus.bridge.projection import project_parameters
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
 from isthmus.bridge.tools.shapes import closed, field
-from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output, image_made, image_url
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.items import HostedItem
 from isthmus.protocol.json import JsonObject, read_json, write_json
@@ -35,6 +35,11 @@ ITEM_TYPES: Final[Mapping[ManagedKind, str]] = {
 }
 _MAX_URLS: Final = 20
 """Pages of a past search that are named where nothing else is left of it."""
+IMAGE_MADE: Final = "The image was made, and the user sees it."
+
+
+_KINDS: Final = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
+"""How the base64 of an image begins."""
 _SEARCH: Final = (
     "Search the web and get the best results with their addresses. Where an answer rests on a page, link to it in "
     "Markdown: [title](address)."
@@ -135,6 +140,17 @@ def _image_urls(item: Mapping[str, Any]) -> Iterator[str]:
             url = part.get("image_url") if isinstance(part, dict) else None
             if isinstance(url, str):
                 yield url
+
+
+def image_made(base64: str) -> Output:
+    """What the model is told of an image: a model that sees looks at it, to any other the words are enough."""
+    return [{"type": "input_text", "text": IMAGE_MADE}, {"type": "input_image", "image_url": image_url(base64)}]
+
+
+def image_url(base64: str) -> str:
+    """The image in an item, as an address."""
+    kind = next((kind for start, kind in _KINDS.items() if base64.startswith(start)), "png")
+    return f"data:image/{kind};base64,{base64}"
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:

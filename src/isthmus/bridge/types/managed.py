@@ -58,22 +58,6 @@ class Managed(msgspec.Struct, frozen=True):
 NOTHING_MANAGED: Final = Managed()
 PICTURES: Final = "conversation_images"
 """Under this name the images of the conversation stand in `ManagedCall.tool`."""
-IMAGE_MADE: Final = "The image was made, and the user sees it."
-
-
-_KINDS: Final = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
-"""How the base64 of an image begins."""
-
-
-def image_made(base64: str) -> Output:
-    """What the model is told of an image: a model that sees looks at it, to any other the words are enough."""
-    return [{"type": "input_text", "text": IMAGE_MADE}, {"type": "input_image", "image_url": image_url(base64)}]
-
-
-def image_url(base64: str) -> str:
-    """The image in an item, as an address."""
-    kind = next((kind for start, kind in _KINDS.items() if base64.startswith(start)), "png")
-    return f"data:image/{kind};base64,{base64}"
 
 
 class ManagedCall(msgspec.Struct, frozen=True):
