@@ -30,8 +30,9 @@ from isthmus.conduct.hosted import Hosted
 from isthmus.config import load_config
 from isthmus.config.known import all_names
 from isthmus.config.profiles import read_profile, require_key
-from isthmus.config.schema import Config, ProviderConfig
+from isthmus.config.schema import Config, ProviderConfig, draws
 from isthmus.errors import ConfigError
+from isthmus.ports import Workers
 from isthmus.ports.tools import HostedTool
 from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
@@ -218,7 +219,8 @@ class LocalConnect:
         settings = msgspec.structs.replace(settings, retries=0)
         checks = self._config.checks
         workers = self._workers = self._workers or open_workers(checks)
-        self._hosted = self._hosted or open_hosted(self._config, self._executors)
+        if self._hosted is None:
+            self._hosted = open_hosted(self._config, (*self._drawing(workers), *self._executors))
         served = await serve_provider(name, settings, self._config, self._drivers, workers)
         return LocalLine(
             name,
@@ -235,6 +237,13 @@ class LocalConnect:
             limits=take_limits(RequestLimits, self._config.limits),
             hosted=self._hosted,
         )
+
+    def _drawing(self, workers: Workers) -> Iterator[HostedTool]:
+        """What `[images]` of the configuration runs."""
+        if draws(self._config):
+            from isthmus.wiring_images import LaterImageTool
+
+            yield LaterImageTool(self._config, self._drivers, workers)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from isthmus.bridge.capabilities import ImageSupport, ProviderCapabilities
 from isthmus.bridge.limits import AnswerLimits, take_limits
+from isthmus.bridge.types.managed import Managed, ManagedKind
 from isthmus.bridge.types.plan import Target
 from isthmus.conduct.aside import Aside
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, ProviderConfig
 from isthmus.config.schema import Images as Settings
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Served
-from isthmus.ports import Drawer
-from isthmus.tools.images import Studio
+from isthmus.log import tell
+from isthmus.ports import Drawer, Workers
+from isthmus.ports.tools import ToolRunner
+from isthmus.protocol.json import JsonObject
+from isthmus.providers import load_provider
+from isthmus.tools.images import ImageTool, Studio
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.retry import RetryingBackend
 from isthmus.upstream.visit import Visitor
 from isthmus.upstream.wire import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint, Patience
+
+log = logging.getLogger("isthmus.wiring")
 
 OWN = "images"
 """What an endpoint of its own is called in sentences and in `provider/model`."""
@@ -56,6 +67,66 @@ async def open_studio(config: Config, served: Mapping[str, Served], stack: Async
         max_answer=config.limits.max_images,
         sizes=settings.sizes,
     )
+
+
+class LaterImageTool:
+    """For a library: who draws is opened when the first request wants it."""
+
+    kind: ManagedKind = "image_generation"
+
+    def __init__(self, config: Config, stack: AsyncExitStack, workers: Workers) -> None:
+        self._config = config
+        self._stack = stack
+        self._workers = workers
+        self._tool: ImageTool | None = None
+        self._opening = asyncio.Lock()
+
+    async def offer(
+        self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
+    ) -> Managed:
+        async with self._opening:
+            try:
+                self._tool = self._tool or await self._open()
+            except ConfigError as error:
+                tell(log, "warning", "images.unavailable", reason=error.message)
+                return managed
+        return await self._tool.offer(managed, tools, items, owner)
+
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+        return foresee_image_tool(self._config).foresee(managed, tools)
+
+    def runner(self, owner: str) -> ToolRunner:
+        if self._tool is None:
+            raise RuntimeError("nobody was offered an image")
+        return self._tool.runner(owner)
+
+    async def aclose(self) -> None: ...
+
+    async def _open(self) -> ImageTool:
+        config, name = self._config, self._config.images.provider
+        served: dict[str, Served] = {}
+        if not config.images.url:
+            from isthmus.wiring import serve_provider
+
+            settings = config.providers.get(name) or ProviderConfig(uses=name)
+            served[name] = await serve_provider(name, settings, config, self._stack, self._workers)
+            self._stack.push_async_callback(served[name].backend.aclose)
+        return ImageTool(await open_studio(config, served, self._stack, Aside()))
+
+
+def foresee_image_tool(config: Config) -> ImageTool:
+    """For those who only look at a plan: nobody is asked, and nobody could be."""
+    settings, name = config.images, config.images.provider
+    if settings.url:
+        target = _own_target(settings)
+    else:
+        given = config.providers[name]
+        folders = [Path(folder) for folder in config.provider_folders]
+        provider = load_provider(given.uses or name, folders, models=given.models, dialect=given.dialect)
+        facts = provider.capabilities(settings.model or "")
+        target = Target(name, settings.model or next(iter(facts.images.models), ""), facts)
+    nobody: Any = None
+    return ImageTool(Studio(target, nobody, nobody, sizes=settings.sizes))
 
 
 def _configured(settings: Settings, served: Mapping[str, Served]) -> tuple[Target, Drawer]:
@@ -94,5 +165,9 @@ async def _own_endpoint(config: Config, stack: AsyncExitStack, aside: Aside) -> 
     )
     backend = HttpBackend(endpoint, configured_secrets(config), take_limits(AnswerLimits, config.limits), aside)
     stack.push_async_callback(backend.aclose)
+    return _own_target(settings), RetryingBackend(backend)
+
+
+def _own_target(settings: Settings) -> Target:
     facts = msgspec.structs.replace(ProviderCapabilities(), provider=OWN, model=settings.model, images=_OPENAI)
-    return Target(OWN, settings.model, facts), RetryingBackend(backend)
+    return Target(OWN, settings.model, facts)

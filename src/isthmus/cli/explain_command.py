@@ -7,7 +7,7 @@ contract and the exact upstream body. Exit code 2 means that the request is refu
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +26,9 @@ from isthmus.cli.providers_view import list_json, show_list
 from isthmus.cli.terminal import open_console, print_json, say_error
 from isthmus.config import read_config
 from isthmus.config.known import all_names
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, draws
 from isthmus.errors import ConfigError, RequestRefused
+from isthmus.ports.tools import HostedTool
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider, provider_names
 from isthmus.wiring_tools import open_hosted
@@ -79,7 +80,7 @@ def explain(
     known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
     model = choose_model(asked, chosen, model, known_as)
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
-    managed = open_hosted(config).foresee(asked.request.body.get("tools"), asked.request.items)
+    managed = open_hosted(config, _foreseen(config)).foresee(asked.request.body.get("tools"), asked.request.items)
     explained = explain_request(
         asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
     )
@@ -146,3 +147,10 @@ def _hint(body: JsonObject, chat: bool, messages: bool) -> str:
 
 def _name(request: str | None) -> str:
     return "standard input" if request == "-" else str(request)
+
+
+def _foreseen(config: Config) -> Iterator[HostedTool]:
+    if draws(config):
+        from isthmus.wiring_images import foresee_image_tool
+
+        yield foresee_image_tool(config)

@@ -127,9 +127,10 @@ class Work:
             if len(self._facts) < _MAX_STEPS:
                 self._say(Step(call.id, word, fields))
 
-        runner = self._runner(call.kind)
-        seconds = patience_of(runner, self._limits.timeout)
+        seconds = self._limits.timeout
         try:
+            runner = self._runner(call.kind)
+            seconds = patience_of(runner, seconds)
             async with asyncio.timeout(seconds):
                 return await runner.run(call, hear)
         except TimeoutError:
