@@ -61,5 +61,5 @@ async def _image(url: str) -> str:
 
 WAYS: Final = (
     Way("webhooks", ("upstream/webhook.py",), _webhook),
-    Way("images", ("upstream/visit.py",), _image, redirects="checked"),
+    Way("images", ("upstream/visit.py", "wiring_images.py"), _image, redirects="checked"),
 )
