@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import random
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.keys import first_address, shows_header, tell_key
-from isthmus.config.known import tell_unserved
+from isthmus.config.known import DEMO, tell_unserved
 from isthmus.config.schema import Checks, Config, ProviderConfig, draws
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
@@ -48,7 +49,7 @@ from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
 from isthmus.upstream.wire import EMBEDDINGS, IMAGE_EDITS, IMAGES, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
-from isthmus.wiring_tools import open_hosted
+from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
@@ -77,7 +78,7 @@ async def running_gateway(config: Config) -> AsyncIterator[Gateway]:
             config.store.url, durability=config.store.durability, max_event_bytes=config.background.max_events
         )
         deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
-        studio = await _open_studio(config, served, stack, aside)
+        studio = _later_studio(config, served, stack, aside)
         hosted = open_hosted(config, _drawing(studio))
         gateway = Gateway(
             Directory(
@@ -167,22 +168,35 @@ def _open_deliveries(config: Config, store: Store) -> Deliveries:
     return Deliveries(store, messengers, announcer, holder=new_id("gw"), rule=rule, chance=random.random)
 
 
-async def _open_studio(
+def _later_studio(
     config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside
-) -> Studio | None:
-    """Who draws images, where somebody does; loaded only then."""
+) -> Callable[[], Studio] | None:
+    """Who draws images, where somebody does: opened, and loaded, with the first of them, if it is the demo; anybody
+    else at once, so that a mistake is told when it is made."""
     if not draws(config):
         return None
-    from isthmus.wiring_images import open_studio
 
-    return await open_studio(config, served, stack, aside)
+    @functools.cache
+    def studio() -> Studio:
+        from isthmus.wiring_images import open_studio
+
+        return open_studio(config, served, stack, aside)
+
+    if config.images.provider != DEMO:
+        studio()
+    return studio
 
 
-def _drawing(studio: Studio | None) -> Iterator[HostedTool]:
-    if studio is not None:
+def _drawing(studio: Callable[[], Studio] | None) -> Iterator[HostedTool]:
+    if studio is None:
+        return
+
+    async def opened() -> HostedTool:
         from isthmus.tools.images import ImageTool
 
-        yield ImageTool(studio)
+        return ImageTool(studio())
+
+    yield LaterTool("image_generation", opened)
 
 
 def open_workers(checks: Checks) -> WorkerPool:

@@ -38,7 +38,7 @@ from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
-from isthmus.wiring_tools import open_hosted
+from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.workers.checker import PooledChecker
 from isthmus.workers.pool import WorkerPool
 
@@ -241,9 +241,13 @@ class LocalConnect:
     def _drawing(self, workers: Workers) -> Iterator[HostedTool]:
         """What `[images]` of the configuration runs."""
         if draws(self._config):
-            from isthmus.wiring_images import LaterImageTool
 
-            yield LaterImageTool(self._config, self._drivers, workers)
+            async def opened() -> HostedTool:
+                from isthmus.wiring_images import open_image_tool
+
+                return await open_image_tool(self._config, self._drivers, workers)
+
+            yield LaterTool("image_generation", opened)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import msgspec
 
 from isthmus.bridge.capabilities import ImageSupport, ProviderCapabilities
 from isthmus.bridge.limits import AnswerLimits, take_limits
-from isthmus.bridge.types.managed import Managed, ManagedKind
 from isthmus.bridge.types.plan import Target
 from isthmus.conduct.aside import Aside
 from isthmus.config.schema import Config, ProviderConfig
@@ -21,18 +18,13 @@ from isthmus.config.schema import Images as Settings
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Served
-from isthmus.log import tell
 from isthmus.ports import Drawer, Workers
-from isthmus.ports.tools import ToolRunner
-from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
 from isthmus.tools.images import ImageTool, Studio
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.retry import RetryingBackend
 from isthmus.upstream.visit import Visitor
 from isthmus.upstream.wire import IMAGE_EDITS, IMAGES, Elsewhere, Endpoint, Patience
-
-log = logging.getLogger("isthmus.wiring")
 
 OWN = "images"
 """What an endpoint of its own is called in sentences and in `provider/model`."""
@@ -47,9 +39,9 @@ _OPENAI = ImageSupport(
 """What is asked of an endpoint that nothing is known of: it is said to be in OpenAI's shape."""
 
 
-async def open_studio(config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside) -> Studio:
+def open_studio(config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside) -> Studio:
     settings = config.images
-    target, drawer = await _own_endpoint(config, stack, aside) if settings.url else _configured(settings, served)
+    target, drawer = _own_endpoint(config, stack, aside) if settings.url else _configured(settings, served)
     visits = Visitor(
         "the image",
         timeout=settings.timeout,
@@ -69,49 +61,17 @@ async def open_studio(config: Config, served: Mapping[str, Served], stack: Async
     )
 
 
-class LaterImageTool:
-    """For a library: who draws is opened when the first request wants it."""
+async def open_image_tool(config: Config, stack: AsyncExitStack, workers: Workers) -> ImageTool:
+    """For a library, which serves a provider only when somebody wants it."""
+    served: dict[str, Served] = {}
+    name = config.images.provider
+    if not config.images.url:
+        from isthmus.wiring import serve_provider
 
-    kind: ManagedKind = "image_generation"
-
-    def __init__(self, config: Config, stack: AsyncExitStack, workers: Workers) -> None:
-        self._config = config
-        self._stack = stack
-        self._workers = workers
-        self._tool: ImageTool | None = None
-        self._opening = asyncio.Lock()
-
-    async def offer(
-        self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
-    ) -> Managed:
-        async with self._opening:
-            try:
-                self._tool = self._tool or await self._open()
-            except ConfigError as error:
-                tell(log, "warning", "images.unavailable", reason=error.message)
-                return managed
-        return await self._tool.offer(managed, tools, items, owner)
-
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
-        return foresee_image_tool(self._config).foresee(managed, tools)
-
-    def runner(self, owner: str) -> ToolRunner:
-        if self._tool is None:
-            raise RuntimeError("nobody was offered an image")
-        return self._tool.runner(owner)
-
-    async def aclose(self) -> None: ...
-
-    async def _open(self) -> ImageTool:
-        config, name = self._config, self._config.images.provider
-        served: dict[str, Served] = {}
-        if not config.images.url:
-            from isthmus.wiring import serve_provider
-
-            settings = config.providers.get(name) or ProviderConfig(uses=name)
-            served[name] = await serve_provider(name, settings, config, self._stack, self._workers)
-            self._stack.push_async_callback(served[name].backend.aclose)
-        return ImageTool(await open_studio(config, served, self._stack, Aside()))
+        settings = config.providers.get(name) or ProviderConfig(uses=name)
+        served[name] = await serve_provider(name, settings, config, stack, workers)
+        stack.push_async_callback(served[name].backend.aclose)
+    return ImageTool(open_studio(config, served, stack, Aside()))
 
 
 def foresee_image_tool(config: Config) -> ImageTool:
@@ -145,7 +105,7 @@ def _configured(settings: Settings, served: Mapping[str, Served]) -> tuple[Targe
     return Target(name, model, found.provider.capabilities(model)), found.drawer
 
 
-async def _own_endpoint(config: Config, stack: AsyncExitStack, aside: Aside) -> tuple[Target, Drawer]:
+def _own_endpoint(config: Config, stack: AsyncExitStack, aside: Aside) -> tuple[Target, Drawer]:
     settings = config.images
     if not settings.model:
         words = "`images.model` is missing: nothing is known of the endpoint at `images.url`; set it"

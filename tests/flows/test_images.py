@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,3 +154,23 @@ def test_without_images_the_tool_is_left_out_aloud(tmp_path: Path) -> None:
         (said,) = flow.create(ask())["isthmus"]["diagnostics"]
         assert (said["path"], said["action"]) == ("tools[0]", "ignored")
         assert "tools" not in flow.sent[0]
+
+
+def test_nothing_of_it_is_loaded_before_somebody_wants_an_image(tmp_path: Path) -> None:
+    """The demo draws where it is all there is; a server starts as soon as without."""
+    code = (
+        "import asyncio, sys\n"
+        "from isthmus.config import load_config\n"
+        "from isthmus.wiring import running_gateway\n"
+        "async def main():\n"
+        "    config = load_config(environ={'HOME': sys.argv[1]}).config\n"
+        "    assert config.images.provider == 'demo'\n"
+        "    async with running_gateway(config) as gateway:\n"
+        "        print([name for name in sys.modules if 'images' in name or 'pictures' in name])\n"
+        "        assert gateway.draws == 'demo/demo-image'\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.stdout == "[]\n", done.stderr

@@ -83,7 +83,7 @@ class Gateway:
         aside: Aside | None = None,
         deliveries: Deliveries | None = None,
         hosted: Hosted = NO_TOOLS,
-        studio: Studio | None = None,
+        studio: Callable[[], Studio] | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -125,7 +125,7 @@ class Gateway:
         from isthmus.gateway.images import Images
 
         return Images(
-            self._studio,
+            self._studio() if self._studio is not None else None,
             self.runs,
             self.settings,
             now=self._now,
@@ -136,7 +136,8 @@ class Gateway:
     @property
     def draws(self) -> str:
         """Who draws images, as `provider/model`; empty: nobody does."""
-        return "" if self._studio is None else f"{self._studio.target.provider}/{self._studio.target.model}"
+        studio = self.images.studio if self._studio is not None else None
+        return "" if studio is None else f"{studio.target.provider}/{studio.target.model}"
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
