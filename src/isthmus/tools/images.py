@@ -19,7 +19,7 @@ from isthmus.bridge.images.answer import Drawn, Image, NotImages, Partial, check
 from isthmus.bridge.images.plan import ImagePlan, plan_images
 from isthmus.bridge.images.read import ImageRequest, Picture, check_image_request, read_picture
 from isthmus.bridge.resolve import split_reference
-from isthmus.bridge.tools.managed import image_made
+from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.types.managed import PICTURES, Managed, ManagedCall, ManagedKind, Ran
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed

@@ -9,7 +9,7 @@ import pytest
 from isthmus.bridge.assemble.managed import _MAX_SEALED, _MAX_SOURCES, ManagedCalls
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.envelope import Sealed
-from isthmus.bridge.tools.managed import image_made
+from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.types.managed import Listing, Ran
 from isthmus.bridge.types.tools import ToolIdentity
 

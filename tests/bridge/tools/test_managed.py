@@ -14,13 +14,12 @@ from isthmus.bridge.tools.declare import render_provider_tool_declarations
 from isthmus.bridge.tools.managed import (
     MAX_QUERIES,
     asked_by,
-    image_made,
-    latest_images,
     managed_kind,
     read_arguments,
     recall,
     shape_managed,
 )
+from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.tools.survey import ToolSurvey, plan_tools, survey_tools
 from isthmus.bridge.types.managed import PICTURES, Listing, Managed
@@ -329,20 +328,6 @@ SHOWN = {"type": "message", "role": "user", "content": [{"type": "input_image", 
 DRAWN = {"type": "image_generation_call", "result": "/9j/4AAQ", "status": "completed"}
 FAR = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "https://x/y.png"}]}
 SCREEN = {"type": "computer_call_output", "output": {"type": "computer_screenshot", "image_url": PICTURE}}
-
-
-@pytest.mark.parametrize(
-    ("items", "most", "found"),
-    [
-        ([SHOWN, DRAWN, FAR], 5, [PICTURE, "data:image/jpeg;base64,/9j/4AAQ"]),
-        ([SHOWN, DRAWN, FAR], 1, ["data:image/jpeg;base64,/9j/4AAQ"]),
-        ([SCREEN], 5, [PICTURE]),
-        ([SHOWN], 0, []),
-        ([{"type": "message", "content": "hi"}, {"type": "reasoning"}, {**DRAWN, "result": None}], 5, []),
-    ],
-)
-def test_the_latest_images_of_a_conversation_are_what_may_be_changed(items: Any, most: int, found: list[str]) -> None:
-    assert latest_images(items, most) == found
 
 
 @pytest.mark.parametrize(

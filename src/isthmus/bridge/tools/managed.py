@@ -8,7 +8,7 @@ provider's own tool wins unless the host prefers its own. What a call asked for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
 import msgspec
@@ -18,6 +18,7 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.projection import project_parameters
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
+from isthmus.bridge.tools.pictures import image_made, latest_images
 from isthmus.bridge.tools.shapes import closed, field
 from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
@@ -35,11 +36,6 @@ ITEM_TYPES: Final[Mapping[ManagedKind, str]] = {
 }
 _MAX_URLS: Final = 20
 """Pages of a past search that are named where nothing else is left of it."""
-IMAGE_MADE: Final = "The image was made, and the user sees it."
-
-
-_KINDS: Final = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
-"""How the base64 of an image begins."""
 _SEARCH: Final = (
     "Search the web and get the best results with their addresses. Where an answer rests on a page, link to it in "
     "Markdown: [title](address)."
@@ -118,39 +114,6 @@ def _plan_images(
     metadata = {**plan.decision.metadata, "left_out": lost}
     decision = msgspec.structs.replace(plan.decision, action="degraded", reason=reason, metadata=metadata)
     return msgspec.structs.replace(plan, decision=decision)
-
-
-def latest_images(items: Sequence[Mapping[str, Any]], most: int) -> list[str]:
-    """The latest images of a conversation, in their order, as `data:` URLs; what only has an address is not fetched."""
-    found: list[str] = []
-    for item in reversed(items) if most else ():
-        for url in reversed([*_image_urls(item)]):
-            if len(found) >= most:
-                return found[::-1]
-            if url.startswith("data:image/"):
-                found.append(url)
-    return found[::-1]
-
-
-def _image_urls(item: Mapping[str, Any]) -> Iterator[str]:
-    if item.get("type") == "image_generation_call" and isinstance(result := item.get("result"), str) and result:
-        yield image_url(result)
-    for parts in (item.get("content"), item.get("output")):
-        for part in parts if isinstance(parts, list) else [parts]:
-            url = part.get("image_url") if isinstance(part, dict) else None
-            if isinstance(url, str):
-                yield url
-
-
-def image_made(base64: str) -> Output:
-    """What the model is told of an image: a model that sees looks at it, to any other the words are enough."""
-    return [{"type": "input_text", "text": IMAGE_MADE}, {"type": "input_image", "image_url": image_url(base64)}]
-
-
-def image_url(base64: str) -> str:
-    """The image in an item, as an address."""
-    kind = next((kind for start, kind in _KINDS.items() if base64.startswith(start)), "png")
-    return f"data:image/{kind};base64,{base64}"
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:
