@@ -206,6 +206,12 @@ FIXED: Mapping[str, str] = {
     "bridge.metadata.MAX_PAIRS": "Pairs in such `metadata`.",
     "bridge.metadata.MAX_TEXT": "Characters of a text in such `metadata`.",
     "bridge.embeddings.read._LARGEST_TOKEN": "Above the number of a token in a request for embeddings.",
+    "bridge.images.answer.MAX_PROMPT": "Characters of a revised prompt that are passed on with an image.",
+    "bridge.images.form.MAX_PARTS": "Parts of a form (`/v1/images/edits`).",
+    "bridge.images.form._MAX_HEAD": "Bytes of the head of such a part.",
+    "bridge.images.read.MAX_COUNT": "Images that one request may ask for.",
+    "bridge.images.read.MAX_PARTIAL": "Partial images of each that it may ask for.",
+    "bridge.tools.computer.MAX_ACTIONS": "Actions of one call of a computer; one with more is a plain function call.",
     "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
     "bridge.history.fitting._LONGEST_LABEL": "Characters of a file's name in the text that stands for it.",
     "bridge.projection._MAX_DEPTH": "Levels of references in a tool's schema that are written out.",
@@ -478,6 +484,7 @@ _FACTS: dict[str, dict[str, Callable[[Any, Any], str]]] = {
         "embeddings": lambda provider, facts: (
             _names(facts.embeddings.models) or "yes" if facts.embeddings.supported else ""
         ),
+        "images": lambda provider, facts: _names(facts.images.models) or "yes" if facts.images.supported else "",
         "Messages endpoint": lambda provider, facts: (
             "only" if facts.dialect == "messages" else "" if provider.messages_endpoint is None else "yes"
         ),

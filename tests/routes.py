@@ -13,6 +13,8 @@ ROUTES = {
     "/v1/chat/completions/chatcmpl-1": "DELETE, GET, POST",
     "/v1/chat/completions/chatcmpl-1/messages": "GET",
     "/v1/embeddings": "POST",
+    "/v1/images/generations": "POST",
+    "/v1/images/edits": "POST",
     "/v1/conversations": "POST",
     "/v1/conversations/conv_1": "DELETE, GET, POST",
     "/v1/conversations/conv_1/items": "GET, POST",

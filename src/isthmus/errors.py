@@ -264,6 +264,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     BRIDGE_RESPONSE_OUTPUT_UNCHECKED: Meaning(502, "provider", final=True, codex="as a refusal"),
     # Vectors cannot be cut, and the same texts make the same ones.
     "embeddings_too_large": Meaning(502, "provider", final=True),
+    "images_too_large": Meaning(502, "provider", final=True),
     "server_is_overloaded": _passing(503, 503, 529, wait=1),
     "upstream_timeout": _passing(504, 504, 408),
     # the operator's turn

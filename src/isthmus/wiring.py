@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import random
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +25,8 @@ from isthmus.bridge.capabilities import Dialect
 from isthmus.bridge.limits import AnswerLimits, RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.keys import first_address, shows_header, tell_key
-from isthmus.config.known import tell_unserved
-from isthmus.config.schema import Checks, Config, ProviderConfig
+from isthmus.config.known import DEMO, tell_unserved
+from isthmus.config.schema import Checks, Config, ProviderConfig, draws
 from isthmus.config.secrets import configured_secrets
 from isthmus.errors import ConfigError
 from isthmus.gateway.directory import Directory, Served
@@ -38,6 +39,7 @@ from isthmus.observe.everybody import Everybody
 from isthmus.observe.log import LogObserver
 from isthmus.observe.metrics.meters import Meters
 from isthmus.ports import Messenger, Observer, Store, Workers
+from isthmus.ports.tools import HostedTool
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect, facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
@@ -47,16 +49,17 @@ from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import EMBEDDINGS, MAX_QUEUED, Elsewhere, Endpoint
+from isthmus.upstream.wire import EMBEDDINGS, IMAGE_EDITS, IMAGES, MAX_QUEUED, Elsewhere, Endpoint
 from isthmus.values.problems import as_error
 from isthmus.wiring_observe import SCRUB, SCRUBBER, open_tracer
-from isthmus.wiring_tools import open_hosted
+from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.wiring_watch import metrics_observer, open_otel, store_timer, watch_parts
 from isthmus.workers.checker import CHECK, RUNNER, PooledChecker
 from isthmus.workers.pool import PoolOptions, WorkerPool
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.tools.images import Studio
     from isthmus.upstream.codex.options import CodexOptions
     from isthmus.wiring_search import Searching
 
@@ -97,7 +100,8 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             stack.push_async_callback(otel.aclose)
             observers.append(otel)
         searching = _open_search(config, workers) if config.search.backend else None
-        hosted = open_hosted(config, () if searching is None else (searching.tool,))
+        studio = _later_studio(config, served, stack, aside)
+        hosted = open_hosted(config, (*(() if searching is None else (searching.tool,)), *_drawing(studio)))
         gateway = Gateway(
             Directory(
                 served=served,
@@ -132,6 +136,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             aside=aside,
             deliveries=deliveries,
             tracing=tracer,
+            studio=studio,
             hosted=hosted,
             search=None if searching is None else searching.standalone,
         )
@@ -191,6 +196,37 @@ def _open_deliveries(config: Config, store: Store) -> Deliveries:
     )
     announcer = Announcer(wanted, most=webhooks.max_queued, now=time.time, new_id=new_id)
     return Deliveries(store, messengers, announcer, holder=new_id("gw"), rule=rule, chance=random.random)
+
+
+def _later_studio(
+    config: Config, served: Mapping[str, Served], stack: AsyncExitStack, aside: Aside
+) -> Callable[[], Studio] | None:
+    """Who draws images, where somebody does: opened, and loaded, with the first of them, if it is the demo; anybody
+    else at once, so that a mistake is told when it is made."""
+    if not draws(config):
+        return None
+
+    @functools.cache
+    def studio() -> Studio:
+        from isthmus.wiring_images import open_studio
+
+        return open_studio(config, served, stack, aside)
+
+    if config.images.provider != DEMO:
+        studio()
+    return studio
+
+
+def _drawing(studio: Callable[[], Studio] | None) -> Iterator[HostedTool]:
+    if studio is None:
+        return
+
+    async def opened() -> HostedTool:
+        from isthmus.tools.images import ImageTool
+
+        return ImageTool(studio())
+
+    yield LaterTool("image_generation", opened)
 
 
 def open_workers(checks: Checks) -> WorkerPool:
@@ -286,6 +322,7 @@ async def serve_provider(
         listed=config.models.listed,
         asking=asking,
         embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
+        drawer=backend if all(IMAGES in endpoint.others for endpoint in endpoints) else None,
         load=lambda: (sum(wire.load[0] for wire in wires), sum(wire.load[1] for wire in wires)),
     )
 
@@ -419,10 +456,13 @@ def _other_ways(
         base = settings.base_url or base_url or fill_gaps(there.base_url, settings.variables)
         if base and not gaps_of(base):
             yield dialect, _way(there, settings, base, dialect)
-    vectors = provider.capabilities().embeddings
+    vectors, images = provider.capabilities().embeddings, provider.capabilities().images
     base = settings.base_url or base_url or fill_gaps(facts.base_url, settings.variables)
-    if vectors.supported and base and not gaps_of(base):
-        yield EMBEDDINGS, _way(msgspec.structs.replace(facts, path=vectors.path), settings, base, "chat")
+    more = {EMBEDDINGS: vectors.path if vectors.supported else ""}
+    more |= {IMAGES: images.path, IMAGE_EDITS: images.edits_path} if images.supported else {}
+    for name, path in more.items():
+        if path and base and not gaps_of(base):
+            yield name, _way(msgspec.structs.replace(facts, path=path), settings, base, "chat")
 
 
 def _signed(endpoint: Endpoint, facts: EndpointFacts, settings: ProviderConfig, *, own: str, base: str) -> Endpoint:

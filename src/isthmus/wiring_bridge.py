@@ -30,7 +30,7 @@ from isthmus.conduct.hosted import Hosted
 from isthmus.config import load_config
 from isthmus.config.known import all_names
 from isthmus.config.profiles import read_profile, require_key
-from isthmus.config.schema import Config, ProviderConfig
+from isthmus.config.schema import Config, ProviderConfig, draws
 from isthmus.errors import ConfigError
 from isthmus.ports import Workers
 from isthmus.ports.tools import HostedTool
@@ -38,7 +38,7 @@ from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
 from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
-from isthmus.wiring_tools import open_hosted
+from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.workers.checker import PooledChecker
 from isthmus.workers.pool import WorkerPool
 
@@ -219,7 +219,10 @@ class LocalConnect:
         settings = msgspec.structs.replace(settings, retries=0)
         checks = self._config.checks
         workers = self._workers = self._workers or open_workers(checks)
-        self._hosted = self._hosted or open_hosted(self._config, (*self._configured(workers), *self._executors))
+        if self._hosted is None:
+            self._hosted = open_hosted(
+                self._config, (*self._searching(workers), *self._drawing(workers), *self._executors)
+            )
         served = await serve_provider(name, settings, self._config, self._drivers, workers)
         return LocalLine(
             name,
@@ -237,13 +240,24 @@ class LocalConnect:
             hosted=self._hosted,
         )
 
-    def _configured(self, workers: Workers) -> Iterable[HostedTool]:
+    def _searching(self, workers: Workers) -> Iterable[HostedTool]:
         """What `[search]` of the configuration runs."""
         if not self._config.search.backend:  # loaded only where somebody searches
             return ()
         from isthmus.wiring_search import search_tools
 
         return search_tools(self._config, workers)
+
+    def _drawing(self, workers: Workers) -> Iterator[HostedTool]:
+        """What `[images]` of the configuration runs."""
+        if draws(self._config):
+
+            async def opened() -> HostedTool:
+                from isthmus.wiring_images import open_image_tool
+
+                return await open_image_tool(self._config, self._drivers, workers)
+
+            yield LaterTool("image_generation", opened)
 
     def _find_settings(self, provider: str, profile: str) -> ProviderConfig:
         named = self._profiles.get(provider, {})

@@ -24,7 +24,9 @@ OTHER = Settings(
     key_env="ISTHMUS_KEY",
     websockets=True,
     search=True,
+    images=True,
 )
+ACTOR = {"x-openai-actor-authorization": "isthmus"}
 
 FILES = {
     "empty": "",
@@ -89,6 +91,7 @@ def test_a_second_setup_replaces_the_first(text: str) -> None:
     said = parse_document(twice.removeprefix("\ufeff"), "x")
     assert said["model_providers"]["isthmus"]["env_key"] == "ISTHMUS_KEY"
     assert said["model_providers"]["isthmus"]["supports_websockets"] is True
+    assert said["model_providers"]["isthmus"]["http_headers"] == ACTOR
     assert apply_setup(twice, SETTINGS) == once
     assert said["model_catalog_json"] == "C:\\x\\isthmus-models.json"
     assert undo_setup(twice) == text
@@ -283,3 +286,22 @@ def test_a_search_that_the_user_has_switched_off_since_stays_off() -> None:
     off = apply_setup("", OTHER).replace('"live"', '"disabled"')
     assert tomllib.loads(apply_setup(off, OTHER))["web_search"] == "disabled"
     assert tomllib.loads(undo_setup(off)) == {"web_search": "disabled"}
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["a table of its own", "inside a table of providers"])
+def test_headers_that_somebody_has_put_beside_ours_stay(inline: bool) -> None:
+    before = 'model_providers = { local = { name = "Local" } }\n' if inline else ""
+    new = apply_setup(before, OTHER)
+    if inline:
+        written = new.replace('authorization = "isthmus"', 'authorization = "isthmus", x-mine = "1"')
+    else:
+        written = new + 'http_headers.x-mine = "1"\n'
+    assert written != new
+    left = parse_document(undo_setup(written), "x")["model_providers"]["isthmus"]
+    assert left == {"name": "Isthmus", "http_headers": {"x-mine": "1"}}
+
+
+def test_images_are_told_for_one_run_too() -> None:
+    flags = overrides(OTHER)
+    assert 'model_providers.isthmus.http_headers.x-openai-actor-authorization="isthmus"' in flags
+    assert not any("http_headers" in flag for flag in overrides(SETTINGS))

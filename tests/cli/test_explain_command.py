@@ -480,3 +480,16 @@ def test_a_request_is_written_for_one_api() -> None:
     assert "--messages" in done.stderr
     hint = run(example("chat.json"), "-p", "deepseek")
     assert "wants `--messages`" in hint.stderr
+
+
+@pytest.mark.parametrize("images", ['provider = "demo"', 'url = "http://127.0.0.1:1/v1"\nmodel = "flux"'])
+def test_a_plan_says_who_would_draw(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: str) -> None:
+    config = tmp_path / "isthmus.toml"
+    config.write_text(f'[store]\nurl = "memory:"\n[images]\n{images}\n')
+    config.chmod(0o600)
+    monkeypatch.setenv("ISTHMUS_CONFIG", str(config))
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps({"input": "hi", "tools": [{"type": "image_generation"}]}))
+    done = run(str(file), "-p", "deepseek", columns=200)
+    who = "demo/demo-image" if "demo" in images else "images/flux"
+    assert f"runs here ({who})" in done.output

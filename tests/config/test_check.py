@@ -62,6 +62,40 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
             id="fallback to a bare name",
         ),
         pytest.param(
+            '[images]\nprovider = "dmo"',
+            "error",
+            "images.provider",
+            "did you mean `demo`",
+            id="no such painter",
+        ),
+        pytest.param(
+            '[images]\nurl = "ftp://x"\nmodel = "m"', "error", "images.url", "http or https", id="a painter far away"
+        ),
+        pytest.param(
+            '[images]\nurl = "https://x/v1"', "error", "images.model", "name the model", id="a painter without a model"
+        ),
+        pytest.param(
+            '[images]\nurl = "https://x/v1"\nmodel = "m"\nprovider = "demo"',
+            "error",
+            "images.url",
+            "excludes `provider`",
+            id="two painters",
+        ),
+        pytest.param(
+            '[images]\nprovider = "demo"\napi_key = "k"',
+            "error",
+            "images.api_key",
+            "only with `url`",
+            id="a painter's key for nobody",
+        ),
+        pytest.param(
+            '[images]\nurl = "http://x.example/v1"\nmodel = "m"\napi_key = "k"',
+            "warning",
+            "images.url",
+            "plain HTTP",
+            id="a painter's key in the clear",
+        ),
+        pytest.param(
             "[providers.deepsek]", "error", "providers.deepsek", "did you mean `deepseek`", id="provider without a file"
         ),
         pytest.param(

@@ -180,3 +180,20 @@ def test_a_broken_provider_file_is_a_problem_of_the_configuration(tmp_path: Path
     (problem,) = _read(tmp_path, "[providers.corp]\n").errors
     assert "nonsense" in problem.text
     assert any("nonsense" in problem.text for problem in _read(tmp_path, "").errors)
+
+
+def test_the_demo_draws_where_it_is_all_there_is(tmp_path: Path) -> None:
+    assert _read(tmp_path).config.images.provider == "demo"
+    assert _read(tmp_path, DEEPSEEK_API_KEY="k").config.images.provider == ""
+    assert _read(tmp_path, '[images]\nprovider = "none"').config.images.provider == "none"
+    own = _read(tmp_path, '[images]\nurl = "http://127.0.0.1:1/v1"\nmodel = "flux"').config.images
+    assert (own.provider, own.model) == ("", "flux")
+
+
+def test_who_draws_needs_no_section_and_its_key_may_come_from_a_file(tmp_path: Path) -> None:
+    assert "zhipu" in _read(tmp_path, '[images]\nprovider = "zhipu"').config.providers
+    (tmp_path / "key").write_text("sk-from-a-file\n")
+    text = '[images]\nurl = "https://x.example/v1"\nmodel = "m"\napi_key_file = "key"\n'
+    assert _read(tmp_path, text).config.images.api_key == "sk-from-a-file"
+    both = _read(tmp_path, f'{text}api_key = "k"')
+    assert [problem.key for problem in both.errors] == [("images", "api_key_file")]

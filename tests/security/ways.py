@@ -117,6 +117,6 @@ def _host_in(url: str) -> str:
 WAYS: Final = (
     Way("webhooks", ("upstream/webhook.py",), _webhook),
     Way("MCP servers", ("upstream/mcp/sessions.py",), _mcp),
-    Way("images", ("upstream/visit.py",), _image, redirects="checked"),
+    Way("images", ("upstream/visit.py", "wiring_images.py"), _image, redirects="checked"),
     Way("pages", ("upstream/search/pages.py",), _page, redirects="checked", plain=True),
 )

@@ -203,3 +203,17 @@ def test_it_outlives_a_restart(tmp_path: Any) -> None:
     with running_flow(tmp_path) as flow:
         assert flow.post(RESPONSES, BODY, KEY).json == first
         assert flow.sent == []
+
+
+def test_embeddings_and_compaction_say_so_too(flow: Flow) -> None:
+    """Of neither is anything ever stored."""
+    vectors = {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    flow.script(reply(vectors), chat("A summary."))
+    made = flow.post("/v1/embeddings", {"model": "full/text-embedding-3-small", "input": "a"}, KEY)
+    compacted = flow.post("/v1/responses/compact", {"model": "plain/m", "input": "hi"}, KEY)
+    for answer in (made, compacted):
+        assert answer.status == 200
+        told = [(said["path"], said["action"]) for said in answer.json["isthmus"]["diagnostics"]]
+        assert ("Idempotency-Key", "ignored") in told
+    refused = flow.post("/v1/embeddings", {"model": "plain/m", "input": "a"}, {**KEY, "Isthmus-Strict": "true"})
+    assert (refused.status, refused.error["param"]) == (400, "Idempotency-Key")

@@ -13,7 +13,7 @@ from isthmus.server.unserved import UNSERVED, Unserved, find_unserved
 
 WANTED = (
     *("/v1/files", "/v1/vector_stores", "/v1/containers", "/v1/moderations", "/v1/audio/speech", "/v1/uploads"),
-    *("/v1/images/generations", "/v1/completions", "/v1/realtime", "/v1/assistants", "/v1/threads/t_1/runs"),
+    *("/v1/images/variations", "/v1/completions", "/v1/realtime", "/v1/assistants", "/v1/threads/t_1/runs"),
     *("/v1/batches", "/v1/fine_tuning/jobs", "/v1/evals/e_1"),
 )
 
@@ -38,7 +38,9 @@ def test_no_endpoint_of_openais_is_forgotten(path: str) -> None:
 
 
 def test_addresses_in_the_words_are_whole(flow: Flow) -> None:
-    assert f"`{flow.server.url}/v1/responses`" in flow.get("/v1/realtime").error["message"]
+    address = flow.server.url.replace("http://", "ws://")
+    assert f"open a WebSocket at `{address}/v1/responses`" in flow.get("/v1/realtime").error["message"]
+    assert f"`{flow.server.url}/openapi.json`" in flow.get("/v1/realtime").error["message"]
     assert f"`{flow.server.url}/openapi.json`" in flow.get("/v1/files").error["message"]
 
 

@@ -23,12 +23,11 @@ def picture(data: bytes, head: bytes = b"") -> bytes:
     return start + b"content-length: %d\r\n" % len(data) + head + b"\r\n" + data
 
 
-async def fetch(internet: Internet, url: str = "https://cdn.example/a.png?sig=1", most: int = 100) -> tuple[bytes, str]:
+async def fetch(internet: Internet, url: str = "https://cdn.example/a.png?sig=1", most: int = 100) -> bytes:
     visitor = Visitor("the image", timeout=20.0, at_once=1)
     async with await internet.serve():
         try:
-            found = await visitor.fetch(url, most=most)
-            return found.data, found.kind
+            return await visitor.fetch(url, most=most)
         finally:
             await visitor.aclose()
 
@@ -38,7 +37,7 @@ async def test_what_is_there_comes_whole_and_nothing_of_ours_goes_along(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     internet.answer = picture(b"\x89PNG", b"set-cookie: a=b\r\n")
-    assert await fetch(internet) == (b"\x89PNG", "image/png")
+    assert await fetch(internet) == b"\x89PNG"
     (head,) = internet.requests
     assert head.startswith(b"GET /a.png?sig=1 HTTP/1.1\r\n")
     assert b"user-agent: isthmus (visits)" in head.lower()
@@ -51,7 +50,7 @@ async def test_what_is_too_long_is_not_read_on(internet: Internet) -> None:
     with pytest.raises(UpstreamFailed, match="the image is longer than 100 bytes"):
         await fetch(internet)
     internet.answer = picture(b"x" * 100)
-    assert (await fetch(internet))[0] == b"x" * 100
+    assert await fetch(internet) == b"x" * 100
 
 
 async def test_a_refusal_is_told_by_its_status(internet: Internet) -> None:

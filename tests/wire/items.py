@@ -99,6 +99,14 @@ def _hosted(kind: str, required: dict[str, Schema], optional: dict[str, Schema] 
     return shape({"type": const(kind), "id": ITEM_ID, "status": HOSTED_STATUS, **required}, optional)
 
 
+IMAGE: dict[str, Schema] = {
+    "background": one_of("transparent", "opaque", "auto"),
+    "output_format": one_of("png", "webp", "jpeg"),
+    "quality": one_of("low", "medium", "high", "auto"),
+    "size": WORD,
+}
+"""What is said of an image, of a partial one too."""
+IMAGE_ERROR = shape({"type": WORD, "code": WORD, "message": WORD, "param": nullable(WORD)})
 ITEMS: dict[str, Schema] = {
     "message": _item(
         "message",
@@ -139,7 +147,13 @@ ITEMS: dict[str, Schema] = {
     "image_generation_call": _hosted(
         "image_generation_call",
         {"result": nullable(TEXT)},
-        {"revised_prompt": nullable(TEXT), "error": {}, **_SEALED},
+        {
+            "revised_prompt": nullable(TEXT),
+            "error": IMAGE_ERROR,
+            "action": one_of("generate", "edit"),
+            **IMAGE,
+            **_SEALED,
+        },
     ),
     "mcp_call": _hosted(
         "mcp_call",
@@ -148,6 +162,11 @@ ITEMS: dict[str, Schema] = {
     ),
     "mcp_list_tools": _hosted("mcp_list_tools", {"server_label": WORD, "tools": list_of(OBJECT)}, {"error": {}}),
     "mcp_approval_request": _hosted("mcp_approval_request", {"server_label": WORD, "name": WORD, "arguments": TEXT}),
+    "computer_call": _item(
+        "computer_call",
+        {"call_id": WORD, "pending_safety_checks": list_of(OBJECT)},
+        {"action": OBJECT, "actions": list_of(OBJECT)},
+    ),
     "compaction": _item("compaction", {"encrypted_content": TEXT}, {"created_by": WORD}),  # empty while it is made
 }
 ITEM = by_type(ITEMS)

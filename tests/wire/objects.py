@@ -5,7 +5,7 @@ Response side, one rule: a required nullable field is always there, an optional 
 
 from __future__ import annotations
 
-from wire.items import ANNOTATION, ITEM, LOGPROBS, STREAMED_PART, SUMMARY_TEXT
+from wire.items import ANNOTATION, IMAGE, ITEM, LOGPROBS, STREAMED_PART, SUMMARY_TEXT
 from wire.shapes import (
     COUNT,
     FLAG,
@@ -218,7 +218,7 @@ _FIELDS: dict[str, tuple[dict[str, Schema], dict[str, Schema]]] = {
     "response.code_interpreter_call_code.done": ({**_ITEM_AT, "code": TEXT}, {}),
     "response.image_generation_call.partial_image": (
         {**_ITEM_AT, "partial_image_index": COUNT, "partial_image_b64": TEXT},
-        {},
+        IMAGE,
     ),
     "response.mcp_call_arguments.delta": ({**_ITEM_AT, "delta": TEXT}, _PADDING),
     "response.mcp_call_arguments.done": ({**_ITEM_AT, "arguments": TEXT}, {}),

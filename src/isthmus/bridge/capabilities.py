@@ -222,6 +222,34 @@ class EmbeddingSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=
     """Fields of its own that travel as they are (`input_type` …)."""
 
 
+class ImageSupport(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An endpoint that draws images, in OpenAI's shape or near it, beside the one that is talked to."""
+
+    supported: bool = False
+    path: str = "images/generations"
+    edits: Literal["", "multipart", "json", "inline"] = ""
+    """How images are changed: `multipart`, as a form at `edits_path`; `json`, as `data:` URLs there; `inline`, as
+    `image` of a generation. Empty: not at all."""
+    edits_path: str = "images/edits"
+    models: list[str] = []
+    """Models that draw, the usual one first; others may be named as well."""
+    fields: Mapping[str, str] = {}
+    """OpenAI's fields that it takes besides `model` and `prompt` → its own name for each; empty: the same."""
+    sizes: list[str] = []
+    """Sizes that it takes; none: any."""
+    quality: Mapping[str, str] = {}
+    """A client's word → its own; empty: it knows OpenAI's."""
+    returns: Literal["b64_json", "url"] = "b64_json"
+    """What it answers with, unasked."""
+    asked_format: bool = False
+    """Whether `response_format` can be sent; if not, an address is fetched where bytes are wanted."""
+    stream: bool = False
+    """Whether it tells of partial images in a stream."""
+    mask: bool = False
+    max_inputs: int = 1
+    """Most images that are changed together."""
+
+
 class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provider: str = ""
     model: str = ""
@@ -238,6 +266,7 @@ class ProviderCapabilities(_Facts, frozen=True, kw_only=True, forbid_unknown_fie
     limits: TokenLimits = TokenLimits()
     cost: Cost = Cost()
     embeddings: EmbeddingSupport = EmbeddingSupport()
+    images: ImageSupport = ImageSupport()
     assumed: frozenset[Literal["tool_choice", "parallel_tool_calls", "response_format"]] = frozenset()
     """Sent on trust: a server that refuses one by name is asked once more without it, and the lesson is kept."""
     allow: frozenset[str] | None = None

@@ -47,6 +47,7 @@ class AnswerLimits(msgspec.Struct, frozen=True):
     max_chunks: int = 500_000
     max_values: int = 200_000
     max_vectors: int = 64_000_000
+    max_images: int = 64_000_000
 
 
 _T = TypeVar("_T", RequestLimits, AnswerLimits)

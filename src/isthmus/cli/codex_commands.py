@@ -60,9 +60,9 @@ def setup(
     if undo:
         changes = plan_undo(home, profile)
     else:
-        base, chosen, catalogue, searches = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
+        base, chosen, catalogue, searches, images = _read_offer(config, url, model, os.environ.get(key_env or "", ""))
         searches = searches if search is None else search
-        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets, searches)
+        settings = Settings(f"{base}/v1", chosen, str(home / CATALOGUE), key_env, websockets, images, searches)
         changes = plan_setup(home, settings, catalogue, profile)
     if not changes:
         say("Nothing to undo." if undo else "Codex is set up already; nothing to change.")
@@ -99,22 +99,25 @@ def run(
 
 def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject, bool]:
     """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration; and
-    whether that has somebody who searches."""
+    whether somebody there searches, and draws images."""
     from isthmus.cli.offer import ask_gateway, offer_models
     from isthmus.config import load_config
+    from isthmus.config.schema import draws
     from isthmus.errors import ConfigError
     from isthmus.providers.codex_catalog import codex_catalogue
     from isthmus.server.listen import public_url
 
     if url:
         base, chosen, listing = ask_gateway(url, model, key)
-        return base, chosen, {"models": listing["models"]}, False
+        told = listing.get("isthmus")
+        images = isinstance(told, dict) and bool(told.get("images"))
+        return base, chosen, {"models": listing["models"]}, False, images
     settings = load_config(config).config
     address = public_url(settings.server)
     if address.startswith("unix:"):
         raise ConfigError("Codex cannot speak to a Unix socket; give the address of a proxy before it with `--url`")
     chosen, models = offer_models(settings, model)
-    return address, chosen, codex_catalogue(models), bool(settings.search.backend)
+    return address, chosen, codex_catalogue(models), bool(settings.search.backend), draws(settings)
 
 
 def _tell_of_daemon(home: Path, command: str) -> None:

@@ -7,7 +7,7 @@ taking them out again gives the text of before, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,9 @@ import tomlkit
 from isthmus.cli.changes import split_byte_order_mark
 from isthmus.cli.codex_document import Statement, parse_document, read_document, written_value
 from isthmus.cli.codex_keys import (
+    ACTOR,
     FILE,
+    HEADERS,
     JOINED,
     MARK,
     NAME,
@@ -60,7 +62,7 @@ def overrides(settings: Settings) -> list[str]:
     """The same settings as `-c key=value` arguments, for one run without any file."""
     pairs = {
         **settings.root,
-        **{f"{PROVIDERS}.{PROVIDER}.{key}": value for key, value in settings.provider.items()},
+        **{f"{PROVIDERS}.{PROVIDER}.{key}": value for key, value in settings.lines.items()},
     }
     return [part for key, value in pairs.items() for part in ("-c", f"{key}={written_value(value)}")]
 
@@ -75,9 +77,10 @@ def _says_so_already(text: str, settings: Settings, name: str) -> bool:
     elif not settings.search and any(map(is_our_search, read_document(split_byte_order_mark(text)[1], name))):
         return False
     ours = _table(_table(said.get(PROVIDERS)).get(PROVIDER))
-    return all(said.get(key) == value for key, value in settings.root.items()) and all(
-        ours.get(key) == settings.provider.get(key) for key in TABLE_KEYS
-    )
+    wanted = settings.provider
+    actor, asked = (_table(block.get(HEADERS)).get(ACTOR) for block in (ours, wanted))
+    same = actor == asked and all(ours.get(key) == wanted.get(key) for key in TABLE_KEYS)
+    return same and all(said.get(key) == value for key, value in settings.root.items())
 
 
 def _refuse_clash(statements: Sequence[Statement], name: str) -> None:
@@ -97,9 +100,12 @@ def _refuse_clash(statements: Sequence[Statement], name: str) -> None:
 
 
 def _put_in(statements: Sequence[Statement], settings: Settings, newline: str) -> str:
-    missing = dict(settings.root)
+    missing, ours = dict(settings.root), settings.lines
     lines: list[str] = []
     placed = False
+    # Headers that somebody has put into a table of their own: ours goes there, for a key may be written only once.
+    apart = any(each.kind == "table" and each.path == (*TABLE, HEADERS) for each in statements)
+    actor = ours.pop(f"{HEADERS}.{ACTOR}", None) if apart else None
     for each in statements:
         if each.kind == "key" and len(each.path) == 1 and each.path[0] in ROOT_KEYS:
             lines += [keep_statement(each.text, newline), _line(each.path[0], missing.pop(each.path[0]), newline)]
@@ -108,14 +114,16 @@ def _put_in(statements: Sequence[Statement], settings: Settings, newline: str) -
             placed = True
         elif each.kind == "table" and each.path == TABLE:
             # An undo had to leave it for the sake of others' keys in it, and its name for the sake of Codex.
-            rest = [_line(key, value, newline) for key, value in settings.provider.items() if key != "name"]
+            rest = [_line(key, value, newline) for key, value in ours.items() if key != "name"]
             lines += [MARK + newline, _ended(each.text, newline), *rest]
             placed = True
+        elif each.kind == "table" and each.path == (*TABLE, HEADERS) and actor is not None:
+            lines += [MARK + newline, _ended(each.text, newline), _line(ACTOR, actor, newline)]
         else:
             lines.append(each.text)
     if missing:
         lines[:0] = [MARK + newline, *(_line(key, value, newline) for key, value in missing.items())]
-    table = [f"[{PROVIDERS}.{PROVIDER}]{newline}", *(_line(*pair, newline) for pair in settings.provider.items())]
+    table = [f"[{PROVIDERS}.{PROVIDER}]{newline}", *(_line(*pair, newline) for pair in ours.items())]
     joined = bool(statements) and not statements[-1].text.endswith("\n")
     if joined:
         lines[-1] = _ended(lines[-1], newline)
@@ -128,7 +136,7 @@ def _with_provider(statement: Statement, settings: Settings, newline: str) -> st
     """An inline table of providers, with ours in it."""
     document: Any = tomlkit.parse(_ended(statement.text, newline))
     ours = tomlkit.inline_table()
-    ours.update(settings.provider)
+    ours.update({key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.provider.items()})
     document[PROVIDERS][PROVIDER] = ours
     return str(document.as_string())
 
@@ -141,7 +149,10 @@ def _is_exact(before: str, after: str, settings: Settings) -> bool:
     except ConfigError:
         return False
     providers = _table(old.get(PROVIDERS))
-    ours = {**_table(providers.get(PROVIDER)), **settings.provider}
+    before_us = _table(providers.get(PROVIDER))
+    ours = {**before_us, **settings.provider}
+    if HEADERS in settings.provider:
+        ours[HEADERS] = {**_table(before_us.get(HEADERS)), **_table(settings.provider[HEADERS])}
     expected = {**old, **settings.root, PROVIDERS: {**providers, PROVIDER: ours}}
     return back == before and bool(comparable(new) == comparable(expected))
 

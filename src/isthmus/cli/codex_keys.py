@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +23,11 @@ TABLE_KEYS: Final = (
     *("name", "base_url", "wire_api", "env_key", "supports_websockets", "supports_standalone_web_search"),
 )
 NAME: Final = "Isthmus"
+HEADERS: Final = "http_headers"
+ACTOR: Final = "x-openai-actor-authorization"
+"""A header without which Codex offers its image tool only to who is logged in at OpenAI; any value will do
+(seen with 0.166). It is ours alone: other headers that somebody has put beside it are not."""
+Values = Mapping[str, str | bool | Mapping[str, str]]
 
 MARK: Final = "# isthmus codex setup: `isthmus codex setup --undo` takes this out again"
 JOINED: Final = " (joined)"
@@ -46,6 +52,8 @@ class Settings:
     """The variable with a key for the gateway, where it wants one."""
     websockets: bool = False
     """Whether Codex keeps one WebSocket for a conversation, in place of a request for each turn."""
+    images: bool = False
+    """Whether the gateway draws images, so that Codex's tool for them works."""
 
     search: bool = False
     """Whether the gateway searches the web."""
@@ -58,15 +66,36 @@ class Settings:
         return {**keys, SEARCH: "live"} if self.search and self.live else keys
 
     @property
-    def provider(self) -> dict[str, str | bool]:
-        block: dict[str, str | bool] = {"name": NAME, "base_url": self.base_url, "wire_api": "responses"}
+    def provider(self) -> Values:
+        block: dict[str, str | bool | Mapping[str, str]] = {
+            "name": NAME,
+            "base_url": self.base_url,
+            "wire_api": "responses",
+        }
         if self.key_env:
             block["env_key"] = self.key_env
         if self.websockets:
             block["supports_websockets"] = True
         if self.search:
             block["supports_standalone_web_search"] = True
+        if self.images:
+            block[HEADERS] = {ACTOR: PROVIDER}
         return block
+
+    @property
+    def lines(self) -> dict[str, str | bool]:
+        """The same, each with its dotted key."""
+        flat: dict[str, str | bool] = {}
+        for key, value in self.provider.items():
+            if isinstance(value, Mapping):
+                flat |= {f"{key}.{name}": text for name, text in value.items()}
+            else:
+                flat[key] = value
+        return flat
+
+
+OWN_PATHS: Final = frozenset({*((*TABLE, key) for key in TABLE_KEYS), (*TABLE, HEADERS, ACTOR)})
+"""Where our keys stand."""
 
 
 def is_mark(statement: Statement) -> bool:

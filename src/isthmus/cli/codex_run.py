@@ -13,7 +13,7 @@ from isthmus.cli.beside import Launch, run_beside
 from isthmus.cli.codex_config import overrides
 from isthmus.cli.codex_keys import Settings
 from isthmus.cli.codex_setup import says_of_search
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, draws
 from isthmus.protocol.json import JsonObject
 
 
@@ -25,8 +25,8 @@ async def run_codex(binary: Path, config: Config, model: str, catalogue: JsonObj
         with tempfile.TemporaryDirectory(prefix="isthmus-codex-") as folder:
             file = Path(folder) / "models.json"
             file.write_bytes(msgspec.json.encode(catalogue))
-            searches = bool(config.search.backend)
-            settings = Settings(f"{url}/v1", model, str(file), search=searches, live=not says_of_search())
+            searches, live = bool(config.search.backend), not says_of_search()
+            settings = Settings(f"{url}/v1", model, str(file), images=draws(config), search=searches, live=live)
             yield Launch([str(binary), *overrides(settings), *arguments])
 
     return await run_beside(config, prepare)

@@ -15,8 +15,11 @@ import tomlkit
 from isthmus.cli.changes import split_byte_order_mark
 from isthmus.cli.codex_document import Statement, read_document
 from isthmus.cli.codex_keys import (
+    ACTOR,
     FILE,
+    HEADERS,
     JOINED,
+    OWN_PATHS,
     PROVIDER,
     PROVIDERS,
     TABLE,
@@ -72,7 +75,7 @@ class _OwnKeys:
         if provider is not None and provider.value == PROVIDER:
             # The model belongs to its provider: whichever was picked since, it is one of the gateway's.
             self._ours |= {("model_provider",), ("model",)}
-        table = {(*TABLE, key) for key in TABLE_KEYS}
+        table = set(OWN_PATHS)
         within = {each.path for each in statements if each.kind in ("key", "table") and each.path[:2] == TABLE}
         self._ours |= table - {(*TABLE, "name")} if within - table - {TABLE} else table | {TABLE}
         self._providers: str | None = None
@@ -102,9 +105,18 @@ class _OwnKeys:
 
 def _left_inside(ours: Any) -> dict[str, Any]:
     """What others have put into our provider, with its name; empty if they have put in nothing."""
-    if not isinstance(ours, dict) or not set(ours).difference(TABLE_KEYS):
+    if not isinstance(ours, dict):
         return {}
-    return {key: value for key, value in ours.items() if key == "name" or key not in TABLE_KEYS}
+    left = {key: _without_actor(key, value) for key, value in ours.items() if key == "name" or key not in TABLE_KEYS}
+    left = {key: value for key, value in left.items() if value is not None}
+    return left if set(left) - {"name"} else {}
+
+
+def _without_actor(key: str, value: Any) -> Any:
+    """Headers without ours; `None`: there was no other."""
+    if key != HEADERS or not isinstance(value, dict):
+        return value
+    return {name: text for name, text in value.items() if name != ACTOR} or None
 
 
 def _edit(statement: Statement, path: Sequence[str]) -> str:
@@ -121,4 +133,6 @@ def _edit(statement: Statement, path: Sequence[str]) -> str:
     else:
         for key in set(holder[path[-1]]).difference(left):
             del holder[path[-1]][key]
+        if HEADERS in left and ACTOR in holder[path[-1]][HEADERS]:
+            del holder[path[-1]][HEADERS][ACTOR]
     return document.as_string()

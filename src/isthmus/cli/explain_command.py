@@ -8,7 +8,7 @@ An id in place of a file means a request that was made: what was decided then, a
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -31,8 +31,9 @@ from isthmus.cli.terminal import open_console, print_json, say_error
 from isthmus.cli.trace_source import GatewayOption, KeyOption
 from isthmus.config import read_config
 from isthmus.config.known import all_names
-from isthmus.config.schema import Config
+from isthmus.config.schema import Config, draws
 from isthmus.errors import ConfigError, RequestRefused
+from isthmus.ports.tools import HostedTool
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider, provider_names
 from isthmus.wiring import open_workers
@@ -121,8 +122,7 @@ def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish,
     model = choose_model(asked, chosen, wish.model, known_as)
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
     strict = wish.strict
-    hosted = open_hosted(config, search_tools(config, open_workers(config.checks)))
-    managed = hosted.foresee(asked.request.body.get("tools"), asked.request.items)
+    managed = open_hosted(config, _foreseen(config)).foresee(asked.request.body.get("tools"), asked.request.items)
     explained = explain_request(
         asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
     )
@@ -189,3 +189,10 @@ def _hint(body: JsonObject, chat: bool, messages: bool) -> str:
 
 def _name(request: str | None) -> str:
     return "standard input" if request == "-" else str(request)
+
+
+def _foreseen(config: Config) -> Iterator[HostedTool]:
+    if draws(config):
+        from isthmus.wiring_images import foresee_image_tool
+
+        yield foresee_image_tool(config)

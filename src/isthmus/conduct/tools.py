@@ -19,7 +19,7 @@ from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.managed import ManagedCall, ManagedKind, Ran, ToolLimits
 from isthmus.conduct.hosted import Hosted
 from isthmus.log import Level, tell
-from isthmus.ports.tools import ToolRunner
+from isthmus.ports.tools import ToolRunner, patience_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 
@@ -135,8 +135,10 @@ class Work:
 
         seconds = self._limits.timeout
         try:
+            runner = self._runner(call.kind)
+            seconds = patience_of(runner, seconds)
             async with asyncio.timeout(seconds):
-                return await self._runner(call.kind).run(call, hear)
+                return await runner.run(call, hear)
         except TimeoutError:
             return _failed(call, f"it took longer than {seconds:g} seconds")
         except Exception as error:  # a runner raises nothing: this is a bug, and no reason to end the response

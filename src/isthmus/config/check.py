@@ -14,7 +14,7 @@ from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, McpConfig, ProviderConfig, Search, Webhooks
+from isthmus.config.schema import CodexSettings, Config, Images, McpConfig, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
@@ -39,6 +39,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         *_check_patterns(config.trace.scrub),
         *_check_search(config.search),
         *_check_mcp(config.mcp),
+        *_check_images(config.images, config.providers),
     ]
 
 
@@ -70,6 +71,24 @@ def _check_mcp(servers: Mapping[str, McpConfig]) -> Iterator[Problem]:
         from isthmus.config.check_mcp import check_mcp
 
         yield from check_mcp(servers)
+
+
+def _check_images(images: Images, providers: Mapping[str, ProviderConfig]) -> Iterator[Problem]:
+    at = ("images",)
+    if images.url:
+        yield from _check_url((*at, "url"), images.url, ("http", "https"))
+        if images.provider:
+            yield Problem((*at, "url"), "excludes `provider`", "keep one of them")
+        if not images.model:
+            yield Problem((*at, "model"), "is missing: nothing else says who draws at `url`", "name the model")
+        if images.api_key and images.url.startswith("http:") and not is_local(images.url):
+            yield Problem((*at, "url"), "sends the key over plain HTTP", "use https where it has it", "warning")
+    elif images.api_key:
+        yield Problem((*at, "api_key"), "means something only with `url`", "set `url`, or remove it")
+    elif images.provider not in ("", "none") and images.provider not in providers:
+        near = nearest_name(images.provider, providers)
+        fix = f"did you mean `{near}`?" if near else f"add `[providers.{images.provider}]`, or give its `url`"
+        yield Problem((*at, "provider"), f"is `{images.provider}`, which is not configured", fix)
 
 
 def _check_server(config: Config) -> Iterator[Problem]:

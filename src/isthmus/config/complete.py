@@ -24,7 +24,7 @@ from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, Metrics, ProviderConfig, Search, Server, Webhooks
+from isthmus.config.schema import Config, Images, Metrics, ProviderConfig, Search, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -58,6 +58,7 @@ def complete(config: Config, state: Completion) -> Config:
         webhooks=_fill_webhooks(config.webhooks, state),
         metrics=_fill_metrics(config.metrics, state),
         search=_fill_search(config.search, state),
+        images=_fill_images(config.images, providers, state),
     )
 
 
@@ -93,6 +94,8 @@ def _list_providers(config: Config, state: Completion) -> dict[str, ProviderConf
         sides = split_reference(reference)
         if sides and sides[0] in names:
             found.setdefault(sides[0], ProviderConfig())
+    if config.images.provider in names:
+        found.setdefault(config.images.provider, ProviderConfig())
     if config.models.demo:
         found.setdefault(DEMO, ProviderConfig())
     return found
@@ -194,6 +197,20 @@ def _fill_search(search: Search, state: Completion) -> Search:
         return search
     state.origins[("search", "api_key")] = Origin("environment", f"${found[0]}")
     return msgspec.structs.replace(search, api_key=state.environ[found[0]].strip())
+
+
+def _fill_images(images: Images, providers: Mapping[str, ProviderConfig], state: Completion) -> Images:
+    """The key from a file of its own; and where the demo is all there is, it draws, too."""
+    found: dict[str, Any] = {}
+    if images.api_key_file:
+        path = ("images", "api_key_file")
+        if images.api_key:
+            state.problems.append(Problem(path, "excludes `api_key`", "keep one of them"))
+        found["api_key"] = state.read_secret(path, images.api_key_file)
+    if not images.provider and not images.url and list(providers) == [DEMO]:
+        found["provider"] = DEMO
+        state.origins[("images", "provider")] = Origin("default", "the only provider")
+    return msgspec.structs.replace(images, **found)
 
 
 def _read_lines(text: str) -> list[str]:

@@ -28,6 +28,7 @@ __all__ = [
     "Config",
     "Count",
     "EndpointConfig",
+    "Images",
     "Lessons",
     "Limits",
     "Log",
@@ -296,6 +297,36 @@ class Trace(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes of the requests that they hold on to meanwhile; likewise."""
 
 
+class Images(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who draws images: for `/v1/images/…`, and for models that call the tool `image_generation`."""
+
+    provider: str = ""
+    """The configured provider that draws, if its file says that it can; `none`: nobody. Empty: the demo, where that is
+    the only provider; else nobody."""
+    url: str = ""
+    """In place of `provider`: the address of an images endpoint in OpenAI's shape, without the last path (`…/v1`)."""
+    api_key: str = ""
+    """The key for `url`."""
+    api_key_file: str = ""
+    """A file with that key. A relative path starts where that of `store.url` does."""
+    model: str = ""
+    """The model that draws, whatever name a request has for it; empty: the first one of the provider's file."""
+    sizes: list[Text] = []
+    """Sizes that may be asked for, as `1024x1024`; none: those of the provider's file. Another one becomes the
+    nearest."""
+    timeout: Timeout = 300.0
+    """How long one request may take, waiting for its turn included."""
+    at_once: Count = 8
+    """Requests that are drawn at the same time; more wait for their turn."""
+    max_image: Bytes = 20_000_000
+    """Largest image that is to be changed, each; a larger one is answered with 400."""
+
+
+def draws(config: Config) -> bool:
+    """Whether somebody draws images."""
+    return bool(config.images.url) or config.images.provider not in ("", "none")
+
+
 class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written to stderr."""
 
@@ -323,6 +354,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    images: Images = Images()
     mcp: Mapping[str, McpConfig] = {}
     search: Search = Search()
     trace: Trace = Trace()

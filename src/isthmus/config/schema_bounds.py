@@ -85,6 +85,9 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Most chunks of a streamed answer; likewise."""
     max_vectors: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_vectors
     """Largest answer of a provider with embeddings; a longer one is a failure (502): vectors cannot be cut."""
+    max_images: Annotated[int, Meta(ge=1, extra={"quantity": SIZE})] = DEFAULT_ANSWER.max_images
+    """Largest answer of a provider with images, as base64, and largest image that is fetched; a longer one is a failure
+    (502)."""
     max_told: Bytes = 16_000_000
     """Events of one background response that are kept in memory for those who follow it; earlier ones are read from the
     store."""

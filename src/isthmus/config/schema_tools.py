@@ -14,6 +14,6 @@ class Tools(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_parallel: Count = DEFAULT_TOOL_LIMITS.parallel
     """Calls of one answer that run at the same time; more wait."""
     timeout: Timeout = DEFAULT_TOOL_LIMITS.timeout
-    """How long one call may take; then it has failed, and the model is told so."""
+    """How long one call may take; then it has failed, and the model is told so. Of images `images.timeout` says it."""
     max_result: Count = DEFAULT_TOOL_LIMITS.result
     """Most characters of one result that the model reads; a longer one is cut."""

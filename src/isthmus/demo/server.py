@@ -1,4 +1,4 @@
-"""The demo model on a real socket: Chat Completions and embeddings over HTTP, on a loopback port of its own choice.
+"""The demo model on a real socket: Chat Completions, embeddings and images over HTTP, on a loopback port of its own.
 
     async with DemoServer() as demo:
         client = AsyncOpenAI(base_url=demo.base_url, api_key="any")
@@ -58,6 +58,8 @@ class DemoServer:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/embeddings", _embed)
+        app.router.add_post("/v1/images/generations", _draw)
+        app.router.add_post("/v1/images/edits", _draw)
         app.router.add_get("/v1/models", _list_models)
         app.router.add_get("/v1/models/{model}", _show_model)
         self._runner = web.AppRunner(
@@ -101,6 +103,39 @@ async def _embed(request: web.Request) -> web.Response:
         return _json(embed(_read(await request.read())))
     except Refused as refused:
         return _refusal(refused)
+
+
+async def _draw(request: web.Request) -> web.StreamResponse:
+    """Whole, or as events; what is to be changed comes in a form."""
+    from isthmus.demo.pictures import draw, draw_events
+
+    try:
+        body, given = await _read_form(request) if request.content_type == "multipart/form-data" else ({}, [])
+        body = body or _read(await request.read())
+        if str(body.get("stream")).lower() != "true":
+            return _json(draw(body, given))
+        events = list(draw_events({**body, "partial_images": int(body.get("partial_images") or 0)}, given))
+    except Refused as refused:
+        return _refusal(refused)
+    from aiohttp import web
+
+    response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
+    await response.prepare(request)
+    for each in events:
+        await response.write(event(each))
+    return response
+
+
+async def _read_form(request: web.Request) -> tuple[dict[str, Any], list[bytes]]:
+    body: dict[str, Any] = {}
+    given: list[bytes] = []
+    async for part in await request.multipart():
+        data = bytes(await part.read(decode=False))  # type: ignore[union-attr]
+        if part.filename:  # type: ignore[union-attr]
+            given.append(data)
+        else:
+            body[part.name or ""] = data.decode()  # type: ignore[union-attr]
+    return body, given
 
 
 async def _list_models(request: web.Request) -> web.Response:

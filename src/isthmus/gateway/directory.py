@@ -9,7 +9,7 @@ from typing import Protocol
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model, split_reference
 from isthmus.bridge.types.plan import Target
-from isthmus.ports import Backend, Embedder
+from isthmus.ports import Backend, Drawer, Embedder
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
 from isthmus.providers.dialects import capabilities_for
@@ -43,6 +43,8 @@ class Served:
     asking: Asking | None = None
     embedder: Embedder | None = None
     """The way to its vectors, where it makes some."""
+    drawer: Drawer | None = None
+    """The way to its images, likewise."""
     load: Callable[[], tuple[int, int]] = lambda: (0, 0)
     """How many requests to it are on their way, and how many wait for a connection."""
 

@@ -53,10 +53,12 @@ from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, Stored
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
-if TYPE_CHECKING:  # loaded only where there are receivers, or vectors are asked for
+if TYPE_CHECKING:  # loaded only where there are receivers, or vectors or images are asked for
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
+    from isthmus.gateway.images import Images
     from isthmus.ports.traces import Tracing
+    from isthmus.tools.images import Studio
     from isthmus.tools.search.standalone import StandaloneSearch
 
 log = logging.getLogger("isthmus.gateway")
@@ -87,6 +89,7 @@ class Gateway:
         tracing: Tracing | None = None,
         hosted: Hosted = NO_TOOLS,
         search: StandaloneSearch | None = None,
+        studio: Callable[[], Studio] | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -100,6 +103,7 @@ class Gateway:
         self.tracing = tracing
         self.hosted = hosted
         self._search = search
+        self._studio = studio
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -131,6 +135,26 @@ class Gateway:
 
         return self._search or StandaloneSearch(None, None, Refs(0))
 
+    @cached_property
+    def images(self) -> Images:
+        """Loaded when the first images are asked for."""
+        from isthmus.gateway.images import Images
+
+        return Images(
+            self._studio() if self._studio is not None else None,
+            self.runs,
+            self.settings,
+            now=self._now,
+            new_id=self._new_id,
+            observer=self.observer,
+        )
+
+    @property
+    def draws(self) -> str:
+        """Who draws images, as `provider/model`; empty: nobody does."""
+        studio = self.images.studio if self._studio is not None else None
+        return "" if studio is None else f"{studio.target.provider}/{studio.target.model}"
+
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
         return await self.aside.do(lambda: reader(raw, self.settings.limits), heavy=len(raw) > HEAVY_TEXT)
@@ -154,7 +178,12 @@ class Gateway:
         return await self._create(caller, request, strict, noted, self._new_id("resp"), lane=lane, chat=chat)
 
     async def compact(
-        self, caller: Caller, request: Request, *, strict: bool | None = None
+        self,
+        caller: Caller,
+        request: Request,
+        *,
+        strict: bool | None = None,
+        noted: Sequence[CompatibilityDecision] = (),
     ) -> tuple[Run, list[JsonObject]]:
         """A run whose answer is the sealed summary of a conversation, and the user's messages, which stand before it.
 
@@ -170,7 +199,7 @@ class Gateway:
         items = (*history, *(item for item in request.items if item["type"] != TRIGGER))
         kept: Any = {name: value for name, value in request.body.items() if name not in _NOT_FOR_COMPACT}
         asked = msgspec.structs.replace(request, body={**kept, "store": False}, items=(*items, {"type": TRIGGER}))
-        return await self.create(caller, asked, strict=strict), user_messages(items)
+        return await self.create(caller, asked, strict=strict, noted=noted), user_messages(items)
 
     async def create_in_background(
         self, caller: Caller, run: Run, request: Request, *, strict: bool | None = None

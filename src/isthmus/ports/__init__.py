@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Again, Backend, Checker, Embedder, Workers, limits_of, trail_of
+from isthmus.ports.backend import Again, Backend, Checker, Drawer, Embedder, Visits, Workers, limits_of, trail_of
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.conversations import (
     APPENDING,
@@ -75,6 +75,7 @@ __all__ = [
     "ConversationTurns",
     "Conversations",
     "Delivery",
+    "Drawer",
     "Embedder",
     "Ended",
     "EventBatch",
@@ -105,6 +106,7 @@ __all__ = [
     "StoredTurn",
     "StoredWord",
     "ToolRan",
+    "Visits",
     "Workers",
     "conversation_lease",
     "conversation_locked",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.deltas import Delta
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
+    from isthmus.bridge.images.answer import Drawn, Partial
+    from isthmus.bridge.images.plan import ImagePlan
     from isthmus.bridge.jobs import Job, Result
     from isthmus.bridge.types.plan import OutputContract, Plan
     from isthmus.errors import UpstreamFailed
@@ -35,6 +37,22 @@ class Embedder(Protocol):
 
     async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
         """Raises `UpstreamFailed`. `trail` takes what happens on the way."""
+
+
+class Drawer(Protocol):
+    """An upstream that draws images."""
+
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+        """Raises `UpstreamFailed`. `tell` hears of images that are still being drawn."""
+
+
+class Visits(Protocol):
+    """Fetches what somebody else has named, from public places only."""
+
+    async def fetch(self, url: str, *, most: int) -> bytes:
+        """Raises `UpstreamFailed`."""
+
+    async def aclose(self) -> None: ...
 
 
 def limits_of(sending: object) -> Mapping[str, str]:

@@ -20,6 +20,12 @@ class ToolRunner(Protocol):
         """What came of it. Raises nothing but cancellation: a failure is a result. Bounded in time by itself."""
 
 
+def patience_of(runner: ToolRunner, usual: float) -> float:
+    """Seconds for one call: a runner that is known to take longer than others says so."""
+    own: float | None = getattr(runner, "patience", None)
+    return usual if own is None else own
+
+
 class HostedTool(Protocol):
     """One kind of tool that runs here, for as long as the gateway does."""
 

@@ -143,6 +143,19 @@ class ApplyPatchCall(TypedDict):
     status: Status
 
 
+class ComputerCall(TypedDict):
+    type: Literal["computer_call"]
+    id: str
+    call_id: str
+    pending_safety_checks: list[JsonObject]
+    """None: nobody here looks at what an action may do."""
+    action: NotRequired[JsonObject]
+    """Of `computer_use_preview`: one at a time."""
+    actions: NotRequired[list[JsonObject]]
+    """Of `computer`."""
+    status: Status
+
+
 class CompactionItem(TypedDict):
     type: Literal["compaction"]
     id: str
@@ -217,7 +230,7 @@ class HostedItem(_Hosted, total=False):
     """mcp_call"""
 
 
-CallItem = FunctionCall | CustomToolCall | ShellCall | LocalShellCall | ApplyPatchCall | ToolSearchCall
+CallItem = FunctionCall | CustomToolCall | ShellCall | LocalShellCall | ApplyPatchCall | ComputerCall | ToolSearchCall
 """A call that the client answers."""
 
 OutputItem = MessageItem | ReasoningItem | CallItem | ToolSearchOutput | CompactionItem | HostedItem
@@ -228,6 +241,7 @@ CALL_PREFIXES: Final[Mapping[str, str]] = {
     "shell_call": "sh",
     "local_shell_call": "lsh",
     "apply_patch_call": "apc",
+    "computer_call": "cu",
     "tool_search_call": "tsc",
 }
 ID_PREFIXES: Final[Mapping[str, str]] = {

@@ -40,6 +40,8 @@ class ModelsApi:
         body: JsonObject = {"object": "list", "data": [openai_model(id, offered) for id, offered in listed.items()]}
         if _is_codex(scope):
             body |= codex_catalogue({id: offered.model for id, offered in listed.items() if not offered.embeds})
+            if self._gateway.draws:  # for `isthmus codex setup --url`
+                body["isthmus"] = {"images": self._gateway.draws}
         await send_json(send, 200, body)
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:

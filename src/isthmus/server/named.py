@@ -71,6 +71,14 @@ async def named(scope: Scope, gateway: Gateway, request: Request, name: Name) ->
             yield Asked(naming=naming)
 
 
+def unnamed(scope: Scope) -> tuple[CompatibilityDecision, ...]:
+    """What becomes of a name where nothing of an answer is ever stored: it is told that nothing does."""
+    if not header(scope, b"idempotency-key"):
+        return ()
+    why = "nothing of this answer is stored, so there will be nothing to give back"
+    return (CompatibilityDecision(HEADER, "ignored", why),)
+
+
 def _ignored(gateway: Gateway, request: Request) -> str:
     """Why nothing can be given back."""
     if request.body.get("store") is False:

@@ -13,6 +13,7 @@ from isthmus.bridge.doors.conversations.read import INCLUDES, MAX_ITEMS
 from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.embeddings import CreateEmbedding
+from isthmus.protocol.images import CreateImage, EditImage
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.messages import CountTokens, CreateMessage
 from isthmus.protocol.responses import CreateResponse
@@ -27,10 +28,10 @@ class OpenApi:
 @cache
 def build_document() -> JsonObject:
     bodies, components = msgspec.json.schema_components(
-        [CreateResponse, CreateChatCompletion, CreateEmbedding, CreateMessage, CountTokens],
+        [CreateResponse, CreateChatCompletion, CreateEmbedding, CreateMessage, CountTokens, CreateImage, EditImage],
         ref_template="#/components/schemas/{name}",
     )
-    response_body, chat_body, embedding_body, message_body, count_body = bodies
+    response_body, chat_body, embedding_body, message_body, count_body, image_body, edit_body = bodies
     id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
@@ -94,6 +95,10 @@ def build_document() -> JsonObject:
             },
             "/v1/embeddings": {"post": _operation("Make vectors of texts", "createEmbedding", body=embedding_body)},
             "/v1/alpha/search": {"post": _operation("Search the web, as Codex does", "alphaSearch", body=_SEARCH)},
+            "/v1/images/generations": {"post": _operation("Draw images", "createImage", body=image_body, stream=True)},
+            "/v1/images/edits": {
+                "post": _operation("Change images; a form is taken, too", "editImage", body=edit_body, stream=True)
+            },
             "/v1/messages": {"post": _operation("Create a message", "createMessage", body=message_body, stream=True)},
             "/v1/messages/count_tokens": {
                 "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)

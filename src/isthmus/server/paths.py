@@ -19,7 +19,7 @@ from isthmus.server.http import header
 VERSION: Final = "/v1"
 _SLASHES: Final = re.compile(r"/{2,}")
 _ENDS: Final = re.compile(
-    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?|embeddings"
+    r"/(?P<end>chat/completions(?:/[^/]+(?:/messages)?)?|messages(?:/count_tokens)?|embeddings|images/(?:generations|edits)"
     r"|responses(?:/[^/]+(?:/cancel|/input_items)?)?|models(?:/.+)?"
     r"|conversations(?:/[^/]+(?:/items(?:/[^/]+)?)?)?|isthmus/traces(?:/[^/]+(?:/conversation)?)?"
     r"|health|ready|metrics|openapi\.json)\Z",
@@ -57,11 +57,13 @@ def spellings(path: str) -> Iterator[str]:
 
 def nothing_there(scope: Scope, prefix: str) -> RequestRefused:
     """The refusal of a path that is none of ours."""
-    path, base = scope["path"], f"{scope['scheme']}://{header(scope, b'host') or '127.0.0.1'}{prefix}"
+    secure = "s" if scope["scheme"] in ("https", "wss") else ""
+    path, place = scope["path"], f"{secure}://{header(scope, b'host') or '127.0.0.1'}{prefix}"
+    base = f"http{place}"
     from isthmus.server.unserved import find_unserved
 
     if row := next((row for each in spellings(path) if (row := find_unserved(each)) is not None), None):
-        instead = row.instead.replace("`/v1/", f"`{base}/v1/")
+        instead = row.instead.replace("`/v1/", f"`{'ws' if row.socket else 'http'}{place}/v1/")
         words = f"{row.name}: not served here; {instead}. `{base}/openapi.json` lists what is"
         return RequestRefused(words, code="not_served")
     if found := _ENDS.search(path):

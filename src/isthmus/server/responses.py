@@ -31,7 +31,7 @@ from isthmus.server.http import header, send_bytes, send_json
 from isthmus.server.leaving import leaving_of
 from isthmus.server.listed import listed_item
 from isthmus.server.lists import asked_order, page_of
-from isthmus.server.named import AGAIN, Asked, name_of, named
+from isthmus.server.named import AGAIN, Asked, name_of, named, unnamed
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.sinks import JsonSink, SseSink, send_events
 from isthmus.server.tell import failed_late, plan_header, tell_run
@@ -82,7 +82,9 @@ class ResponsesApi:
 
     async def compact(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await self._gateway.read(body_of(scope), parse_request)
-        run, said = await self._gateway.compact(caller_of(scope), request, strict=asks_strict(scope))
+        run, said = await self._gateway.compact(
+            caller_of(scope), request, strict=asks_strict(scope), noted=unnamed(scope)
+        )
         exchange_of(scope).run = run
         tell_run(run)
 

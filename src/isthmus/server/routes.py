@@ -32,6 +32,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     stored_chats = Later(lambda: _stored_chats(gateway))
     messages = Later(lambda: _messages(gateway, options))
     embeddings = Later(lambda: _embeddings(gateway))
+    images = Later(lambda: _images(gateway))
     conversations = Later(lambda: _conversations(gateway))
     traces = Later(lambda: _traces(gateway, options))
     metrics = Later(lambda: _metrics(gateway, options))
@@ -55,6 +56,8 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"/v1/responses/{_ID}/input_items": {"GET": responses.input_items},
         "/v1/embeddings": {"POST": embeddings("create")},
         f"/v1{SEARCH}": {"POST": search("create")},
+        "/v1/images/generations": {"POST": images("generations")},
+        "/v1/images/edits": {"POST": images("edits")},
         "/v1/conversations": {"POST": conversations("create")},
         f"/v1/conversations/{_ID}": {
             "GET": conversations("retrieve"),
@@ -115,6 +118,12 @@ def _embeddings(gateway: Gateway) -> Any:
     from isthmus.server.embeddings import EmbeddingsApi
 
     return EmbeddingsApi(gateway)
+
+
+def _images(gateway: Gateway) -> Any:
+    from isthmus.server.images import ImagesApi
+
+    return ImagesApi(gateway)
 
 
 def _conversations(gateway: Gateway) -> Any:

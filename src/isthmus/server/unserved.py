@@ -18,6 +18,8 @@ class Unserved:
     name: str
     instead: str
     """What to do: words that follow a semicolon."""
+    socket: bool = False
+    """Whether the address in them is one of a WebSocket."""
 
 
 _OWN_TOOLS: Final = "give the model a function tool that does it"
@@ -35,9 +37,11 @@ UNSERVED: Final = (
     Unserved(
         "/v1/audio", "speech and transcriptions", "send audio inside a message to a model that hears, as `input_audio`"
     ),
-    Unserved("/v1/images", "images", _AT_THE_VENDOR),
+    Unserved(
+        "/v1/images/variations", "variations of images", "use `/v1/images/edits`, with words for what shall change"
+    ),
     Unserved("/v1/videos", "videos", _AT_THE_VENDOR),
-    Unserved("/v1/realtime", "the Realtime API", "open a WebSocket at `/v1/responses`"),
+    Unserved("/v1/realtime", "the Realtime API", "open a WebSocket at `/v1/responses`", socket=True),
     Unserved(
         "/v1/completions",
         "legacy completions",

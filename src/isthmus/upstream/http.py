@@ -6,7 +6,7 @@ leaves with the provider's name and without our secrets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
@@ -30,9 +30,11 @@ from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.rate_limits import rate_limits
 from isthmus.upstream.wire import EMBEDDINGS, Endpoint, Incoming, Wire
 
-if TYPE_CHECKING:  # loaded when the first vectors are asked for
+if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
+    from isthmus.bridge.images.answer import Drawn, Partial
+    from isthmus.bridge.images.plan import ImagePlan
 
 _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
@@ -54,8 +56,8 @@ class HttpBackend:
     ) -> None:
         """`more_secrets`: those of the provider's other places and keys."""
         self.wire = Wire(endpoint, more_secrets)
-        self._limits = limits
-        self._aside = aside or Aside()
+        self.limits = limits
+        self.aside = aside or Aside()
 
     @property
     def queue(self) -> int:
@@ -68,13 +70,13 @@ class HttpBackend:
     async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
         """An answer that was accepted, and what reads it."""
         size = plan.size
-        data = await self._aside.do(lambda: encode_sized(body, size), heavy=size > 0)
+        data = await self.aside.do(lambda: encode_sized(body, size), heavy=size > 0)
         incoming = await self.wire.send(data, headers=_trace(), dialect=plan.target.capabilities.dialect)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
-                raise await self._refusal(incoming, scrubber)
-            self._check_kind(incoming.kind)
+                raise await self.refusal(incoming, scrubber)
+            self.check_kind(incoming.kind)
             return incoming, _decoder(plan, scrubber)
         except BaseException:
             incoming.close()
@@ -85,52 +87,58 @@ class HttpBackend:
         from isthmus.bridge.embeddings.answer import NotVectors, read_embeddings
 
         size = plan.size
-        data = await self._aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
+        data = await self.aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
         incoming = await self.wire.send(data, headers=_trace(), dialect=EMBEDDINGS)
         try:
             scrubber = self.wire.scrubber
             if not incoming.ok:
-                raise await self._refusal(incoming, scrubber)
-            self._check_kind(incoming.kind)
-            answer = await incoming.within(self._limits.max_vectors)
+                raise await self.refusal(incoming, scrubber)
+            self.check_kind(incoming.kind)
+            answer = await incoming.within(self.limits.max_vectors)
             if answer is None:
-                most = f"sent more than {self._limits.max_vectors:,} bytes of vectors"
+                most = f"sent more than {self.limits.max_vectors:,} bytes of vectors"
                 words = f"{most} (`limits.max_vectors`); send fewer texts at a time"
                 raise self.wire.failed(words, "embeddings_too_large")
             told = rate_limits(incoming.headers, scrubber)
-            return await self._aside.do(lambda: read_embeddings(answer, plan, told), heavy=len(answer) > HEAVY_TEXT)
+            return await self.aside.do(lambda: read_embeddings(answer, plan, told), heavy=len(answer) > HEAVY_TEXT)
         except NotVectors as error:
             raise self.wire.failed(str(error)) from error
         finally:
             incoming.close()
+
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+        """Images; `tell` hears of partial ones."""
+        from isthmus.upstream.draw import draw
+
+        return await draw(self, plan, tell)
 
     async def ready(self) -> str | None:
         return await self.wire.reach()
 
     async def aclose(self) -> None:
         await self.wire.aclose()
-        self._aside.close()
+        self.aside.close()
 
     async def answer(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         if incoming.kind == _SSE:
             async for deltas in self._stream(incoming, decoder):
                 yield deltas
             return
-        data = await incoming.within(self._limits.max_answer)
+        data = await incoming.within(self.limits.max_answer)
         if data is None:
-            yield cut_answer(self._limits, "max_answer", "a part of it cannot be read")
+            yield cut_answer(self.limits, "max_answer", "a part of it cannot be read")
             return
-        if len(data) > SMALL and count_values(data, self._limits.max_values) > self._limits.max_values:
-            raise self.wire.failed(f"sent a reply of more than {self._limits.max_values:,} values")
+        if len(data) > SMALL and count_values(data, self.limits.max_values) > self.limits.max_values:
+            raise self.wire.failed(f"sent a reply of more than {self.limits.max_values:,} values")
         yield named_deltas(decoder.reply(data), self.wire.endpoint.provider)
 
-    def _check_kind(self, kind: str) -> None:
+    def check_kind(self, kind: str) -> None:
         """A page in place of an answer is a refusal: it is noticed while our client can still be given a status."""
         if kind != _SSE and not kind.endswith("json") and kind not in ("application/octet-stream", "text/plain"):
             raise self.wire.failed(f"answered `{kind}`, not JSON; is `base_url` right?")
 
     async def _stream(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
-        limits = self._limits
+        limits = self.limits
         parser = SseParser(limits.max_answer, limits.max_values)
         chunk, provider = decoder.chunk, self.wire.endpoint.provider
         size = count = 0
@@ -153,7 +161,7 @@ class HttpBackend:
         if held:
             yield named_deltas(held, provider)
 
-    async def _refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
+    async def refusal(self, incoming: Incoming, scrubber: Scrubber) -> UpstreamFailed:
         provider = self.wire.endpoint.provider
         failure = upstream_failure(
             incoming.status,

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import Again, Backend, Embedder, limits_of
+from isthmus.ports import Again, Backend, Drawer, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
-if TYPE_CHECKING:  # loaded when the first vectors are asked for
+if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
+    from isthmus.bridge.images.answer import Drawn, Partial
+    from isthmus.bridge.images.plan import ImagePlan
 
 log = logging.getLogger("isthmus.upstream")
 
@@ -71,6 +73,10 @@ class PooledBackend:
         """Of places that can."""
         trail = [] if trail is None else trail
         return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan), trail)
+
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+        """Likewise."""
+        return await self._first(plan.target.provider, None, lambda place: cast(Drawer, place).draw(plan, tell))
 
     async def ready(self) -> str | None:
         now = self._now()

@@ -21,12 +21,14 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Again, Backend, Embedder, limits_of, trail_of
+from isthmus.ports import Again, Backend, Drawer, Embedder, limits_of, trail_of
 from isthmus.protocol.json import JsonObject
 
-if TYPE_CHECKING:  # loaded when the first vectors are asked for
+if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
+    from isthmus.bridge.images.answer import Drawn, Partial
+    from isthmus.bridge.images.plan import ImagePlan
 
 log = logging.getLogger("isthmus.upstream")
 
@@ -71,6 +73,10 @@ class RetryingBackend:
         """Of an inner one that can."""
         trail = [] if trail is None else trail
         return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan, trail), trail)
+
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+        """Likewise."""
+        return await self._again(plan.target.provider, lambda: cast(Drawer, self._inner).draw(plan, tell))
 
     async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
         """The first attempt that is accepted: what it answers, and what ends it."""

@@ -9,7 +9,6 @@ address that somebody else has named: it is looked at in the same way, a few tim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
 
@@ -21,13 +20,6 @@ from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 USER_AGENT: Final = "isthmus (visits)"
 MAX_HOPS: Final = 3
 _MOVED: Final = (301, 302, 303, 307, 308)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    data: bytes
-    kind: str
-    """Its media type, as the server tells it."""
 
 
 class Visitor:
@@ -54,7 +46,7 @@ class Visitor:
         )
         self._wire = Wire(endpoint, more_secrets)
 
-    async def fetch(self, url: str, *, most: int) -> Found:
+    async def fetch(self, url: str, *, most: int) -> bytes:
         """`most`: bytes that it may have."""
         for _ in range(MAX_HOPS + 1):
             if (fault := fault_of_visit(url)) is not None:
@@ -71,10 +63,10 @@ class Visitor:
     async def aclose(self) -> None:
         await self._wire.aclose()
 
-    async def _read(self, incoming: Incoming, most: int) -> Found:
+    async def _read(self, incoming: Incoming, most: int) -> bytes:
         if not incoming.ok:
             raise self._wire.failed(f"cannot be fetched: HTTP {incoming.status}", "upstream_unreachable")
         data = await incoming.within(most)
         if data is None:
             raise self._wire.failed(f"is longer than {most:,} bytes", "upstream_malformed")
-        return Found(data, incoming.kind)
+        return data

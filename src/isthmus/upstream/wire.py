@@ -76,6 +76,9 @@ class Patience:
 
 EMBEDDINGS: Final = "embeddings"
 """What is spoken where vectors are made."""
+IMAGES: Final = "images"
+IMAGE_EDITS: Final = "image edits"
+"""Likewise where images are drawn, and changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Endpoint:
     """What sentences call it where it is no provider of the configuration."""
     others: Mapping[str, Elsewhere] = field(default_factory=dict, repr=False)
     """Dialect → where it is spoken, where some models are spoken to in another one than the rest; `EMBEDDINGS` → where
-    vectors are made, if anywhere."""
+    vectors are made, `IMAGES` and `IMAGE_EDITS` → where images are, if anywhere."""
     credential: str = ""
     """Which key stands in the headers, in words: where it comes from, or why there is none."""
     signer: Signer | None = field(default=None, repr=False)

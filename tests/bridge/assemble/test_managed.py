@@ -9,7 +9,7 @@ import pytest
 from isthmus.bridge.assemble.managed import _MAX_SEALED, _MAX_SOURCES, ManagedCalls
 from isthmus.bridge.assemble.output import Output
 from isthmus.bridge.envelope import Sealed
-from isthmus.bridge.tools.managed import IMAGE_MADE
+from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.types.managed import Listing, Ran
 from isthmus.bridge.types.tools import ToolIdentity
 
@@ -56,7 +56,7 @@ def test_ids_name_the_reply_and_the_call() -> None:
             ASK,
             'tool_result:[{"type":"input_text","text":"x"}]',
         ),
-        (Ran(IMAGE_MADE, {"result": "aGk="}), PAINT, None),
+        (Ran(image_made("aGk="), {"result": "aGk="}), PAINT, None),
         (Ran("x" * (_MAX_SEALED + 1)), SEARCH, None),
     ],
 )

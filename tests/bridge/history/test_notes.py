@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -22,18 +23,6 @@ FATES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "degraded",
         "assistant",
         "[file search for q found]\na.md: snippet",
-    ),
-    "computer call": (
-        {"type": "computer_call", "call_id": "1", "action": {"type": "click", "x": 1}},
-        "degraded",
-        "assistant",
-        '[computer action: {"type":"click","x":1}]',
-    ),
-    "computer output": (
-        {"type": "computer_call_output", "call_id": "1", "output": {"type": "computer_screenshot", "file_id": "f"}},
-        "degraded",
-        "user",
-        "[screenshot after the computer action]",
     ),
     "code interpreter": (
         {
@@ -122,11 +111,21 @@ def test_each_item_type_has_a_planned_fate(item: dict[str, Any], action: str, ro
             assert (role, note) == (said, *[part.text for part in parts if isinstance(part, Words)])
 
 
-def test_a_screenshot_keeps_its_image() -> None:
+def test_a_screenshot_stands_with_its_call_and_keeps_its_image() -> None:
+    click = {"type": "click", "x": 1, "y": 2, "button": "left"}
     output = {"type": "computer_screenshot", "image_url": "https://x/y.png"}
-    (turn,) = normalise_history([{"type": "computer_call_output", "call_id": "1", "output": output}]).turns
-    assert isinstance(turn, Said)
-    assert turn.parts[1] == Image("input[0].output", "https://x/y.png")
+    (turn,) = normalise_history(
+        [
+            {"type": "computer_call", "call_id": "1", "actions": [click], "pending_safety_checks": []},
+            {"type": "computer_call_output", "call_id": "1", "output": output},
+        ]
+    ).turns
+    assert isinstance(turn, Acted)
+    assert (turn.calls[0].name, json.loads(turn.calls[0].arguments)) == ("computer", {"actions": [click]})
+    assert turn.results[0].parts[1] == Image("input[1].output", "https://x/y.png")
+    (older,) = normalise_history([{"type": "computer_call", "call_id": "1", "action": {"type": "wait"}}]).turns
+    assert isinstance(older, Acted)
+    assert (older.calls[0].name, older.calls[0].arguments) == ("computer_use_preview", '{"action":{"type":"wait"}}')
 
 
 def test_a_message_between_agents_says_from_whom_to_whom() -> None:

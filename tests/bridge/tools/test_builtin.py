@@ -30,7 +30,7 @@ def test_the_clients_own_words_come_first(kind: str) -> None:
 
 
 def test_an_unknown_type_keeps_its_parameters() -> None:
-    assert describe({"type": "computer", "parameters": PARAMETERS}) == ("The tool `computer`.", PARAMETERS)
+    assert describe({"type": "oracle", "parameters": PARAMETERS}) == ("The tool `oracle`.", PARAMETERS)
 
 
 def test_the_words_of_a_namespace_reach_the_model() -> None:

@@ -70,17 +70,17 @@ SEARCHING = ToolSupport(
         ),
         pytest.param({**WEATHER, "async": True}, PLAIN, "degraded", "function", id="async"),
         pytest.param({**WEATHER, "async": False}, PLAIN, "supported", "function", id="not-async"),
-        pytest.param({"type": "file_search"}, PLAIN, "rejected", None, id="no-vector-stores"),
+        pytest.param({"type": "file_search"}, PLAIN, "ignored", None, id="no-vector-stores"),
         pytest.param(
             {"type": "shell", "environment": {"type": "local"}}, PLAIN, "degraded", "function", id="shell-here"
         ),
         pytest.param(
-            {"type": "shell", "environment": {"type": "container_auto"}}, PLAIN, "rejected", None, id="shell-container"
+            {"type": "shell", "environment": {"type": "container_auto"}}, PLAIN, "ignored", None, id="shell-container"
         ),
         pytest.param(
             {"type": "shell", "environment": {"type": "container_reference", "container_id": "c"}},
             PLAIN,
-            "rejected",
+            "ignored",
             None,
             id="shell-in-a-named-container",
         ),

@@ -18,11 +18,13 @@ from isthmus.bridge.tools.managed import (
     managed_kind,
     plan_managed,
     read_arguments,
+    recall,
     shape_managed,
 )
+from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.tools.search import search_tools
 from isthmus.bridge.tools.survey import ToolSurvey, plan_tools, survey_tools
-from isthmus.bridge.types.managed import Listing, Managed
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.protocol.json import write_json
 
@@ -341,3 +343,47 @@ def test_what_an_engine_cannot_be_told_is_said(options: dict[str, Any], lost: li
     assert [
         name for name in ("user_location", "image_settings") if f"`{name}`" in (planned.decision.reason or "")
     ] == lost
+
+
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+SHOWN = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": PICTURE}]}
+DRAWN = {"type": "image_generation_call", "result": "/9j/4AAQ", "status": "completed"}
+FAR = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "https://x/y.png"}]}
+SCREEN = {"type": "computer_call_output", "output": {"type": "computer_screenshot", "image_url": PICTURE}}
+
+
+@pytest.mark.parametrize(
+    ("action", "items", "edits", "asks"),
+    [
+        (None, [SHOWN], 5, True),
+        ("auto", [SHOWN], 5, True),
+        ("generate", [SHOWN], 5, False),
+        ("edit", [SHOWN], 5, False),
+        (None, [], 5, False),
+        (None, [SHOWN], 0, False),
+    ],
+)
+def test_the_model_chooses_to_change_an_image_only_where_that_is_open(
+    action: str | None, items: Any, edits: int, asks: bool
+) -> None:
+    tool = {"type": "image_generation", **({"action": action} if action else {})}
+    managed = Managed(images="demo/demo-image", edits=edits)
+    (plan,) = survey_tools([tool], items, None, PLAIN, managed=managed).offered
+    assert plan.parameters is not None
+    assert ("change" in plan.parameters["properties"]) == asks
+    assert plan.identity is not None
+    assert plan.identity.tool[PICTURES] == ([PICTURE] if items and edits else [])
+    assert plan.decision.action == "supported"
+
+
+def test_options_that_are_not_had_are_told() -> None:
+    managed = Managed(images="demo/demo-image", lost=("size", "background"))
+    (plan,) = survey({"type": "image_generation", "size": "9x9"}, managed=managed).offered
+    assert plan.decision.action == "degraded"
+    assert plan.decision.metadata["left_out"] == ["size"]
+    assert "does not take `size` as asked for" in plan.decision.reason
+
+
+def test_what_the_model_is_told_of_an_image_is_read_back_from_its_item() -> None:
+    assert recall(DRAWN) == image_made("/9j/4AAQ")
+    assert recall({**DRAWN, "result": None}) is None

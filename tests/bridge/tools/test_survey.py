@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
+from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.diagnostics import refuse_rejected
 from isthmus.bridge.tools.choice import render_provider_tool_choice
 from isthmus.bridge.tools.declare import render_provider_tool_declarations
@@ -25,6 +25,37 @@ def test_a_tool_that_nobody_is_told_of_is_declared_but_not_offered() -> None:
     survey = survey_tools([PAINT], (), "auto", PLAIN)
     assert [plan.decision.action for plan in survey.declared] == ["ignored"]
     assert (survey.offered, survey.sends) == ((), False)
+
+
+ELSEWHERE: tuple[dict[str, Any], ...] = (
+    {"type": "code_interpreter", "container": {"type": "auto"}},
+    {"type": "file_search", "vector_store_ids": ["vs_1"]},
+    {"type": "shell", "environment": {"type": "container_auto"}},
+)
+
+
+@pytest.mark.parametrize("tool", ELSEWHERE, ids=lambda tool: tool["type"])
+def test_what_only_openai_runs_is_left_out_beside_others_and_refused_alone(tool: dict[str, Any]) -> None:
+    beside = survey_tools([tool, LOOK], (), None, PLAIN)
+    assert [plan.decision.action for plan in beside.declared] == ["ignored", "supported"]
+    alone = survey_tools([tool, PAINT], (), None, PLAIN)
+    assert [plan.decision.action for plan in alone.declared] == ["rejected", "ignored"]
+    with pytest.raises(RequestRefused, match=r"there (are|is) no"):
+        refuse_rejected(plan_tools(alone).decisions)
+    forced = plan_tools(survey_tools([tool, LOOK], (), {"type": tool["type"]}, PLAIN))
+    with pytest.raises(RequestRefused) as refused:
+        refuse_rejected(forced.decisions)
+    assert refused.value.param == "tool_choice"
+
+
+@pytest.mark.parametrize("kind", ["computer", "computer_use_preview"])
+def test_a_computer_is_a_function_for_models_that_see(kind: str) -> None:
+    seeing = msgspec.structs.replace(PLAIN, messages=MessageRules(input=frozenset({"image"})))
+    (plan,) = survey_tools([{"type": kind}], (), None, seeing).offered
+    assert (plan.decision.action, plan.identity and plan.identity.provider_type) == ("degraded", "function")
+    (blind,) = survey_tools([{"type": kind}], (), None, PLAIN).declared
+    assert (blind.decision.action, blind.identity) == ("ignored", None)
+    assert "takes no images" in blind.decision.reason
 
 
 def test_the_choice_none_sends_nothing() -> None:

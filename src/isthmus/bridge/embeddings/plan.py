@@ -7,7 +7,7 @@ refused: a length that cannot be had, tokens of somebody else's vocabulary. How 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -49,10 +49,13 @@ class EmbeddingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.compatibility.diagnostics
 
 
-def plan_embeddings(request: EmbeddingRequest, target: Target, *, strict: bool = False) -> EmbeddingPlan:
-    """Raises `RequestRefused` for what cannot be had, in strict mode also for what would be left out."""
+def plan_embeddings(
+    request: EmbeddingRequest, target: Target, *, strict: bool = False, noted: Sequence[CompatibilityDecision] = ()
+) -> EmbeddingPlan:
+    """Raises `RequestRefused` for what cannot be had, in strict mode also for what would be left out. `noted`: what was
+    decided before."""
     facts, body = target.capabilities.embeddings, request.body
-    decisions = apply_strict(tuple(_decide(request, facts)), strict)
+    decisions = apply_strict((*noted, *_decide(request, facts)), strict)
     refuse_rejected(decisions)
     sends = {name: value for decision in decisions for name, value in decision.sends.items()}
     return EmbeddingPlan(

@@ -20,8 +20,8 @@ import msgspec
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision, decide_item
 from isthmus.bridge.envelope import Kind, Sealed, unseal
-from isthmus.bridge.history.parts import dicts_in, read_image, text_of, texts_of
-from isthmus.bridge.types.history import Image, Said, Thought, Words, join_texts
+from isthmus.bridge.history.parts import dicts_in, text_of, texts_of
+from isthmus.bridge.types.history import Said, Thought, Words, join_texts
 from isthmus.protocol.json import JsonObject, without_nulls, write_json
 
 Decisions = list[CompatibilityDecision]
@@ -48,6 +48,10 @@ def read_call(item: JsonObject) -> tuple[str, str, str]:
             return "local_shell", write_json(kept), ""
         case "program":
             return "program", write_json({"code": item.get("code") or ""}), ""
+        case "computer_call":
+            if actions := item.get("actions"):
+                return "computer", write_json({"actions": actions}), ""
+            return "computer_use_preview", write_json({"action": action}), ""
         case "apply_patch_call":
             return "apply_patch", write_json({"operation": item.get("operation") or {}}), ""
         case _:
@@ -114,19 +118,17 @@ class Note(NamedTuple):
     text: str
     reason: str
     action: Action = "degraded"
-    image: Image | None = None
 
 
 def write_note(item: JsonObject, path: str) -> Note:
-    kind, output = item["type"], item.get("output")
+    kind = item["type"]
     if kind not in _WRITERS:
         return Note("none", "", *_LEFT_OUT.get(kind, (f"item type `{kind}` is not known", "ignored")))
     role, write, reason = _WRITERS[kind]
     text = _BASE64.sub("[data omitted]", write(item))
     if not text:
         return Note("none", "", _NOTHING[kind], "ignored")
-    shown = isinstance(output, dict) and kind == "computer_call_output"
-    return Note(role, text, reason, image=read_image(output or {}, f"{path}.output") if shown else None)
+    return Note(role, text, reason)
 
 
 _BASE64: Final = re.compile(r"data:[^,\s]{0,200};base64,[A-Za-z0-9+/_=-]*|[A-Za-z0-9+/]{256,}={0,2}")
@@ -189,19 +191,9 @@ def _agent_message(item: JsonObject) -> str:
     return f"[{head}{f' to {recipient}' if recipient else ''}]\n{text}" if text else ""
 
 
-def _computer_call(item: JsonObject) -> str:
-    return f"[computer action: {write_json(item.get('actions') or item.get('action') or {})}]"
-
-
 _NOTED: Final = "a past {} has no counterpart; it became a note in the assistant's turn"
 _WRITERS: Final[Mapping[str, tuple[Literal["assistant", "user"], Callable[[JsonObject], str], str]]] = {
     "file_search_call": ("assistant", _file_search, _NOTED.format("file search")),
-    "computer_call": ("assistant", _computer_call, _NOTED.format("computer call")),
-    "computer_call_output": (
-        "user",
-        lambda item: "[screenshot after the computer action]",
-        "the computer tool has no counterpart; the screenshot became a user note",
-    ),
     "code_interpreter_call": ("assistant", _code_interpreter, _NOTED.format("code interpreter call")),
     "image_generation_call": ("assistant", _image_generation, _NOTED.format("generated image")),
     "mcp_call": ("assistant", _mcp_call, _NOTED.format("MCP call")),

@@ -265,7 +265,7 @@ class _Walk:
         if note.role == "assistant":
             self._speak(Spoken(where, note.text))
         elif note.role == "user":
-            self._say(Said("user", (Words(note.text), *((note.image,) if note.image else ())), where))
+            self._say(Said("user", (Words(note.text),), where))
 
     def _keep(self, where: str, item: JsonObject) -> None:
         """The provider's own item: in the assistant's turn, or what the user answered to one."""

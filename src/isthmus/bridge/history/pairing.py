@@ -21,6 +21,7 @@ CALLS: Final[Mapping[str, str]] = {
     "shell_call": "shell_call_output",
     "local_shell_call": "local_shell_call_output",
     "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
     "tool_search_call": "tool_search_output",
     "program": "program_output",
 }

@@ -141,6 +141,8 @@ def read_output(item: JsonObject, path: str, decisions: list[CompatibilityDecisi
         return (FoundTools(tuple(_found(item.get("tools")))),)
     if kind == "shell_call_output" and isinstance(output, list):
         return (Words(_shell_text(output)),)
+    if kind == "computer_call_output" and isinstance(output, dict):
+        return (Words("[the screen after it]"), read_image(output, f"{path}.output"))
     if kind == "program_output":
         return read_parts(item.get("result"), f"{path}.result", decisions)
     if kind == "apply_patch_call_output":

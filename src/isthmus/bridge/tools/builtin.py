@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from isthmus.bridge.tools.computer import COMPUTERS, describe_computer
+from isthmus.bridge.tools.shapes import closed, field
 from isthmus.bridge.types.tools import CatalogTool
 from isthmus.protocol.json import JsonObject
 
@@ -29,6 +31,8 @@ def describe_as_function(tool: CatalogTool) -> tuple[str, Any]:
             return _describe_custom(tool, own), _CUSTOM
         case "mcp":
             return _describe_mcp(tool)
+        case kind if kind in COMPUTERS:
+            return describe_computer(kind, tool.tool)
         case "tool_search":
             words = "Find further tools by what they do. Those that are found can be called afterwards."
             return own or words, parameters or _TOOL_SEARCH
@@ -83,16 +87,6 @@ def _own_words(tool: CatalogTool) -> str:
         return own
     about = f"Part of `{tool.namespace}`: {tool.namespace_description}"
     return f"{about}\n\n{own}" if own else about
-
-
-def closed(properties: JsonObject, *also_required: str) -> JsonObject:
-    """An object of these properties and no others; the first is always required."""
-    required = [next(iter(properties)), *also_required]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def field(kind: str, description: str, **limits: Any) -> JsonObject:
-    return {"type": kind, **limits, "description": description}
 
 
 def _strings(description: str, **limits: Any) -> JsonObject:

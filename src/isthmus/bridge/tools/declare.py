@@ -15,6 +15,7 @@ from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.projection import ROOT_WRAPPED, project_parameters
 from isthmus.bridge.tools.builtin import describe_as_function
 from isthmus.bridge.tools.catalog import NAMED_TYPES, NameAllocator, flat_name
+from isthmus.bridge.tools.computer import COMPUTERS
 from isthmus.bridge.tools.credentials import is_stripped
 from isthmus.bridge.tools.hosted import fill_declaration
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
@@ -25,10 +26,13 @@ SCHEMA_CODE: Final = "bridge.tool.schema_projected"
 
 
 def plan_tool_declaration(
-    tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False
+    tool: CatalogTool, support: ToolSupport, allocate: NameAllocator, *, searched: bool = False, sees: bool = False
 ) -> ToolDeclarationPlan:
-    """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us."""
+    """Decide one tool's fate; only a tool that is sent takes a name. `searched`: the client left a search to us.
+    `sees`: the model takes images."""
     provider_type = tool.type if tool.type in support.native else support.degraded.get(tool.type, "")
+    if tool.type in COMPUTERS and not provider_type and sees and "function" in support.native:
+        provider_type = "function"
     if refusal := _refusal(tool, support):
         return leave_out(tool, "rejected", refusal)
     if obstacle := _obstacle(tool, support, provider_type):
@@ -61,28 +65,51 @@ def render_provider_tool_declarations(declarations: Sequence[ToolDeclarationPlan
 
 
 def _refusal(tool: CatalogTool, support: ToolSupport) -> str:
-    """Why a request with this tool is refused: without it the model would work somewhere else, or on nothing."""
+    """Why a request with this tool is refused: nobody but its vendor could ever call that server."""
     if tool.type in support.native and support.as_is:
         return ""
-    if tool.type == "file_search" and tool.type not in support.degraded:
-        return "there are no vector stores here to search; send the texts as `input_file`, or search with a function"
-    if tool.type == "shell":
-        place = tool.tool.get("environment")
-        kind = place.get("type") if isinstance(place, dict) else None
-        if kind not in (None, "local"):
-            return f"there are no containers here (`environment.type` is `{kind}`); run the commands with `local`"
     for name in ("connector_id", "tunnel_id") if tool.type == "mcp" else ():
         if tool.tool.get(name):
             return f"`{name}` names a server that only its vendor can reach; give its `server_url`"
     return ""
 
 
+def refuse_lonely(declared: Sequence[ToolDeclarationPlan]) -> list[ToolDeclarationPlan]:
+    """Tools that only OpenAI runs are left out, aloud, beside others; where nothing else is left, the request is
+    refused: without them the model would work on nothing."""
+    if any(plan.identity is not None for plan in declared):
+        return list(declared)
+    return [
+        leave_out(plan.source, "rejected", plan.decision.reason) if is_elsewhere(plan.source) else plan
+        for plan in declared
+    ]
+
+
+def is_elsewhere(tool: CatalogTool) -> bool:
+    """Whether a tool runs in a place that only OpenAI has: its containers, its vector stores."""
+    return tool.type in ("code_interpreter", "file_search") or (tool.type == "shell" and _container(tool) is not None)
+
+
+def _container(tool: CatalogTool) -> str | None:
+    place = tool.tool.get("environment")
+    kind = place.get("type") if isinstance(place, dict) else None
+    return None if kind in (None, "local") else str(kind)
+
+
 def _obstacle(tool: CatalogTool, support: ToolSupport, to: str) -> str:
+    if tool.type == "shell" and (kind := _container(tool)) is not None and not (to == tool.type and support.as_is):
+        return f"there are no containers here (`environment.type` is `{kind}`); run the commands with `local`"
     if tool.type == "namespace":
         return f"the namespace `{tool.name}` holds no tools"
     if not to:
         if tool.type == "programmatic_tool_calling":
             return "nothing here runs the model's programs; the tools are offered to be called directly"
+        if tool.type == "file_search":
+            return "there are no vector stores here; send the texts as `input_file`, or search with a function"
+        if tool.type == "code_interpreter":
+            return "there is no sandbox here to run the model's code in; give it a function that runs it"
+        if tool.type in COMPUTERS:
+            return "the model takes no images, so it could not see the screen; choose one that does"
         return f"the provider has no `{tool.type}` tool and nothing stands in for it"
     if tool.type == "mcp" and is_stripped(tool.tool):
         return f"the credentials of `{tool.name}` are not kept from one request to the next; declare it again"

@@ -16,10 +16,11 @@ import msgspec
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.projection import project_parameters
-from isthmus.bridge.tools.builtin import closed, field
 from isthmus.bridge.tools.catalog import NameAllocator, flat_name
 from isthmus.bridge.tools.declare import TOOL_CODE, facts_of, leave_out
-from isthmus.bridge.types.managed import Listing, Managed, ManagedKind, Output
+from isthmus.bridge.tools.pictures import image_made, latest_images
+from isthmus.bridge.tools.shapes import closed, field
+from isthmus.bridge.types.managed import PICTURES, Listing, Managed, ManagedKind, Output
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentity
 from isthmus.protocol.items import HostedItem
 from isthmus.protocol.json import JsonObject, read_json, write_json
@@ -35,8 +36,6 @@ ITEM_TYPES: Final[Mapping[ManagedKind, str]] = {
 }
 _MAX_URLS: Final = 20
 """Pages of a past search that are named where nothing else is left of it."""
-IMAGE_MADE: Final = "The image was made, and the user sees it."
-"""What the model is told of an image: it needs no more to go on, and images cost tokens."""
 _SEARCH: Final = (
     "Search the web and get the best results with their addresses. Where an answer rests on a page, link to it in "
     "Markdown: [title](address)."
@@ -51,10 +50,11 @@ _PAGE: Final = {
     "url": field("string", "Open this page and read it, in place of searching."),
     "pattern": field("string", "With `url`: only the places where this text stands."),
 }
-_IMAGE: Final = (
-    "Make an image, which the user is shown.",
-    closed({"prompt": field("string", "What the image shows, in all detail that matters.")}),
-)
+_IMAGE: Final = "Make an image, which the user is shown."
+_PROMPT: Final = {"prompt": field("string", "What the image shows, in all detail that matters.")}
+_CHANGE: Final = {
+    "change": field("boolean", "Whether the latest image of the conversation is changed, in place of making a new one.")
+}
 
 
 def managed_kind(tool_type: str) -> ManagedKind | None:
@@ -69,9 +69,15 @@ Loaded = Set[tuple[str | None, str]]
 
 
 def plan_managed(
-    tool: CatalogTool, support: ToolSupport, managed: Managed, allocate: NameAllocator, loaded: Loaded = frozenset()
+    tool: CatalogTool,
+    support: ToolSupport,
+    managed: Managed,
+    allocate: NameAllocator,
+    loaded: Loaded = frozenset(),
+    items: Sequence[Mapping[str, Any]] = (),
 ) -> list[ToolDeclarationPlan]:
-    """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's."""
+    """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's.
+    `items` are the conversation so far."""
     kind = _runs(tool, support, managed)
     match kind:
         case None:
@@ -86,7 +92,7 @@ def plan_managed(
             planned = _plan(tool, kind, kind, None, words, schema, managed.search, support, allocate)
             return [_without(planned, [name for name in _UNHEARD + sorted(managed.unheard) if tool.tool.get(name)])]
         case "image_generation":
-            return [_plan(tool, kind, kind, None, *_IMAGE, managed.images, support, allocate)]
+            return [_plan_images(tool, managed, support, allocate, items)]
     return _plan_server(tool, managed.mcp[tool.name], support, allocate, loaded)
 
 
@@ -98,6 +104,29 @@ def _without(planned: ToolDeclarationPlan, lost: list[str]) -> ToolDeclarationPl
     reason = f"{planned.decision.reason}, and {named} cannot be taken into account"
     decision = msgspec.structs.replace(planned.decision, action="degraded", reason=reason)
     return msgspec.structs.replace(planned, decision=decision)
+
+
+def _plan_images(
+    tool: CatalogTool,
+    managed: Managed,
+    support: ToolSupport,
+    allocate: NameAllocator,
+    items: Sequence[Mapping[str, Any]],
+) -> ToolDeclarationPlan:
+    """Whoever makes images is handed those of the conversation with a call: it may be asked to change one."""
+    pictures = latest_images(items, managed.edits)
+    free = pictures and tool.tool.get("action") not in ("generate", "edit")
+    schema = closed({**_PROMPT, **(_CHANGE if free else {})})
+    given = msgspec.structs.replace(tool, tool={**tool.tool, PICTURES: pictures})
+    plan = _plan(given, "image_generation", tool.type, None, _IMAGE, schema, managed.images, support, allocate)
+    lost = [name for name in managed.lost if name in tool.tool]
+    if not lost:
+        return plan
+    told = ", ".join(f"`{name}`" for name in lost)
+    reason = f"{plan.decision.reason}; {managed.images} does not take {told} as asked for"
+    metadata = {**plan.decision.metadata, "left_out": lost}
+    decision = msgspec.structs.replace(plan.decision, action="degraded", reason=reason, metadata=metadata)
+    return msgspec.structs.replace(plan, decision=decision)
 
 
 def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool:
@@ -255,7 +284,8 @@ def failed_fields(kind: str, words: str) -> JsonObject:
     """What the item of a call says that failed for a reason of ours."""
     if kind == "mcp":
         return {"error": {"type": "mcp_protocol_error", "code": -32_000, "message": words}}
-    return {"error": {"code": "tool_failed", "message": words}} if kind == "image_generation" else {}
+    error = {"type": "image_generation_server_error", "code": "tool_failed", "message": words, "param": None}
+    return {"error": error} if kind == "image_generation" else {}
 
 
 def failure_words(error: Mapping[str, Any]) -> str:
@@ -275,8 +305,8 @@ def recall(item: Mapping[str, Any]) -> Output | None:
         return failure_words(error)
     if item["type"] == "mcp_call" and isinstance(output, str) and not error:
         return output
-    if item["type"] == "image_generation_call" and item.get("result"):
-        return IMAGE_MADE
+    if item["type"] == "image_generation_call" and isinstance(result := item.get("result"), str) and result:
+        return image_made(result)
     return None
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.tools.catalog import DEFAULT_NAMESPACE
+from isthmus.bridge.tools.computer import read_actions
 from isthmus.bridge.tools.custom_input import CustomInput, read_custom_input
 from isthmus.bridge.tools.examine import Examined, ExamineInput, examine
 from isthmus.bridge.tools.search import runs_here
@@ -214,10 +215,36 @@ def _shape_search(
     }
 
 
+def _restore_computer(draft: _Draft, given: JsonObject) -> items.ComputerCall | None:
+    actions = read_actions(given)
+    if actions is None:
+        return None
+    id = draft.call.id
+    return {
+        "type": "computer_call",
+        "id": "",
+        "call_id": id,
+        "status": "completed",
+        "pending_safety_checks": [],
+        "actions": actions,
+    }
+
+
+def _restore_one_action(draft: _Draft, given: JsonObject) -> items.ComputerCall | None:
+    item = _restore_computer(draft, given)
+    if item is None or len(item["actions"]) > 1:  # the older tool does one thing at a time
+        return None
+    (action,) = item.pop("actions")
+    item["action"] = action
+    return item
+
+
 _RESTORERS: Final[Mapping[str, Callable[[_Draft, JsonObject], CallItem | None]]] = {
     "shell": _restore_shell,
     "local_shell": _restore_local_shell,
     "apply_patch": _restore_apply_patch,
+    "computer": _restore_computer,
+    "computer_use_preview": _restore_one_action,
     "tool_search": lambda draft, given: _shape_search(draft.call.id, "client", given),
 }
 

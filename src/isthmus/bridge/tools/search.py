@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from isthmus.bridge.tools.builtin import closed, field
+from isthmus.bridge.tools.shapes import closed, field
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan
 from isthmus.protocol.json import JsonObject
 

@@ -16,7 +16,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
-from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration
+from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration, refuse_lonely
 from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
@@ -77,15 +77,17 @@ def survey_tools(
         managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
     allocate = create_provider_name_allocator()
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
-    support, searched = capabilities.tools, any(runs_here(tool.type, tool.tool) for tool in catalog)
+    support, sees = capabilities.tools, "image" in capabilities.messages.input
+    searched = any(runs_here(tool.type, tool.tool) for tool in catalog)
     declared: list[ToolDeclarationPlan] = []
     servers = frozenset(tool.name for tool in catalog if is_called(tool, support, managed)) if managed.mcp else None
     found: Loaded = frozenset()
     if servers:
         catalog, found = part_found(catalog, servers)
     for tool in catalog:
-        here = plan_managed(tool, support, managed, allocate, found) if managed is not NOTHING_MANAGED else ()
-        declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched)]
+        here = plan_managed(tool, support, managed, allocate, found, items) if managed is not NOTHING_MANAGED else ()
+        declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched, sees=sees)]
+    declared = refuse_lonely(declared)
     searches = [index for index, plan in enumerate(declared) if runs_here(plan.source.type, plan.source.tool)]
     choice = read_tool_choice(tool_choice)
     deferred: tuple[ToolDeclarationPlan, ...] = ()

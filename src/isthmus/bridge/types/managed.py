@@ -49,6 +49,10 @@ class Managed(msgspec.Struct, frozen=True):
     """Options of the client's search tool that it cannot take into account (`user_location`)."""
     images: str = ""
     """Who makes images."""
+    edits: int = 0
+    """How many of the conversation can be changed together; 0: none can."""
+    lost: tuple[str, ...] = ()
+    """Options of the request's `image_generation` that are not had as they were asked for."""
     mcp: Mapping[str, Listing] = {}
     """By label: servers of the request's `mcp` tools that may be called from here."""
     native: frozenset[str] = frozenset()
@@ -58,6 +62,8 @@ class Managed(msgspec.Struct, frozen=True):
 
 
 NOTHING_MANAGED: Final = Managed()
+PICTURES: Final = "conversation_images"
+"""Under this name the images of the conversation stand in `ManagedCall.tool`."""
 
 
 class ManagedCall(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from isthmus.bridge.tools.builtin import closed, field
+from isthmus.bridge.tools.shapes import closed, field
 from isthmus.protocol.json import JsonObject
 
 _Described = tuple[str, JsonObject]

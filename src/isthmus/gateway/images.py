@@ -1,0 +1,84 @@
+"""Images for clients that ask for them; for models that do, see `tools.images`, where it stands who draws.
+
+In: a checked request. Out: a `Drawing` to be awaited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from isthmus.bridge.diagnostics import CompatibilityDecision
+from isthmus.bridge.images.answer import Drawn, Partial
+from isthmus.bridge.images.plan import ImagePlan
+from isthmus.bridge.images.read import ImageRequest
+from isthmus.conduct.life import Life
+from isthmus.errors import RequestRefused
+from isthmus.gateway.caller import Caller
+from isthmus.gateway.once import Once
+from isthmus.gateway.runs import Runs
+from isthmus.gateway.settings import Settings
+from isthmus.ports import Observer
+from isthmus.tools.images import Studio
+
+Drawing = Once[ImagePlan, Drawn]
+
+
+class Images:
+    def __init__(
+        self,
+        studio: Studio | None,
+        runs: Runs,
+        settings: Settings,
+        *,
+        now: Callable[[], float],
+        new_id: Callable[[str], str],
+        observer: Observer | None = None,
+    ) -> None:
+        self.studio = studio
+        self._runs = runs
+        self._settings = settings
+        self._now = now
+        self._new_id = new_id
+        self._observer = observer
+
+    def create(
+        self,
+        caller: Caller,
+        request: ImageRequest,
+        *,
+        strict: bool | None = None,
+        noted: Sequence[CompatibilityDecision] = (),
+        tell: Callable[[Partial], None] = lambda _: None,
+    ) -> Drawing:
+        """Plan it; nothing is sent before it is awaited. `tell` hears of images that are still being drawn."""
+        studio = self.studio
+        if studio is None:
+            words = "nobody draws images here; the operator can choose somebody with `[images]` in the configuration"
+            raise RequestRefused(words, code="images_not_supported")
+        plan = studio.plan(request, strict=self._settings.strict if strict is None else strict, noted=noted)
+        id = self._new_id("img")
+        life = Life(id, caller.owner, self._now, self._observer)
+        drawing: Drawing
+
+        def hear(partial: Partial) -> None:
+            drawing.spoke()
+            tell(partial)
+
+        drawing = Drawing(
+            id,
+            plan,
+            lambda: studio.draw(plan, hear),
+            what="the images",
+            usage=_usage,
+            life=life,
+            runs=self._runs,
+            total_timeout=studio.timeout,
+        )
+        return drawing
+
+
+def _usage(drawn: Drawn) -> Mapping[str, Any]:
+    """As runs tell theirs; a provider that counts nothing has used nothing that could be told."""
+    told = drawn.usage or {}
+    return {name: told.get(name, 0) for name in ("input_tokens", "output_tokens", "total_tokens")}
