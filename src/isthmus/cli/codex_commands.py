@@ -97,7 +97,9 @@ def run(
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, codex_catalogue(models), context.args)))
 
 
-def _read_offer(config: Path | None, url: str | None, model: str | None, key: str) -> tuple[str, str, JsonObject, bool]:
+def _read_offer(
+    config: Path | None, url: str | None, model: str | None, key: str
+) -> tuple[str, str, JsonObject, bool, bool]:
     """Address, model and catalogue, from a running gateway, which may want a key, or from the configuration; and
     whether somebody there searches, and draws images."""
     from isthmus.cli.offer import ask_gateway, offer_models

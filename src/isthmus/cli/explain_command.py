@@ -8,7 +8,7 @@ An id in place of a file means a request that was made: what was decided then, a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +23,7 @@ from isthmus.cli.explain_kept import explain_kept, is_id
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
+from isthmus.cli.foreseen import foresee
 from isthmus.cli.heard import load_known, recall_lessons
 from isthmus.cli.kept_store import with_kept
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
@@ -31,14 +32,10 @@ from isthmus.cli.terminal import open_console, print_json, say_error
 from isthmus.cli.trace_source import GatewayOption, KeyOption
 from isthmus.config import read_config
 from isthmus.config.known import all_names
-from isthmus.config.schema import Config, draws
+from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, RequestRefused
-from isthmus.ports.tools import HostedTool
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider, provider_names
-from isthmus.wiring import open_workers
-from isthmus.wiring_search import search_tools
-from isthmus.wiring_tools import open_hosted
 
 REFUSED = 2
 
@@ -122,7 +119,7 @@ def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish,
     model = choose_model(asked, chosen, wish.model, known_as)
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
     strict = wish.strict
-    managed = open_hosted(config, _foreseen(config)).foresee(asked.request.body.get("tools"), asked.request.items)
+    managed = foresee(config, asked)
     explained = explain_request(
         asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
     )
@@ -189,10 +186,3 @@ def _hint(body: JsonObject, chat: bool, messages: bool) -> str:
 
 def _name(request: str | None) -> str:
     return "standard input" if request == "-" else str(request)
-
-
-def _foreseen(config: Config) -> Iterator[HostedTool]:
-    if draws(config):
-        from isthmus.wiring_images import foresee_image_tool
-
-        yield foresee_image_tool(config)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain, refusal_json
+from isthmus.cli.foreseen import foresee
 from isthmus.cli.heard import load_known, recall_lessons
 from isthmus.cli.kept import Kept
 from isthmus.errors import ConfigError, IsthmusError
@@ -95,7 +96,10 @@ def _plan(asked: Asked, config: Config, name: str, model: str, strict: bool) -> 
     known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
     chosen = choose_model(asked, provider, model, known_as)
     lessons = recall_lessons(config, name, provider, chosen) if known_as else []
-    return explain(asked, provider, chosen, strict=strict, name=known_as, dialect=dialect, lessons=lessons)
+    managed = foresee(config, asked)
+    return explain(
+        asked, provider, chosen, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
+    )
 
 
 def _recorded(kept: Kept, config: Config, asked: Asked) -> Side:

@@ -76,7 +76,7 @@ def _check_mcp(servers: Mapping[str, McpConfig]) -> Iterator[Problem]:
 def _check_images(images: Images, providers: Mapping[str, ProviderConfig]) -> Iterator[Problem]:
     at = ("images",)
     if images.url:
-        yield from _check_url((*at, "url"), images.url, ("http", "https"))
+        yield from check_url((*at, "url"), images.url, ("http", "https"))
         if images.provider:
             yield Problem((*at, "url"), "excludes `provider`", "keep one of them")
         if not images.model:

@@ -16,6 +16,7 @@ from isthmus.conduct.life import Life
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.once import Once
+from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.settings import Settings
 from isthmus.ports import Observer
@@ -52,7 +53,7 @@ class Images:
         tell: Callable[[Partial], None] = lambda _: None,
     ) -> Drawing:
         """Plan it; nothing is sent before it is awaited. `tell` hears of images that are still being drawn."""
-        studio = self.studio
+        began, studio = self._now(), self.studio
         if studio is None:
             words = "nobody draws images here; the operator can choose somebody with `[images]` in the configuration"
             raise RequestRefused(words, code="images_not_supported")
@@ -68,13 +69,15 @@ class Images:
         drawing = Drawing(
             id,
             plan,
-            lambda: studio.draw(plan, hear),
+            lambda trail: studio.draw(plan, hear, trail),
             what="the images",
             usage=_usage,
             life=life,
             runs=self._runs,
             total_timeout=studio.timeout,
         )
+        asked = {"prompt": request.prompt, **request.options}
+        tell_planned(self._observer, caller, drawing, asked, (), 0, began, self._now())
         return drawing
 
 

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from isthmus.conduct.around import Stop
 from isthmus.conduct.life import Decided, Life
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.gateway.runs import Runs
 from isthmus.ports import Again, Ended
+from isthmus.protocol.json import JsonObject
 
 _T = TypeVar("_T")
-_P = TypeVar("_P", bound=Decided)
+_P = TypeVar("_P", bound="_Sendable")
+
+
+class _Sendable(Decided, Protocol):
+    """A plan with a body."""
+
+    @property
+    def body(self) -> JsonObject: ...
 
 
 class Once(Generic[_P, _T]):
@@ -76,7 +84,10 @@ class Once(Generic[_P, _T]):
 
     def spoke(self) -> None:
         """Something of the answer is there."""
-        self._life.spoke()
+        life = self._life
+        life.batches += 1
+        if life.batches >= life.due:
+            life.mark("partial")
 
     def ended(self) -> Ended:
         """Its life in one fact, as far as it has come."""

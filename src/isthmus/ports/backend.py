@@ -42,7 +42,7 @@ class Embedder(Protocol):
 class Drawer(Protocol):
     """An upstream that draws images."""
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
         """Raises `UpstreamFailed`. `tell` hears of images that are still being drawn."""
 
 

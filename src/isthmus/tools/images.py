@@ -23,7 +23,7 @@ from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.types.managed import PICTURES, Managed, ManagedCall, ManagedKind, Ran
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
-from isthmus.ports import Drawer, Visits
+from isthmus.ports import Again, Drawer, Visits
 from isthmus.ports.tools import Tell, ToolRunner
 from isthmus.protocol.json import JsonObject
 
@@ -79,10 +79,10 @@ class Studio:
             target = Target(sides[0], sides[1], target.capabilities)
         return plan_images(request, target, sizes=self._sizes, strict=strict, noted=noted)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
         """Raises `UpstreamFailed`."""
         async with self._places:
-            drawn = await self._drawer.draw(plan, tell)
+            drawn = await self._drawer.draw(plan, tell, trail)
             if plan.answers == "url" or all(image.base64 for image in drawn.images):
                 return drawn
             images = [image if image.base64 else await self._fetch(image) for image in drawn.images]

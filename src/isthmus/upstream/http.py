@@ -106,7 +106,7 @@ class HttpBackend:
         finally:
             incoming.close()
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
         """Images; `tell` hears of partial ones."""
         from isthmus.upstream.draw import draw
 

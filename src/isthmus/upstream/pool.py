@@ -74,9 +74,12 @@ class PooledBackend:
         trail = [] if trail is None else trail
         return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan), trail)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
         """Likewise."""
-        return await self._first(plan.target.provider, None, lambda place: cast(Drawer, place).draw(plan, tell))
+        trail = [] if trail is None else trail
+        return await self._first(
+            plan.target.provider, None, lambda place: cast(Drawer, place).draw(plan, tell, trail), trail
+        )
 
     async def ready(self) -> str | None:
         now = self._now()

@@ -74,9 +74,10 @@ class RetryingBackend:
         trail = [] if trail is None else trail
         return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan, trail), trail)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
         """Likewise."""
-        return await self._again(plan.target.provider, lambda: cast(Drawer, self._inner).draw(plan, tell))
+        trail = [] if trail is None else trail
+        return await self._again(plan.target.provider, lambda: cast(Drawer, self._inner).draw(plan, tell, trail), trail)
 
     async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
         """The first attempt that is accepted: what it answers, and what ends it."""
