@@ -10,11 +10,13 @@ MODELS := $(VENV)/.installed-models
 CLAUDE := $(VENV)/.installed-claude
 CLAUDE_PINS := tests/real/claude/node
 PROMETHEUS := $(VENV)/.installed-prometheus
+PAGE := $(VENV)/.installed-page
+PAGE_PINS := tests/real/page/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-claude test-models test-prometheus test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -43,7 +45,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -62,6 +64,12 @@ test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, i
 
 test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool over metrics, alerts and dashboard
 	@$(BIN)/pytest -m real tests/real/prometheus
+
+test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
+	@$(BIN)/pytest -m real tests/real/page
+
+pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
+	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures
 
 check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, draining, kill -9, two gateways, background, fuzz, attacks, chains
 	@$(BIN)/python -m bench.robustness
@@ -117,3 +125,6 @@ $(CLAUDE): $(STAMP) $(CLAUDE_PINS)/package-lock.json
 
 $(PROMETHEUS): $(STAMP)
 	@sh scripts/setup_prometheus.sh $(VENV)
+
+$(PAGE): $(STAMP) $(PAGE_PINS)/package-lock.json
+	@sh scripts/setup_page.sh $(VENV) $(PAGE_PINS)

@@ -119,8 +119,8 @@ class GatewayThread:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "isthmus.toml"
             path.write_text(self._toml)
-            config = load_config(path, environ={}).config
-        await serve(config, started=self._started, stop=self._stop)
+            reading = load_config(path, environ={})
+        await serve(reading.config, started=self._started, stop=self._stop, reading=reading)
 
     def _started(self, url: str, gateway: Gateway) -> None:
         self.url, self.gateway = url, gateway

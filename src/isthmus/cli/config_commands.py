@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from isthmus.config.keys_shown import key_words
 from isthmus.config.known import RUN_TIME
 from isthmus.config.load import Reading, read_config
 from isthmus.config.render import render_json, render_toml
 from isthmus.config.schema import ProviderConfig, Server
 from isthmus.errors import ConfigError
 from isthmus.values.problems import Problem, dotted
-from isthmus.values.redact import redact, redact_url
+from isthmus.values.redact import redact_url
 
 config_app = typer.Typer(name="config", help="Check or show the configuration.", no_args_is_help=True)
 
@@ -121,7 +122,9 @@ def _print_summary(console: Console, reading: Reading) -> None:
     console.print()
     providers = _table("provider", "uses", "address", "key")
     for name, provider in config.providers.items():
-        providers.add_row(name, provider.uses, escape(_address(reading, name, provider)), _key(reading, name, provider))
+        providers.add_row(
+            name, provider.uses, escape(_address(reading, name, provider)), escape(key_words(reading, name))
+        )
     console.print(providers)
     if config.mcp:
         console.print()
@@ -152,23 +155,6 @@ def _address(reading: Reading, name: str, provider: ProviderConfig) -> str:
         return ", ".join(redact_url(place.base_url) or "its own" for place in provider.endpoints)
     own = reading.known[name].base_url if name in reading.known else ""
     return redact_url(provider.base_url or own) or ("built in" if provider.uses in RUN_TIME else "")
-
-
-def _key(reading: Reading, name: str, provider: ProviderConfig) -> str:
-    """Where the key comes from; never the key."""
-    path = ("providers", name, "api_key")
-    if provider.api_keys:
-        return f"{len(provider.api_keys)} keys"
-    if any(place.api_key for place in provider.endpoints):
-        return "per endpoint"
-    if provider.api_key_file:
-        return escape(provider.api_key_file)
-    if not provider.api_key:
-        return "missing" if any(problem.key == path for problem in reading.problems) else "none"
-    reference = reading.written.get(path)
-    if isinstance(reference, str):
-        return escape(str(redact("reference", reference)))
-    return "in the file" if path in reading.origins and reading.origins[path].kind == "file" else "given"
 
 
 def _listening(server: Server) -> str:

@@ -76,7 +76,7 @@ def serve(
     def waiting(gateway: Gateway) -> None:
         _say(waiting_words(len(gateway.runs), settings.server.grace))
 
-    _run(run_server(settings, started=started, waiting=waiting, post=post))
+    _run(run_server(settings, started=started, waiting=waiting, post=post, reading=reading))
 
 
 def _supervise(settings: Config) -> None:

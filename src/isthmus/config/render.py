@@ -40,6 +40,15 @@ def render_json(reading: Reading, *, origins: bool = False) -> str:
     return json.dumps(shown, indent=2, ensure_ascii=False)
 
 
+def shown_settings(reading: Reading) -> dict[str, list[tuple[str, str, str]]]:
+    """By section: key, value and origin of each, as they may be shown."""
+    sections: dict[str, list[tuple[str, str, str]]] = {}
+    for path, value in _leaves(effective_values(reading), ()):
+        row = (path[-1], toml_value(value), _origin(reading, path).text)
+        sections.setdefault(dotted(path[:-1]), []).append(row)
+    return sections
+
+
 def effective_values(reading: Reading) -> dict[str, Any]:
     """Every value as it may be shown; keys that are unset or empty are left out."""
     values: dict[str, Any] = msgspec.to_builtins(reading.config, enc_hook=str)

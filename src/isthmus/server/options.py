@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from starlette.types import Scope
@@ -13,6 +14,9 @@ from isthmus.errors import RequestRefused
 from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.callers import Keys
+
+if TYPE_CHECKING:  # only words here: most servers show no page
+    from isthmus.config.load import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class ServerOptions:
     """Who measures the loop and the memory."""
     meters: Meters | None = None
     """Where everything is counted; `None`: nothing is."""
+    reading: Reading | None = None
+    """The configuration with the origin of each value, where the page may show it."""
 
 
 def query(scope: Scope) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.types import Receive, Scope, Send
 
 from isthmus.gateway.gateway import Gateway
-from isthmus.server.callers import METRICS
+from isthmus.server.callers import METRICS, PAGE, is_page
 from isthmus.server.chat import ChatApi
 from isthmus.server.models import ModelsApi
 from isthmus.server.options import ServerOptions
@@ -34,6 +34,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     embeddings = Later(lambda: _embeddings(gateway))
     images = Later(lambda: _images(gateway))
     conversations = Later(lambda: _conversations(gateway))
+    pages = Later(lambda: _pages(gateway, options, readiness, responses))
     traces = Later(lambda: _traces(gateway, options))
     metrics = Later(lambda: _metrics(gateway, options))
     search = Later(lambda: _search(gateway))
@@ -80,8 +81,34 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         "/ready": {"GET": status.ready},
         METRICS: {"GET": metrics("show")},
         "/openapi.json": {"GET": Later(_openapi)("document")},
-        "/": {"GET": status.welcome},
+        "/": {"GET": _by_reader(status.welcome, pages("home"))},
+        PAGE: {"GET": pages("home")},
+        f"{PAGE}/overview": {"GET": pages("overview")},
+        f"{PAGE}/requests": {"GET": pages("requests")},
+        f"{PAGE}/requests/{_ID}": {"GET": pages("request")},
+        f"{PAGE}/requests/{_ID}/replay": {"GET": pages("replay")},
+        f"{PAGE}/playground": {"GET": pages("playground")},
+        f"{PAGE}/providers": {"GET": pages("providers")},
+        f"{PAGE}/providers/{_ID}": {"GET": pages("provider")},
+        f"{PAGE}/models": {"GET": pages("models")},
+        f"{PAGE}/settings": {"GET": pages("settings")},
+        f"{PAGE}/capture": {"POST": pages("capture")},
+        f"{PAGE}/login": {"GET": pages("login"), "POST": pages("enter")},
+        f"{PAGE}/logout": {"POST": pages("leave")},
+        f"{PAGE}/live": {"GET": pages("follow")},
+        f"{PAGE}/plan": {"POST": pages("plan")},
+        f"{PAGE}/send": {"POST": pages("send")},
+        f"{PAGE}/static/(?P<name>[^/]+)": {"GET": pages("asset")},
     }
+
+
+def _by_reader(program: Handler, person: Handler) -> Handler:
+    """Browsers are shown a page, everybody else gets JSON."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        await (person if is_page(scope) else program)(scope, receive, send)
+
+    return handle
 
 
 class Later:
@@ -148,6 +175,12 @@ def _search(gateway: Gateway) -> Any:
     from isthmus.server.search import SearchApi
 
     return SearchApi(gateway)
+
+
+def _pages(gateway: Gateway, options: ServerOptions, readiness: Readiness, responses: ResponsesApi) -> Any:
+    from isthmus.server.ui.pages import Pages
+
+    return Pages(gateway, options, readiness, create=responses.create)
 
 
 def _openapi() -> Any:

@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
@@ -35,6 +35,9 @@ from isthmus.server.post import Beating, Post
 from isthmus.server.signals import on_signals
 from isthmus.wiring import missing_keys, running_gateway
 
+if TYPE_CHECKING:
+    from isthmus.config.load import Reading
+
 log = logging.getLogger("isthmus.server")
 
 _TOLD_EVERY: Final = 5.0
@@ -54,11 +57,13 @@ async def serve(
     waiting: Callable[[Gateway], None] | None = None,
     stop: asyncio.Event | None = None,
     post: Post | None = None,
+    reading: Reading | None = None,
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone).
 
     `waiting` is called while the end waits for running responses, at once and then every few seconds. `post`: it is one
-    of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away.
+    of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away. `reading`:
+    where the configuration comes from, for the page.
     """
     check_open(config.server)
     tls = tls_context(config.server)
@@ -77,7 +82,7 @@ async def serve(
         vitals.start()
         stack.callback(vitals.stop)
         gateway = await stack.enter_async_context(running_gateway(config, meters))
-        app = _make_app(gateway, config, vitals, meters)
+        app = _make_app(gateway, config, vitals, meters, reading)
         stack.push_async_callback(app.aclose)
         server = _Server(_uvicorn_config(app, config), tls, config.server.head_timeout)
         hurry = asyncio.Event()
@@ -227,7 +232,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None, meters: Meters | None = None) -> App:
+def _make_app(
+    gateway: Gateway,
+    config: Config,
+    vitals: Vitals | None = None,
+    meters: Meters | None = None,
+    reading: Reading | None = None,
+) -> App:
     server = config.server
     options = ServerOptions(
         server=server,
@@ -240,6 +251,7 @@ def _make_app(gateway: Gateway, config: Config, vitals: Vitals | None = None, me
         limits=config.limits,
         vitals=vitals,
         meters=meters,
+        reading=reading,
     )
     return create_app(gateway, options)
 
