@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -270,3 +272,29 @@ def test_turns_of_clients_that_send_everything_again_are_one_thread(flow: Flow) 
         trace_of(flow, id)
     walked = flow.get(f"{TRACES}/{ids[0]}/conversation").json["data"]
     assert [each["id"] for each in walked] == ids
+
+
+def test_a_flood_that_the_file_cannot_take_delays_no_client_and_is_counted(special: Any) -> None:
+    """Somebody else holds the file: nothing of it can be written, and as many as there is room for wait."""
+    flow: Flow = special(extra="[trace]\nmax_queued = 5")
+    flow.script(chat("before"))
+    before = request_id(flow.post("/v1/responses", {"model": PLAIN, "input": "before"}))
+    until(lambda: flow.get(f"{TRACES}/{before}").status == 200)
+    assert flow.database is not None
+    file = flow.database.with_name(f"{flow.database.stem}.traces.db")
+    with closing(sqlite3.connect(file, isolation_level=None)) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        flow.script(*(chat("meanwhile") for _ in range(40)))
+        for _ in range(40):
+            assert flow.post("/v1/responses", {"model": PLAIN, "input": "meanwhile"}).status == 200
+        held.execute("ROLLBACK")
+    lost = until(lambda: flow.get(f"{TRACES}/capture").json["lost"])
+    assert 20 <= lost <= 40
+
+    def traced_again() -> bool:
+        flow.script(chat("after"))
+        after = request_id(flow.post("/v1/responses", {"model": PLAIN, "input": "after"}))
+        flow.get(f"{TRACES}?limit=1")  # waits for what was over before
+        return bool(flow.get(f"{TRACES}/{after}").status == 200)
+
+    until(traced_again, "it goes on by itself")
