@@ -21,6 +21,12 @@ def test_providers_are_compared_and_each_fact_has_its_origin(opened: Opened) -> 
     assert "reasoner" in browser.look("/ui/providers/deep?model=deepseek-reasoner").text
 
 
+def test_what_runs_here_is_said_of_providers_that_do_not_do_it(opened: Opened) -> None:
+    browser = opened(PROVIDERS + '[search]\nbackend = "demo"\n')
+    assert "✓ runs here" in browser.look("/ui/providers").text
+    assert "runs here" not in opened(PROVIDERS).look("/ui/providers").text
+
+
 def test_models_are_found_by_name(opened: Opened) -> None:
     browser = opened(PROVIDERS + '[models.aliases]\nmine = "deep/deepseek-chat"\n')
     assert "deep/deepseek-" in browser.look("/ui/models").text

@@ -44,6 +44,24 @@ def test_money(value: float | None, said: str) -> None:
     assert words.money(value) == said
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "–"),
+        ([], "–"),
+        (True, "yes"),
+        (False, "no"),
+        ("x", "x"),
+        (["a", "b"], "a, b"),
+        (2.0, "2"),
+        (0.5, "0.5"),
+        ({"a": 1}, '{"a": 1}'),
+    ],
+)
+def test_facts(value: object, said: str) -> None:
+    assert words.fact(value) == said
+
+
 def test_moments() -> None:
     now = time.time()
     assert words.ago(None) == "never"

@@ -12,6 +12,7 @@ from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.config.keys_shown import key_words
 from isthmus.config.render import shown_settings
 from isthmus.errors import RequestRefused
+from isthmus.gateway.directory import Served
 from isthmus.providers.origins import origins_of
 from isthmus.server.readiness import OK
 
@@ -23,10 +24,13 @@ MATRIX: Final[tuple[tuple[str, Callable[[ProviderCapabilities], bool]], ...]] = 
     ("Forced choice", lambda able: "required" in able.tool_choice.supported),
     ("JSON schema", lambda able: "json_schema" in able.response_formats.supported),
     ("JSON mode", lambda able: "json_object" in able.response_formats.supported),
+    ("Images", lambda able: "image" in able.messages.input),
     ("Effort", lambda able: able.reasoning.effort != "none"),
     ("Web search", lambda able: "web_search" in able.tools.native),
 )
 """Columns of the table of providers, each with its question."""
+_SEARCHES: Final = MATRIX[-1][0]
+"""What we can do in place of a provider."""
 
 
 async def providers_view(look: Look) -> dict[str, Any]:
@@ -40,11 +44,18 @@ async def providers_view(look: Look) -> dict[str, Any]:
             "word": found.providers.get(served.name, ""),
             "well": found.providers.get(served.name) == OK,
             "key": key_words(look.reading, served.name) if look.reading is not None else "",
-            "able": [test(served.capabilities(served.provider.default_model)) for _, test in MATRIX],
+            "able": [_able(look, served, title, test) for title, test in MATRIX],
         }
         for served in look.gateway.directory.served.values()
     ]
     return {"rows": rows, "columns": [title for title, _ in MATRIX]}
+
+
+def _able(look: Look, served: Served, title: str, test: Callable[[ProviderCapabilities], bool]) -> str:
+    if test(served.capabilities(served.provider.default_model)):
+        return "yes"
+    searches = look.reading is not None and look.reading.config.search.backend
+    return "here" if title == _SEARCHES and searches else "no"
 
 
 async def provider_view(look: Look) -> dict[str, Any]:

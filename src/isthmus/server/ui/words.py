@@ -93,6 +93,22 @@ def ticks(words: str) -> Markup:
     )
 
 
+def fact(value: Any) -> str:
+    """A value of a provider file, on one line."""
+    if value is None or value in ("", [], {}):
+        return "–"
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case list() if all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+        case float() if value == int(value):
+            return str(int(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
 def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
@@ -105,6 +121,7 @@ FILTERS: Final[dict[str, Callable[..., str]]] = {
     "clock": clock,
     "moment": moment,
     "ago": ago,
+    "fact": fact,
     "pretty": pretty,
     "ticks": ticks,
 }
