@@ -33,6 +33,8 @@ log = logging.getLogger("isthmus.workers")
 
 _START: Final = 60.0
 """Seconds that a worker has until it serves."""
+_LOOK: Final = 1.0
+"""Seconds between two looks at a worker's signs of life: it has less time once it serves."""
 _SAYING: Final = 1.0
 """Seconds that a stuck worker has to say where it stands."""
 _SHORTEST: Final = 0.5
@@ -190,7 +192,7 @@ class Supervisor:
             if silent >= patience:
                 await self._put_down(worker, silent)
                 break
-            await asyncio.wait({ended}, timeout=max(patience - silent, 0.05))
+            await asyncio.wait({ended}, timeout=min(max(patience - silent, 0.05), _LOOK))
         await ended
         worker.deafen()
         self._living.discard(worker)
