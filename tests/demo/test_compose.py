@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.bounds import Bounds
-from isthmus.demo import Refused, answer
+from isthmus.demo.model import answer
+from isthmus.demo.question import Refused
 from isthmus.demo.compose import KIND, Composer, run_encoded
 from isthmus.errors import WorkNotDone
 
