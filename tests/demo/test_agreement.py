@@ -12,8 +12,8 @@ import pytest
 
 from demo_requests import WEATHER, ask, choice, request
 from isthmus.demo import directives
-from isthmus.demo.model import MODELS, answer
 from isthmus.demo.directives import Directives, read_directives
+from isthmus.demo.model import MODELS, answer
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "demo.md"
 

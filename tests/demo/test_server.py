@@ -6,10 +6,12 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 import aiohttp
 import pytest
+import uvloop
 
 from isthmus.demo import DemoServer
 
@@ -35,7 +37,8 @@ def test_the_model_and_its_web_server_are_loaded_when_somebody_calls() -> None:
     assert told == "[]\n200 ['aiohttp.web', 'isthmus.demo.model']\n"
 
 
-def test_all_who_call_first_are_answered() -> None:
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_all_who_call_first_are_answered(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def test() -> None:
         async with DemoServer() as demo, aiohttp.ClientSession(trust_env=False) as session:
 
@@ -46,7 +49,8 @@ def test_all_who_call_first_are_answered() -> None:
             assert await asyncio.gather(*(call() for _ in range(20))) == [200] * 20
             assert await call() == 200
 
-    asyncio.run(test())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(test())
 
 
 @pytest.mark.parametrize("called", [False, True])

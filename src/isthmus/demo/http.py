@@ -33,9 +33,7 @@ def make_runner(composer: Composer) -> web.AppRunner:
     app.router.add_post("/v1/images/edits", _draw)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_get("/v1/models/{model}", _show_model)
-    return web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE, keepalive_timeout=60
-    )
+    return web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE, keepalive_timeout=60)
 
 
 class _Chat:
