@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from isthmus.demo import answer
+from isthmus.demo.model import answer
 from isthmus.demo.wire import whole
 
 STRING = {"type": "string"}

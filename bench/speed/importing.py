@@ -16,7 +16,7 @@ ALWAYS = ("jsonschema_rs", "lark", "pydantic", "mcp", "openai", "isthmus.testing
 HEAVY = {
     "isthmus": (*ALWAYS, "asyncio", "aiohttp", "msgspec", "rich", "starlette", "typer", "uvicorn"),
     "isthmus.cli.main": (*ALWAYS, "aiohttp", "starlette", "uvicorn", "sqlite3", "isthmus.server"),
-    "isthmus serve": (*ALWAYS, "isthmus.upstream.codex"),
+    "isthmus serve": (*ALWAYS, "aiohttp.web", "isthmus.demo.model", "isthmus.upstream.codex"),
 }
 """Everything whose import is measured, each a part of the next, with what it must not load."""
 

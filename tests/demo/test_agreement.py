@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from demo_requests import WEATHER, ask, choice, request
-from isthmus.demo import MODELS, answer, directives
+from isthmus.demo import directives
 from isthmus.demo.directives import Directives, read_directives
+from isthmus.demo.model import MODELS, answer
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "demo.md"
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from isthmus.bridge.bounds import Bounds
-from isthmus.demo import Refused, answer
 from isthmus.demo.compose import KIND, Composer, run_encoded
+from isthmus.demo.model import answer
+from isthmus.demo.question import Refused
 from isthmus.errors import WorkNotDone
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}}

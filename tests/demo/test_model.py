@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo_requests import PATCH, WEATHER, ask, calls, choice, request, say
-from isthmus.demo import MODELS, Refused, answer
+from isthmus.demo.model import MODELS, answer
+from isthmus.demo.question import Refused
 from isthmus.demo.tokens import count_prompt, split_tokens
 from isthmus.demo.wire import closing, opening, piece_chunks, whole
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from demo_requests import WEATHER, request
-from isthmus.demo import MODELS, Refused, answer
+from isthmus.demo.model import MODELS, answer
+from isthmus.demo.question import Refused
 from isthmus.demo.wire import closing, error_body, model_list, opening, piece_chunks, whole
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from isthmus.bridge import diagnostics
-from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
+from isthmus.bridge.capabilities import Dialect, MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.compat.planner import SHOWS_THINKING, apply_updates, plan_bridge_compatibility
 from isthmus.bridge.contract.planner import plan_output_contract
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityPlan
 from isthmus.bridge.dialects.chat import write as chat
-from isthmus.bridge.dialects.codex import write as codex
-from isthmus.bridge.dialects.messages import write as messages
-from isthmus.bridge.dialects.responses import write as responses
 from isthmus.bridge.doors.responses.echo import echo_request
 from isthmus.bridge.history.managed import Here, read_approvals
 from isthmus.bridge.history.normalise import normalise_history
@@ -31,6 +29,7 @@ from isthmus.bridge.tools.catalog import NAMED_TYPES
 from isthmus.bridge.tools.managed import SOURCES, asked_by
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.history import History
 from isthmus.bridge.types.plan import (
     ANY_CLIENT,
     BEGINNING,
@@ -41,24 +40,12 @@ from isthmus.bridge.types.plan import (
     Plan,
     Progress,
     Target,
+    Written,
 )
 from isthmus.bridge.types.tools import ToolIdentityMap, ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
-
-_WRITE: Final = {
-    "chat": chat.write,
-    "responses": responses.write,
-    "messages": messages.write,
-    "codex": codex.write,
-}
-_AGAIN: Final = {
-    "chat": chat.again,
-    "responses": responses.again,
-    "messages": messages.again,
-    "codex": codex.again,
-}
 
 _NONE: Final = (None, "", "none")
 
@@ -172,7 +159,7 @@ def plan_request(
         size=max(request.size, 1) if request.heavy else 0,
         reasoning_as="summary" if capabilities.dialect in SHOWS_THINKING and summary not in _NONE else "text",
     )
-    written = _WRITE[capabilities.dialect](past, plan)
+    written = _writer(capabilities.dialect).write(past, plan)
     allowed, held_back = diagnostics.apply_allow_list(written.body, capabilities.allow)
     about_items = settle_marks(past, rules)
     made = (*compatibility.decisions, *noted, *tools.decisions, *about_items, *written.decisions, *held_back)
@@ -238,12 +225,42 @@ def _find_approved(items: Sequence[JsonObject], here: Here, identities: ToolIden
 
 def ask_again(plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject:
     """The plan's body with failed answers, and the words that ask for better ones, behind it."""
-    return _AGAIN[plan.target.capabilities.dialect](plan, said)
+    return _writer(plan.target.capabilities.dialect).again(plan, said)
 
 
 def go_on(plan: Plan, said: Sequence[Any]) -> JsonObject:
     """The plan's body with the beginning of a turn behind it that the provider itself interrupted (Messages only)."""
-    return messages.go_on(plan, said)
+    from isthmus.bridge.dialects.messages.write import go_on
+
+    return go_on(plan, said)
+
+
+class _Writer(Protocol):
+    """A dialect, as far as requests go."""
+
+    def write(self, history: History, plan: Plan) -> Written: ...
+
+    def again(self, plan: Plan, said: Sequence[tuple[str, str]]) -> JsonObject: ...
+
+
+@cache
+def _writer(dialect: Dialect) -> _Writer:
+    """Most gateways speak Chat Completions, and few all of them: another one is loaded with the first request in it."""
+    match dialect:
+        case "chat":
+            return chat
+        case "responses":
+            from isthmus.bridge.dialects.responses import write as responses
+
+            return responses
+        case "messages":
+            from isthmus.bridge.dialects.messages import write as messages
+
+            return messages
+        case "codex":
+            from isthmus.bridge.dialects.codex import write as codex
+
+            return codex
 
 
 def _leaks(tools: ToolPlan, reply: ReplyRules, strict: bool) -> Mapping[str, JsonObject | None] | None:

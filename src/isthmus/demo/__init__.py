@@ -4,8 +4,6 @@ async with DemoServer() as demo:
     ...  # any Chat Completions client, pointed at `demo.base_url`
 """
 
-from isthmus.demo.model import MODELS, Reply, answer
-from isthmus.demo.question import Refused
 from isthmus.demo.server import DemoServer
 
-__all__ = ["MODELS", "DemoServer", "Refused", "Reply", "answer"]
+__all__ = ["DemoServer"]

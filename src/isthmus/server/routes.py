@@ -10,8 +10,6 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus.gateway.gateway import Gateway
 from isthmus.server.callers import METRICS, PAGE, is_page
-from isthmus.server.chat import ChatApi
-from isthmus.server.models import ModelsApi
 from isthmus.server.options import ServerOptions
 from isthmus.server.readiness import Readiness
 from isthmus.server.responses import ResponsesApi
@@ -27,8 +25,9 @@ _ID: Final = r"(?P<id>[^/]+)"
 
 
 def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -> Routes:
-    responses, chat, models = ResponsesApi(gateway, options), ChatApi(gateway, options), ModelsApi(gateway)
-    status = StatusApi(gateway, readiness, options.vitals)
+    responses, status = ResponsesApi(gateway, options), StatusApi(gateway, readiness, options.vitals)
+    chat = Later(lambda: _chat(gateway, options))
+    models = Later(lambda: _models(gateway))
     stored_chats = Later(lambda: _stored_chats(gateway))
     messages = Later(lambda: _messages(gateway, options))
     embeddings = Later(lambda: _embeddings(gateway))
@@ -40,7 +39,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     search = Later(lambda: _search(gateway))
     return {
         RESPONSES: {"POST": responses.create},
-        "/v1/chat/completions": {"POST": chat.create, "GET": stored_chats("list")},
+        "/v1/chat/completions": {"POST": chat("create"), "GET": stored_chats("list")},
         f"/v1/chat/completions/{_ID}": {
             "GET": stored_chats("retrieve"),
             "POST": stored_chats("update"),
@@ -75,8 +74,8 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"{TRACES}/capture": {"GET": traces("capturing"), "POST": traces("capture")},
         f"{TRACES}/{_ID}": {"GET": traces("retrieve")},
         f"{TRACES}/{_ID}/conversation": {"GET": traces("conversation")},
-        "/v1/models": {"GET": models.list},
-        r"/v1/models/(?P<id>.+)": {"GET": models.retrieve},
+        "/v1/models": {"GET": models("list")},
+        r"/v1/models/(?P<id>.+)": {"GET": models("retrieve")},
         "/health": {"GET": status.health},
         "/ready": {"GET": status.ready},
         METRICS: {"GET": metrics("show")},
@@ -127,6 +126,18 @@ class Later:
             await getattr(self._door, name)(scope, receive, send)
 
         return handle
+
+
+def _chat(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.chat import ChatApi
+
+    return ChatApi(gateway, options)
+
+
+def _models(gateway: Gateway) -> Any:
+    from isthmus.server.models import ModelsApi
+
+    return ModelsApi(gateway)
 
 
 def _stored_chats(gateway: Gateway) -> Any:

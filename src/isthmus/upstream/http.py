@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
 from isthmus.bridge.dialects.chat.failures import upstream_failure
-from isthmus.bridge.dialects.messages.decode import MessagesDecoder
-from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
 from isthmus.bridge.limits import DEFAULT_ANSWER, HEAVY_TEXT, SMALL, AnswerLimits
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.tools.credentials import tool_secrets
@@ -30,18 +28,20 @@ from isthmus.upstream.naming import named, named_deltas
 from isthmus.upstream.rate_limits import rate_limits
 from isthmus.upstream.wire import EMBEDDINGS, Endpoint, Incoming, Wire
 
-if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
+if TYPE_CHECKING:  # loaded with the first request for vectors, for images, or in that dialect
+    from isthmus.bridge.dialects.messages.decode import MessagesDecoder
+    from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
     from isthmus.bridge.embeddings.answer import Embedded
     from isthmus.bridge.embeddings.plan import EmbeddingPlan
     from isthmus.bridge.images.answer import Drawn, Partial
     from isthmus.bridge.images.plan import ImagePlan
 
+    Decoder = ChatDecoder | ResponsesDecoder | MessagesDecoder
+
 _MAX_ERROR: Final = 64 * 1024
 _AROUND: Final = 256
 """Bytes of a chunk around its words, as vendors send them: ids, names, times."""
 _SSE: Final = "text/event-stream"
-
-Decoder = ChatDecoder | ResponsesDecoder | MessagesDecoder
 
 
 class HttpBackend:
@@ -214,8 +214,12 @@ def _trace() -> dict[str, str] | None:
 def _decoder(plan: Plan, scrubber: Scrubber) -> Decoder:
     dialect = plan.target.capabilities.dialect
     if dialect == "responses":
+        from isthmus.bridge.dialects.responses.decode import ResponsesDecoder
+
         return ResponsesDecoder(plan.reply, scrubber)
     if dialect == "messages":
+        from isthmus.bridge.dialects.messages.decode import MessagesDecoder
+
         hosts = any(one.identity is not None and one.fields for one in plan.tools.declarations)
         return MessagesDecoder(plan.reply, plan.target.model, scrubber, hosts=hosts)
     return ChatDecoder(plan.reply, plan.leaks, scrubber)
