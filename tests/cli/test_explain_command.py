@@ -126,7 +126,7 @@ def test_tools_that_run_here_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         ScriptedTool("web_search", Ran(""), search="searxng"),
         ScriptedTool("mcp", Ran(""), mcp={"docs": docs, "late": late}),
     ]
-    monkeypatch.setattr("isthmus.cli.explain_command.open_hosted", lambda *_: Hosted(tools))
+    monkeypatch.setattr("isthmus.cli.foreseen.open_hosted", lambda *_: Hosted(tools))
     servers = [{"type": "mcp", "server_label": label} for label in ("docs", "late")]
     offered = [{"type": "web_search_preview"}, *servers, {"type": "image_generation"}]
     file = tmp_path / "request.json"

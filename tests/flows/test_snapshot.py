@@ -135,6 +135,8 @@ def test_a_protocol_may_have_an_address_of_its_own() -> None:
     assert zenmux.url == "https://zenmux.ai/api/v1/chat/completions"
     assert {name: other.url for name, other in zenmux.others.items()} == {
         "embeddings": "https://zenmux.ai/api/v1/embeddings",
+        "images": "https://zenmux.ai/api/v1/images/generations",
+        "image edits": "https://zenmux.ai/api/v1/images/edits",
         "responses": "https://zenmux.ai/api/v1/responses",
         "messages": "https://zenmux.ai/api/anthropic/v1/messages",
     }

@@ -16,7 +16,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.images import Images
 from isthmus.gateway.runs import RunLimits, Runs
 from isthmus.gateway.settings import Settings
-from isthmus.ports import Ended, FirstToken, Sent
+from isthmus.ports import Ended, FirstToken, Planned, Sent
 from isthmus.providers import load_provider
 from isthmus.store.memory import MemoryStore
 from isthmus.tools.images import Studio
@@ -25,7 +25,7 @@ MADE = Drawn((Image(base64="aaaa", kind="image/png"),), {}, {"input_tokens": 1, 
 
 
 class Painter:
-    async def draw(self, plan: Any, tell: Any) -> Drawn:
+    async def draw(self, plan: Any, tell: Any, trail: Any = None) -> Drawn:
         tell(Partial(0, MADE.images[0]))
         return MADE
 
@@ -45,7 +45,9 @@ async def test_its_life_is_told_like_that_of_a_run() -> None:
     drawing = images(heard).create(Caller("ann"), asked, tell=told.append)
     assert await drawing.answer() == MADE
     assert len(told) == 1
-    sent, first, ended = heard.facts
+    planned, sent, first, _, ended = heard.facts
+    assert isinstance(planned, Planned)
+    assert planned.asked == {"prompt": "a fox"}
     assert (type(sent), type(first), type(ended)) == (Sent, FirstToken, Ended)
     assert (ended.id, ended.owner, ended.model, ended.outcome) == ("img_1", "ann", "gpt-image-2", "completed")
     assert ended.usage == {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}

@@ -14,7 +14,7 @@ from isthmus.conduct.life import Life
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.once import Once
 from isthmus.gateway.runs import RunLimits, Runs
-from isthmus.ports import AttemptFailed, Ended, FirstToken, Sent
+from isthmus.ports import Accepted, AttemptFailed, Ended, FirstToken, Sent
 from isthmus.store.memory import MemoryStore
 from isthmus.testing.fold import plan_for
 from own_time import turns
@@ -30,7 +30,7 @@ class House:
         return Once(
             "x_1",
             plan_for(),
-            ask,
+            lambda trail: ask(),
             what="the thing",
             usage=lambda made: {"total_tokens": made},
             life=life,
@@ -49,7 +49,7 @@ async def test_its_answer_and_its_life_are_told() -> None:
 
     made = house.once(ask)
     assert await made.answer() == 7
-    assert [type(fact) for fact in house.heard.facts] == [Sent, FirstToken, Ended]
+    assert [type(fact) for fact in house.heard.facts] == [Sent, FirstToken, Accepted, Ended]
     assert (made.ended().outcome, made.ended().usage) == ("completed", {"total_tokens": 7})
     assert len(house.runs) == 0
 

@@ -29,7 +29,7 @@ async def more_values_are_refused(scene: Scene) -> None:
 @proves("limits.max_values", "20")
 async def they_are_counted_in_answers_too(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        assert [place._limits.max_values for place in http_places(gateway)] == [20]
+        assert [place.limits.max_values for place in http_places(gateway)] == [20]
 
 
 @proves("limits.max_depth", "4")

@@ -188,7 +188,6 @@ class _Hosted(TypedDict):
         "file_search_call",
         "code_interpreter_call",
         "image_generation_call",
-        "computer_call",
         "mcp_call",
         "mcp_list_tools",
         "mcp_approval_request",

@@ -25,6 +25,7 @@ NEEDS = {
     "test_pydantic_ai.py": "pydantic_ai",
     "test_hosted_mcp.py": "agents",
     "test_openai_agents.py": "agents",
+    "test_openai_images.py": "agents",
     "test_web_search.py": "agents",
     "test_langchain.py": "langchain_openai",
     "test_openapi_validator.py": "openapi_spec_validator",

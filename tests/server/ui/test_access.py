@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.errors import RequestRefused
 from isthmus.server.callers import Keys
-from isthmus.server.ui.access import COOKIE, LASTS, MOST_TRIES, Access, Visitor
+from isthmus.server.ui.access import COOKIE, LASTS, MOST_TRIES, Access, Viewer
 
 ADMIN, USER = "admin-key-1234567890", "user-key-1234567890"
 
@@ -111,14 +111,14 @@ def test_keys_cannot_be_tried_one_after_the_other() -> None:
 @pytest.mark.parametrize("origin", ["", "null", "http://evil.example", "http://gateway:8485", "http://gateway"])
 def test_what_no_page_of_ours_sends_is_refused(origin: str) -> None:
     access = keyed()
-    visitor = Visitor(access._keys.find(ADMIN), "word")  # type: ignore[arg-type]  # it is one
+    visitor = Viewer(access._keys.find(ADMIN), "word")  # type: ignore[arg-type]  # it is one
     with pytest.raises(RequestRefused, match="not sent by a page"):
         access.check_form(scope(origin=origin), visitor, access.token(visitor))
 
 
 def test_nor_without_the_word_of_this_very_session() -> None:
     access = keyed()
-    mine, other = (Visitor(access._keys.find(ADMIN), word) for word in ("mine", "other"))  # type: ignore[arg-type]
+    mine, other = (Viewer(access._keys.find(ADMIN), word) for word in ("mine", "other"))  # type: ignore[arg-type]
     at = scope(origin="http://gateway:8484")
     access.check_form(at, mine, access.token(mine))
     for token in ("", access.token(other), access.token(None), "é"):

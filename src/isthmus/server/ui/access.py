@@ -38,7 +38,7 @@ _MOST_ENDED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class Viewer:
     caller: Caller
     session: str = ""
     """The random word of the session; empty: nobody is asked for a key."""
@@ -65,17 +65,17 @@ class Access:
         self._tries: deque[tuple[float, str]] = deque()
         self._ended: deque[str] = deque(maxlen=_MOST_ENDED)
 
-    def visitor(self, scope: Scope) -> Visitor | None:
+    def visitor(self, scope: Scope) -> Viewer | None:
         """Who looks; `None`: somebody who has to show a key first."""
         if self.open:
-            return Visitor(LOCAL)
+            return Viewer(LOCAL)
         expires, word, key, seal = (_cookie(scope, COOKIE).split(".") + [""] * 4)[:4]
         if not seal or not hmac.compare_digest(seal.encode(), self._seal("session", expires, word, key).encode()):
             return None
         caller = self._keys.named(key)
         if caller is None or word in self._ended or not expires.isdigit() or int(expires) < self._now():
             return None
-        return Visitor(caller, word)
+        return Viewer(caller, word)
 
     def enter(self, key: str, peer: str, *, secure: bool) -> str:
         """The cookie for whoever shows this key; refused if it is none of ours, or too many were tried."""
@@ -91,17 +91,17 @@ class Access:
         value = ".".join([expires, word, caller.key, self._seal("session", expires, word, caller.key)])
         return _set_cookie(value, LASTS, secure=secure)
 
-    def leave(self, visitor: Visitor, *, secure: bool) -> str:
+    def leave(self, visitor: Viewer, *, secure: bool) -> str:
         """The cookie that ends the session; it is worth nothing from now on."""
         if visitor.session:
             self._ended.append(visitor.session)
         return _set_cookie("", 0, secure=secure)
 
-    def token(self, visitor: Visitor | None) -> str:
+    def token(self, visitor: Viewer | None) -> str:
         """The word that forms of our pages bring along."""
         return self._seal("form", visitor.session if visitor is not None else "")
 
-    def check_form(self, scope: Scope, visitor: Visitor | None, token: str) -> None:
+    def check_form(self, scope: Scope, visitor: Viewer | None, token: str) -> None:
         """Refuses what no page of ours has sent."""
         origin, host = header(scope, b"origin"), header(scope, b"host")
         if not origin or urlsplit(origin).netloc != host:

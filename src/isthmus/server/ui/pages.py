@@ -23,7 +23,7 @@ from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.readiness import Readiness
-from isthmus.server.ui.access import Access, Visitor
+from isthmus.server.ui.access import Access, Viewer
 from isthmus.server.ui.again import again_view
 from isthmus.server.ui.catalogue import models_view, provider_view, providers_view, settings_view
 from isthmus.server.ui.home import home_view
@@ -51,7 +51,7 @@ _MENU: Final = (
 class Look:
     """One visitor at one page."""
 
-    def __init__(self, pages: Pages, scope: Scope, visitor: Visitor) -> None:
+    def __init__(self, pages: Pages, scope: Scope, visitor: Viewer) -> None:
         self.pages = pages
         self.gateway = pages.gateway
         self.options = pages.options
@@ -205,7 +205,7 @@ class Pages:
         page = await asyncio.to_thread(self._render, name, scope, visitor, shown, values)
         await send_page(send, page, status=status)
 
-    def _render(self, name: str, scope: Scope, visitor: Visitor | None, template: str, values: Values) -> bytes:
+    def _render(self, name: str, scope: Scope, visitor: Viewer | None, template: str, values: Values) -> bytes:
         frame = {
             "at": name,
             "menu": _MENU if visitor is not None else (),
@@ -217,7 +217,7 @@ class Pages:
         }
         return render(f"{template}.html", **frame, **values)
 
-    def _visitor(self, scope: Scope) -> Visitor:
+    def _visitor(self, scope: Scope) -> Viewer:
         visitor = self.access.visitor(scope)
         if visitor is None:
             raise RequestRefused("show a key first: open the page again", code="missing_api_key")
