@@ -342,7 +342,7 @@ def metrics_page() -> Iterator[str]:
 
 
 LABELS: Mapping[str, str] = {
-    "door": "`responses`, `chat`, `messages`, `embeddings`, `conversations`, `models`; `other`",
+    "door": "`responses`, `chat`, `messages`, `embeddings`, `images`, `search`, `conversations`, `models`; `other`",
     "status": "of HTTP requests the number; of what was made for them `completed`, `incomplete`, `failed`, "
     "`cancelled`, `refused` (it failed before there was an answer)",
     "provider": "its name in the configuration",

@@ -76,6 +76,7 @@ async def test_a_bug_of_a_runner_is_a_result_that_does_not_show_it() -> None:
 
     _, ended = await all_of(work(act, call()))
     assert isinstance(ended, Ended)
+    assert ended.ran is not None
     assert ended.ran.failed
     assert "sk-secret" not in str(ended)
 
@@ -124,6 +125,7 @@ async def test_leaving_stops_what_runs_and_what_waits() -> None:
         await begun.wait()
         assert await under_way.news() == [Began("ws_0")]
     assert stopped == ["ws_0"]
+    assert [(fact.call.id, fact.ran) for fact in under_way.untold()] == [("ws_0", None)]
 
 
 def test_a_call_that_takes_too_long_has_failed() -> None:
@@ -144,6 +146,7 @@ def test_a_call_that_takes_too_long_has_failed() -> None:
     finally:
         time.close()
     assert isinstance(ended, Ended)
+    assert ended.ran is not None
     assert "30 seconds" in str(ended.ran.output)
 
 
@@ -154,4 +157,5 @@ async def test_a_failed_item_says_why_in_the_manner_of_its_kind(kind: Any) -> No
 
     _, ended = await all_of(work(act, ManagedCall("x_1", kind, kind, {}, {})))
     assert isinstance(ended, Ended)
+    assert ended.ran is not None
     assert bool(ended.ran.fields.get("error")) is (kind != "web_search")

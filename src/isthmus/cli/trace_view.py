@@ -226,7 +226,7 @@ def _show_deeds(console: Console, trace: Trace) -> None:
         heading(console, "Tools that ran here", plural(len(trace.tools), "call"))
         table = lined_table("kind", "name", "time", "arguments", "output")
         for tool in trace.tools:
-            name = Text(clean(tool.name), "bold red" if tool.failed else "")
+            name = Text(clean(tool.title), "bold red" if tool.failed else "")
             sizes = [Text(size(body.bytes)) for body in (tool.arguments, tool.output)]
             table.add_row(Text(clean(tool.kind)), name, Text(seconds(tool.seconds)), *sizes)
         console.print(indented(table))

@@ -46,7 +46,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Ended:
     call: ManagedCall
-    ran: Ran
+    ran: Ran | None
+    """`None`: it was stopped."""
     seconds: float
 
 
@@ -55,8 +56,8 @@ Wait = Callable[[Awaitable[list[Fact]]], Awaitable[list[Fact]]]
 """Waits, unless whoever waits is told to stop."""
 
 
-Heard = Callable[[ManagedCall, Ran, float], None]
-"""Hears of each call that has ended, and how long it took."""
+Heard = Callable[[ManagedCall, Ran | None, float], None]
+"""Hears of each call that was begun, what became of it, and how long it took."""
 
 
 async def run_tools(
@@ -65,10 +66,15 @@ async def run_tools(
     """Carry these calls out, and tell how far they are; whoever stops listening stops them."""
     if events := turn.feed(()):
         yield events
-    async with Work(command.calls, lambda kind: hosted.runner(kind, owner), hosted.limits) as work:
-        while facts := await wait(work.news()):
-            if events := _tell(turn, facts, heard):
-                yield events
+    work = Work(command.calls, lambda kind: hosted.runner(kind, owner), hosted.limits)
+    try:
+        async with work:
+            while facts := await wait(work.news()):
+                if events := _tell(turn, facts, heard):
+                    yield events
+    finally:
+        for fact in work.untold():
+            heard(fact.call, fact.ran, fact.seconds)
 
 
 def _tell(turn: Turn, facts: Sequence[Fact], heard: Heard) -> list[Event]:
@@ -81,7 +87,8 @@ def _tell(turn: Turn, facts: Sequence[Fact], heard: Heard) -> list[Event]:
                 events += turn.progress(id, word, fields)
             case Ended(call, ran, seconds):
                 heard(call, ran, seconds)
-                events += turn.ran(call.id, ran)
+                if ran is not None:
+                    events += turn.ran(call.id, ran)
     return events
 
 
@@ -117,12 +124,21 @@ class Work:
         facts, self._facts = self._facts, []
         return facts
 
+    def untold(self) -> list[Ended]:
+        """Ends that nobody has asked for: of calls that were stopped, and of those that came too late."""
+        return [fact for fact in self._facts if isinstance(fact, Ended)]
+
     async def _carry_out(self, call: ManagedCall) -> None:
+        now = asyncio.get_running_loop().time
         async with self._places:
             self._say(Began(call.id))
-            begun = asyncio.get_running_loop().time()
-            ran = await self._run(call)
-        took = asyncio.get_running_loop().time() - begun
+            begun = now()
+            try:
+                ran = await self._run(call)
+            except asyncio.CancelledError:
+                self._say(Ended(call, None, now() - begun))
+                raise
+        took = now() - begun
         level: Level = "warning" if ran.failed else "info"
         tell(log, level, "tool.ended", id=call.id, kind=call.kind, name=call.name, failed=ran.failed, seconds=took)
         self._left -= 1

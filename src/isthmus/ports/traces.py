@@ -19,7 +19,7 @@ import msgspec
 from isthmus.ports.facts import Asking, Mark
 
 Capture = Literal["off", "metadata", "full"]
-Door = Literal["responses", "chat", "messages", "embeddings", "other"]
+Door = Literal["responses", "chat", "messages", "embeddings", "images", "search", "other"]
 
 MOST_WALKED: Final = 1_000
 """Traces of one conversation that are handed out."""
@@ -100,6 +100,15 @@ class TracedTool(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: bool = False
     arguments: TracedBody = TracedBody()
     output: TracedBody = TracedBody()
+    at: float = 0.0
+    """When it began, in seconds after the request came."""
+    server: str = ""
+    """The label of the MCP server whose tool it is."""
+
+    @property
+    def title(self) -> str:
+        """Its name, with that of its server where it has one: two servers may have a tool of the same name."""
+        return f"{self.server}.{self.name}" if self.server else self.name
 
 
 class TracedCheck(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -92,6 +92,8 @@ def answered(path: str = "/v1/responses", status: int = 200, request: str = "req
         ("/v1/embeddings", "embeddings"),
         ("/v1/conversations/conv_1/items", "conversations"),
         ("/v1/models", "models"),
+        ("/v1/images/edits", "images"),
+        ("/v1/alpha/search", "search"),
         ("/v1/sk-secret", "other"),
         ("/health", "other"),
         ("/", "other"),

@@ -29,7 +29,7 @@ def test_every_name_is_in_the_conventions_or_plainly_ours(name: str, value: str)
 
 def test_the_operations_are_known_ones() -> None:
     known = {each.value for each in attributes.GenAiOperationNameValues}
-    assert {names.CHAT, names.EMBEDDINGS, names.EXECUTE_TOOL} <= known
+    assert {names.CHAT, names.EMBEDDINGS, names.GENERATE, names.EXECUTE_TOOL} <= known
 
 
 def test_the_version_is_one_that_there_is() -> None:

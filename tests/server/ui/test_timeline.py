@@ -17,8 +17,9 @@ SUMMARY = TraceSummary(id="r", at=0, ended_at=1)
 def test_everything_that_took_time_is_a_span_in_its_order() -> None:
     failed = TracedCall("one", "m", 1, "first", 0.3, error=TracedError("server_error", "no"))
     answered = TracedCall("two", "m", 2, "anew", 1.0, first_byte=0.5)
+    tool = TracedTool("mcp", "look", 0.4, at=1.8, server="world")
     timings = Timings(body=0.1, parse=0.1, plan=0.1, settle=0.2, run=2.7, total=3.0)
-    trace = Trace(summary=SUMMARY, timings=timings, calls=(failed, answered), tools=(TracedTool("mcp", "look", 0.4),))
+    trace = Trace(summary=SUMMARY, timings=timings, calls=(failed, answered), tools=(tool,))
     found = [(span.name, span.kind, round(span.begin, 3), round(span.end, 3)) for span in spans(trace)]
     assert found == [
         ("request arrives", "grey", 0.0, 0.1),
@@ -26,8 +27,8 @@ def test_everything_that_took_time_is_a_span_in_its_order() -> None:
         ("planned", "ours", 0.2, 0.3),
         ("one", "bad", 0.3, 1.0),
         ("two thinks", "wait", 1.0, 1.5),
-        ("two answers", "out", 1.5, 2.8),
-        ("look", "tool", 0.3, 0.7),
+        ("two answers", "out", 1.5, 1.8),
+        ("world.look", "tool", 1.8, 2.2),
         ("checked, saved", "ours", 2.8, 3.0),
     ]
 

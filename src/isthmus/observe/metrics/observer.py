@@ -30,6 +30,8 @@ DOORS: Final = {
     "chat": "chat",
     "messages": "messages",
     "embeddings": "embeddings",
+    "images": "images",
+    "alpha": "search",
     "conversations": "conversations",
     "models": "models",
 }

@@ -31,7 +31,7 @@ class InstrumentObserver:
         if not isinstance(fact, Ended):
             return
         said: dict[str, Any] = {
-            names.OPERATION: names.EMBEDDINGS if fact.id.startswith("emb_") else names.CHAT,
+            names.OPERATION: names.operation_of(fact.id),
             names.PROVIDER: self._vendors.get(fact.provider, fact.provider),
             names.REQUEST_MODEL: self._models.label(fact.provider, fact.model),
         }

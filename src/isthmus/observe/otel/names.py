@@ -16,6 +16,7 @@ SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
 # ── spans ──────────────────────────────────────────────────────────────────────────────────────────
 CHAT: Final = "chat"
 EMBEDDINGS: Final = "embeddings"
+GENERATE: Final = "generate_content"
 EXECUTE_TOOL: Final = "execute_tool"
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -77,6 +78,11 @@ VENDORS: Final[Mapping[str, str]] = {
     "xai": "x_ai",
 }
 """What we call a vendor, where the conventions call it otherwise."""
+
+
+def operation_of(run: str) -> str:
+    """What a model is asked for, by the id of what is made."""
+    return EMBEDDINGS if run.startswith("emb_") else GENERATE if run.startswith("img_") else CHAT
 
 
 def vendor_name(provider: str) -> str:

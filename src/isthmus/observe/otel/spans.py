@@ -44,6 +44,8 @@ _TRACEPARENT: Final = re.compile(
     r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(-.*)?"
 )
 _METHODS: Final = frozenset({"GET", "POST", "DELETE", "WS"})
+_FIXED: Final = frozenset({"/v1/images/generations", "/v1/images/edits", "/v1/alpha/search"})
+"""Paths that hold nothing of a client's."""
 _BILLION: Final = 1_000_000_000
 
 
@@ -134,7 +136,7 @@ class SpanObserver:
             run = self._runs[fact.id] = _Run(None)
         run.over(now)
         model = self._models.label(fact.provider, fact.model)
-        operation = names.EMBEDDINGS if fact.id.startswith("emb_") else names.CHAT
+        operation = names.operation_of(fact.id)
         said: dict[str, Any] = {
             names.OPERATION: operation,
             names.PROVIDER: self._vendors.get(fact.provider, fact.provider),
@@ -251,6 +253,8 @@ def route_of(path: str) -> str:
     if door == "chat":
         rest = rest[0].split("/", 1)[1:] if rest else []
         return "/v1/chat/completions" + ("/{id}" if rest else "")
+    if door in ("images", "search"):
+        return path if path in _FIXED else ""
     return f"/v1/{door}" + ("/{id}" if rest else "")
 
 

@@ -50,6 +50,8 @@ _DOORS: Final[tuple[tuple[str, Door], ...]] = (
     ("/v1/chat/completions", "chat"),
     ("/v1/messages", "messages"),
     ("/v1/embeddings", "embeddings"),
+    ("/v1/images", "images"),
+    ("/v1/alpha/search", "search"),
 )
 _encode: Final = msgspec.json.Encoder().encode
 _Facts = Mapping[type, list[tuple[float, Any]]]
@@ -133,7 +135,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Trace:
         decisions=() if plan is None else tuple(map(traced_decision, plan.compatibility.decisions)),
         diagnostics=_diagnostics(response, plan, failure),
         calls=calls,
-        tools=tuple([_tool(fact, bodies, contents) for _, fact in facts.get(ToolRan, ())]),
+        tools=tuple([_tool(at - began, fact, bodies, contents) for at, fact in facts.get(ToolRan, ())]),
         checks=tuple([_check(fact, contents) for _, fact in facts.get(ContractChecked, ())]),
         output=() if response is None else tuple(map(_item, response["output"])),
         answer=answer,
@@ -302,7 +304,7 @@ def _error(failure: IsthmusError) -> TracedError:
     )
 
 
-def _tool(fact: ToolRan, bodies: Bodies, contents: Contents) -> TracedTool:
+def _tool(ended: float, fact: ToolRan, bodies: Bodies, contents: Contents) -> TracedTool:
     call, ran = fact.call, fact.ran
     output = TracedBody()
     if ran is not None:
@@ -315,6 +317,8 @@ def _tool(fact: ToolRan, bodies: Bodies, contents: Contents) -> TracedTool:
         ran is None or ran.failed,
         contents.keep(bodies.read(call.arguments), call.arguments),
         output,
+        max(ended - fact.seconds, 0.0),
+        str(call.tool.get("server_label") or "") if call.kind == "mcp" else "",
     )
 
 

@@ -20,7 +20,7 @@ _TURNS: Final = 200
 """Turns of a conversation that are shown, the latest."""
 _CHOICES: Final = {
     "outcome": ("completed", "incomplete", "failed", "cancelled", "refused"),
-    "door": ("responses", "chat", "messages", "embeddings", "other"),
+    "door": ("responses", "chat", "messages", "embeddings", "images", "search", "other"),
 }
 _TEXTS: Final = ("provider", "model", "code", "key", "client", "thread")
 

@@ -121,9 +121,11 @@ def spans(trace: Trace) -> list[Span]:
         heard = call.at + (call.first_byte or 0.0)
         if call.first_byte is not None:
             found.append(Span(f"{call.provider} thinks", "wait", call.at, heard, words))
+        until = min([until, *(tool.at for tool in trace.tools if tool.at >= heard)])  # it had spoken by then
         found.append(Span(f"{call.provider} answers", "out", heard, max(until, heard), words))
     found += [
-        Span(tool.name, "bad" if tool.failed else "tool", at, at + tool.seconds, tool.kind) for tool in trace.tools
+        Span(tool.title, "bad" if tool.failed else "tool", tool.at, tool.at + tool.seconds, tool.kind)
+        for tool in trace.tools
     ]
     if timings.settle > 0:
         found.append(Span("checked, saved", "ours", max(end - timings.settle, 0.0), end))
