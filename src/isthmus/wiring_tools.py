@@ -50,8 +50,8 @@ class LaterTool:
                 return managed
         return await self._tool.offer(managed, tools, items, owner)
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
-        return managed if self._tool is None else self._tool.foresee(managed, tools)
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
+        return managed if self._tool is None else self._tool.foresee(managed, tools, items)
 
     def runner(self, owner: str) -> ToolRunner:
         if self._tool is None:

@@ -32,7 +32,7 @@ class Noting:
         self.asked.append((list(tools), len(items), owner))
         return replace(managed, **self._offer)
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return replace(managed, **self._offer)
 
     def runner(self, owner: str) -> Noting:

@@ -58,6 +58,8 @@ class Asked:
     """Items of earlier turns that stand before its own."""
     caller: ClientProfile | None = None
     """Who asked, where that is known."""
+    listed: tuple[JsonObject, ...] = ()
+    """What MCP servers had listed when it was answered, as items."""
     owner: str = ""
     envelope_key: bytes = _NOBODYS
 

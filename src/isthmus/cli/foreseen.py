@@ -1,4 +1,7 @@
-"""Which tools a gateway with this configuration would run for a request; nobody is asked."""
+"""Which tools a gateway with this configuration would run for a request; nobody is asked.
+
+Of a request that was answered, the lists of MCP servers are those that its answer tells of.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from isthmus.wiring_tools import open_hosted
 
 def foresee(config: Config, asked: Asked) -> Managed:
     hosted = open_hosted(config, _tools(config))
-    return hosted.foresee(asked.request.body.get("tools"), asked.request.items)
+    return hosted.foresee(asked.request.body.get("tools"), [*asked.history, *asked.request.items, *asked.listed])
 
 
 def _tools(config: Config) -> Iterator[HostedTool]:

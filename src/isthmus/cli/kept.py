@@ -89,11 +89,23 @@ class Kept:
             raise ConfigError(f"`{self.id}` asked for no answer of a model (`{door}`), so there is no plan to compare")
         asked = ask(self.request, chat=door == "chat", messages=door == "messages", limits=OWN_LIMITS)
         key = self.envelope_key or asked.envelope_key
-        return replace(asked, history=self.history, caller=self._client(), owner=self._owner, envelope_key=key)
+        return replace(
+            asked,
+            history=self.history,
+            caller=self._client(),
+            listed=self._listed(),
+            owner=self._owner,
+            envelope_key=key,
+        )
 
     @property
     def _owner(self) -> str:
         return self.trace.summary.owner if self.trace and self.trace.summary.owner else LOCAL
+
+    def _listed(self) -> tuple[JsonObject, ...]:
+        """What MCP servers said of their tools: nobody asks them again."""
+        answer = self.stored.response if self.stored else content_of(self.trace.answer) if self.trace else None
+        return tuple(item for item in (answer or {}).get("output") or () if item.get("type") == "mcp_list_tools")
 
     def _client(self) -> ClientProfile:
         if self.trace is None:

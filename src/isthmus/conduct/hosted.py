@@ -44,7 +44,7 @@ class Hosted:
         """The same, without asking anybody."""
         managed = NOTHING_MANAGED
         for kind, wanted in self._wanted(tools, items).items():
-            managed = self._tools[kind].foresee(managed, wanted)
+            managed = self._tools[kind].foresee(managed, wanted, items)
         return managed
 
     def _wanted(

@@ -38,7 +38,7 @@ class HostedTool(Protocol):
         """`managed`, with what runs here of a request's `tools` of this kind. `items` are its conversation. Raises
         nothing: what cannot be had is left out, or told as an error of its own."""
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         """The same as far as it can be told without asking anybody: for those who only look at a plan."""
 
     def runner(self, owner: str) -> ToolRunner:

@@ -39,7 +39,7 @@ class ScriptedTool:
     ) -> Managed:
         return replace(managed, **self._offer)
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return replace(managed, **self._offer)
 
     def runner(self, owner: str) -> _Runner:

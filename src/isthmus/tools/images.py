@@ -116,9 +116,9 @@ class ImageTool:
     async def offer(
         self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
     ) -> Managed:
-        return self.foresee(managed, tools)
+        return self.foresee(managed, tools, items)
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         target = self._studio.target
         facts = target.capabilities.images
         lost = tuple(dict.fromkeys(name for tool in tools for name in self._lost(tool)))

@@ -184,8 +184,12 @@ async def test_stripped_credentials_are_not_taken_for_an_address() -> None:
 async def test_a_plan_that_is_only_looked_at_asks_nobody() -> None:
     async with host_of("http://127.0.0.1:1/mcp") as host:
         theirs = {"type": "mcp", "server_label": "theirs", "server_url": "https://x.example/mcp"}
-        found = host.foresee(Managed(), [LABEL, theirs]).mcp
+        found = host.foresee(Managed(), [LABEL, theirs], []).mcp
         assert found["world"].later
         assert found["world"].own
         assert found["theirs"].error is not None
+        told = {"type": "mcp_list_tools", "server_label": "world", "tools": [{"name": name, "input_schema": {}} for name in ("look", "act")]}
+        narrowed = {**LABEL, "allowed_tools": ["look"]}
+        known = host.foresee(Managed(), [narrowed], [told]).mcp["world"]
+        assert ([tool["name"] for tool in known.tools], known.known, known.later) == (["look"], True, False)
         assert host.sessions.open == 0

@@ -48,9 +48,9 @@ class SearchTool:
     async def offer(
         self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject], owner: str
     ) -> Managed:
-        return self.foresee(managed, tools)
+        return self.foresee(managed, tools, items)
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return msgspec.structs.replace(
             managed,
             search=self._searcher.name,

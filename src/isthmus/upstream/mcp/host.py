@@ -88,14 +88,19 @@ class McpHost:
         listings = await asyncio.gather(*(self._list(owner, label, tool, items) for label, tool in asked.items()))
         return msgspec.structs.replace(managed, mcp=dict(zip(asked, listings, strict=True)))
 
-    def foresee(self, managed: Managed, tools: Sequence[JsonObject]) -> Managed:
-        """Who would be asked, and who would not."""
-        found: dict[str, Listing] = {}
-        for label, given in _by_label(tools).items():
-            rule = find_rule(given, self._rules)
-            error = {"type": "mcp_protocol_error", "code": INVALID, "message": rule} if isinstance(rule, str) else None
-            found[label] = Listing(error=error, later=error is None, own=self._is_own(label, given))
+    def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
+        """Who would be asked, and who would not; a list that the conversation holds is taken as it is."""
+        found = {label: self._foresee(label, given, items) for label, given in _by_label(tools).items()}
         return msgspec.structs.replace(managed, mcp=found)
+
+    def _foresee(self, label: str, given: JsonObject, items: Sequence[JsonObject]) -> Listing:
+        rule, own, known = find_rule(given, self._rules), self._is_own(label, given), known_tools(items, label)
+        if isinstance(rule, str):
+            return Listing(error={"type": "mcp_protocol_error", "code": INVALID, "message": rule}, own=own)
+        if known is None:
+            return Listing(later=True, own=own)
+        listing = _narrow(known[: self._servers[rule.name].bounds.max_tools], rule, given)
+        return msgspec.structs.replace(listing, known=True, own=own)
 
     def runner(self, owner: str) -> McpRunner:
         return McpRunner(self, owner)
@@ -135,7 +140,7 @@ class McpHost:
             return Listing(error={"type": "mcp_protocol_error", "code": INVALID, "message": rule}, own=own)
         found, known = self.find(given), known_tools(items, label)
         if known is not None and not depends_on_hints(rule):
-            listing = _narrow(known[: found.server.bounds.max_tools], found, given)
+            listing = _narrow(known[: found.server.bounds.max_tools], found.rule, given)
         else:
             listing = await self._ask(found, owner, given)
         told = known is not None and listing.error is None
@@ -154,7 +159,7 @@ class McpHost:
         except Exception as failure:
             error = shape_error(failure)
         else:
-            return _narrow(listed, found, given)
+            return _narrow(listed, found.rule, given)
         error = {**error, "message": found.scrub(error["message"])}
         tell(log, "warning", "mcp.list.failed", server=place.label, rule=place.rule, reason=error["message"])
         return Listing(error=error)
@@ -178,10 +183,10 @@ def _by_label(tools: Sequence[JsonObject]) -> dict[str, JsonObject]:
     return found
 
 
-def _narrow(listed: Sequence[JsonObject], found: Found, given: JsonObject) -> Listing:
+def _narrow(listed: Sequence[JsonObject], rule: McpRule, given: JsonObject) -> Listing:
     try:
-        tools = narrow_tools(listed, given, found.rule)
-        return Listing(tools, asks=find_asking(tools, given, found.rule))
+        tools = narrow_tools(listed, given, rule)
+        return Listing(tools, asks=find_asking(tools, given, rule))
     except RequestRefused as refused:
         raise _of(refused, given) from None
 
