@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.config import Reading, read_config
-from isthmus.config.render import render_json, render_toml
+from isthmus.config.render import render_json, render_toml, shown_settings
 
 ENVIRON = {
     "DEEPSEEK_API_KEY": "SECRET-1",
@@ -31,7 +31,7 @@ grace = "${GRACE}"
 uses = "openai-compatible"
 base_url = "http://${TEAM}.example/v1"
 api_keys = ["${DEEPSEEK_API_KEY}", "${TEAM}"]
-headers = { X-Team = "${TEAM}", Authorization = "Bearer ${TEAM}", X-Odd = "a $${literal}" }
+headers = { X-Team = "${TEAM}", Authorization = "Bearer ${TEAM}", X-Title = "a $${literal}" }
 timeouts = { idle = "3m" }
 [providers.mine.models."llama*"]
 example = "llama-3"
@@ -118,6 +118,28 @@ def test_a_query_is_printed_without_its_values_but_for_versions(tmp_path: Path) 
         assert "LITERAL" not in printed
         assert "2024-10-21" in printed
         assert "code" in printed
+
+
+def test_a_header_is_printed_only_where_its_name_is_harmless(tmp_path: Path) -> None:
+    text = """[mcp.mine]\nurl = "https://x.example/mcp"\nheaders = { X-Operator = "LITERAL-1", User-Agent = "mine/1" }\n"""
+    reading = _read(tmp_path, text)
+    for printed in (render_toml(reading), render_json(reading), str(shown_settings(reading))):
+        assert "LITERAL" not in printed
+        assert "mine/1" in printed
+
+
+@pytest.mark.parametrize(
+    "section", ['[search]\nbackend = "brave"', '[images]\nurl = "https://x.example/v1"\nmodel = "m"']
+)
+def test_a_key_from_a_file_is_printed_as_its_file_and_reads_back(tmp_path: Path, section: str) -> None:
+    (tmp_path / "there").write_text("SECRET-OF-THE-FILE-WHICH-IS-LONG")
+    (tmp_path / "there").chmod(0o600)
+    reading = _read(tmp_path, f'{section}\napi_key_file = "there"\n')
+    printed = render_toml(reading)
+    assert "api_key_file" in printed
+    assert "SECRET" not in printed
+    assert "<redacted>" not in printed
+    assert _read(tmp_path, printed).config == reading.config
 
 
 def test_secrets_of_webhooks_are_hidden_or_named_by_their_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from typer.testing import CliRunner
 from collecting import Collector
 from isthmus.cli.main import app
 from isthmus.observe.otel import names
-from isthmus.testing import ScriptedUpstream, chat
+from isthmus.testing import ScriptedUpstream, chat, error, reply
+from leaking import assert_silent
 from mcp_world import running_server
 from serving import running_gateway_process
 from talking import Talk
@@ -44,6 +46,7 @@ CALLS = [
 ]
 ASKED = {"model": MODEL, "input": "Look, ask, draw.", "tools": TOOLS}
 USED = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+PNG = b64encode(b"\x89PNG\r\n\x1a\n").decode()
 KINDS = ["web_search", "mcp", "image_generation"]
 
 
@@ -86,7 +89,16 @@ def server() -> Iterator[str]:
 
 
 @contextmanager
-def house(folder: Path, server: str, *steps: Any, capture: str = "metadata", scrub: str = "") -> Iterator[House]:
+def house(
+    folder: Path,
+    server: str,
+    *steps: Any,
+    capture: str = "metadata",
+    scrub: str = "",
+    search: str = 'backend = "demo"',
+    images: str = 'provider = "demo"',
+    mcp: str = "",
+) -> Iterator[House]:
     with ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream.running(steps))
         collector = stack.enter_context(Collector.running())
@@ -105,16 +117,17 @@ url = "sqlite:{folder / "x.db"}"
 capture = "{capture}"
 scrub = {json.dumps([scrub] if scrub else [])}
 [search]
-backend = "demo"
+{search}
 [images]
-provider = "demo"
+{images}
 [mcp.world]
 url = "{server}"
+{mcp}
 [otel]
 enabled = true
 endpoint = "{collector.url}"
 """
-        gateway = stack.enter_context(running_gateway_process(toml, folder))
+        gateway = stack.enter_context(running_gateway_process(toml, folder, log_level="debug"))
         yield House(Talk(gateway.url), upstream, collector, folder)
 
 
@@ -241,3 +254,71 @@ def test_a_tool_that_is_stopped_with_its_client_is_told_of(tmp_path: Path, serve
         assert numbers["isthmus_tool_runs_total", {"kind": "mcp", "result": "cancelled"}] == 1
     (tool,) = trace["tools"]
     assert (tool["name"], tool["failed"], trace["summary"]["outcome"]) == ("hang", True, "cancelled")
+
+
+# ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TOKEN, HEADER, OPERATORS = "tok-91b2f7c4e8a35d06", "hdr-55c1a9e27f40b8d3", "opr-0d6e3b98c7f1a245"
+SEARCHES, DRAWS, IN_PATH = "srch-3a7d5e90c2b8f146", "draw-8c4f1b6a0e93d257", "path-7e21c9b04d5f8a63"
+SECRETS = [TOKEN, HEADER, OPERATORS, SEARCHES, DRAWS, IN_PATH]
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["repeated in results", "repeated in errors"])
+def test_no_key_of_a_tool_is_anywhere_when_all_is_captured(tmp_path: Path, server: str, broken: bool) -> None:
+    """The MCP server repeats what it was shown, and so do the engine and whoever draws, in what they find or say."""
+    page = {"url": f"https://x.example/?k={SEARCHES}", "title": SEARCHES, "content": f"key {SEARCHES}"}
+    found = error(401, f"not with {SEARCHES}") if broken else reply({"results": [page]})
+    drawn = {"data": [{"b64_json": PNG, "revised_prompt": f"a fox with {DRAWS}"}]}
+    painted = error(400, f"not with {DRAWS}") if broken else reply(drawn)
+    calls = [CALLS[0], ("c2", "world__whoami", {}), CALLS[2], *([] if broken else [("c4", "theirs__whoami", {})])]
+    place = server.removeprefix("http://").partition("/")[0]
+    away = f"{server.removesuffix('/mcp')}/{IN_PATH}" if broken else server
+    with (
+        ScriptedUpstream.running(default=found, strict=False) as engine,
+        ScriptedUpstream.running(default=painted, strict=False) as painter,
+        house(
+            tmp_path,
+            server,
+            chat(calls=calls),
+            chat("Done."),
+            capture="full",
+            search=f'backend = "searxng"\nurl = "{engine.url}"\napi_key = "{SEARCHES}"',
+            images=f'url = "{painter.base_url}"\napi_key = "{DRAWS}"\nmodel = "painter"',
+            mcp=f'headers = {{ "X-Operator" = "{OPERATORS}" }}\n[mcp.hosts]\nprivate_hosts = ["{place}"]',
+        ) as it,
+    ):
+        shown = {"authorization": TOKEN, "headers": {"X-Team": HEADER}}
+        own = {**TOOLS[1], **shown}
+        theirs = {**TOOLS[1], **shown, "server_label": "theirs", "server_url": away}
+        made = it.ask(tools=[TOOLS[0], own, theirs, TOOLS[2]])
+        assert painter.requests[0].headers["authorization"] == f"Bearer {DRAWS}"
+        assert SEARCHES in json.dumps(dict(engine.requests[0].headers)) + engine.requests[0].target
+        trace = it.traced(made["id"])
+        id = trace["summary"]["id"]
+        assert trace["summary"]["capture"] == "full"
+        assert len(trace["tools"]) >= 3
+        numbers = scrape_until(it.talk, lambda found: found["isthmus_tool_runs_total"] >= 3)
+        assert numbers["isthmus_tool_runs_total", {"kind": "web_search", "result": "failed" if broken else "completed"}]
+        places: Json = {
+            "answer": json.dumps(made),
+            "trace": json.dumps(trace),
+            "list": it.talk.get(TRACES).body,
+            "shown": it.run("trace", "show", id, "--full"),
+            "export": it.run("trace", "export"),
+            "explained": it.run("explain", made["id"], "--full"),
+            "replay": it.run("trace", "replay", id, "--json"),
+            "page": it.look(f"/ui/requests/{id}"),
+            "again": it.look(f"/ui/requests/{id}/replay?model={MODEL}"),
+            "settings": it.look("/ui/settings"),
+            "config": it.run("config", "print"),
+            "home": it.look("/ui"),
+            "metrics": it.talk.get("/metrics").body,
+            "upstream": b"".join(request.body for request in it.upstream.requests),
+        }
+        it.collector.spans(3)
+        spans = it.collector.everything
+    kept = [path for path in tmp_path.iterdir() if path.name.startswith("x.") and path.suffix != ".key"]
+    assert any(".traces." in path.name for path in kept)
+    log = (tmp_path / "gateway.log").read_text()
+    assert "tool.ended" in log
+    assert_silent(SECRETS, **places, spans=spans, log=log, disk=b"".join(path.read_bytes() for path in kept))

@@ -17,7 +17,7 @@ from isthmus.config.known import CODEX
 from isthmus.config.load import Reading
 from isthmus.config.origins import Origin
 from isthmus.values.problems import KeyPath, dotted
-from isthmus.values.redact import HIDDEN, is_secret_key, redact, redact_query
+from isthmus.values.redact import HIDDEN, is_secret_key, redact, redact_unnamed
 from isthmus.values.toml_text import toml_key, toml_value
 
 _REFERENCE_ONLY: Final = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
@@ -54,6 +54,8 @@ def effective_values(reading: Reading) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(reading.config, enc_hook=str)
     _leave_out_contents(values["server"], "api_keys", "admin_key")
     _leave_out_contents(values["metrics"], "key")
+    for section in ("search", "images"):
+        _leave_out_contents(values[section], "api_key")
     for provider in values["providers"].values():
         for place in (provider, *provider["endpoints"]):
             _leave_out_contents(place, "api_key")
@@ -90,7 +92,7 @@ def _shown(value: Any, path: KeyPath, written: Mapping[KeyPath, Any]) -> Any:
 def _shown_text(value: str, path: KeyPath, written: Mapping[KeyPath, Any]) -> str:
     """What came from the environment may be a secret wherever it stands, so the reference is shown instead."""
     name = path[-1].partition("[")[0]
-    show = redact_query if path[-2:-1] == ("query",) else redact
+    show = redact_unnamed if path[-2:-1] in (("query",), ("headers",)) else redact
     reference = written.get(path)
     if isinstance(reference, str):
         if _REFERENCE_ONLY.fullmatch(reference):

@@ -20,7 +20,7 @@ from msgspec.structs import FieldInfo
 from isthmus.bridge.resolve import nearest_name
 from isthmus.values.problems import KeyPath, Problem, dotted
 from isthmus.values.quantities import DURATION, SIZE, parse_duration, parse_size
-from isthmus.values.redact import redact, redact_query
+from isthmus.values.redact import redact, redact_unnamed
 from isthmus.values.toml_text import toml_value
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -234,7 +234,7 @@ def _suggest_word(kind: Any, value: object) -> str:
 
 def _show(path: KeyPath, value: object) -> str:
     """The wrong value, if it may be shown, and what it is."""
-    shown = (redact_query if path[-2:-1] == ("query",) else redact)(path[-1], value)
+    shown = (redact_unnamed if path[-2:-1] in (("query",), ("headers",)) else redact)(path[-1], value)
     if value is None or isinstance(value, (Mapping, list)) or shown != value:
         return _kind(value)
     return f"{_kind(value)} {str(value).lower()}" if isinstance(value, bool) else f"{_kind(value)} {shown!r}"[:80]

@@ -2,7 +2,8 @@
 
 In: the key a value stands under, and the value. Out: the same, with secrets replaced. A value is a secret by its
 key's name (`api_key`, `Authorization`, `x-goog-api-key`), by its look (a bearer token, `sk-…`), by its
-place in a URL (the password, a `?key=`), or by standing in a `query`, whose names tell little (`code`, `sig`).
+place in a URL (the password, a `?key=`), or by standing in a `query` or in `headers`, whose names tell little (`code`,
+`sig`, `x-team`).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _QUERY: Final = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]*)")
 def redact(key: str, value: Any) -> Any:
     """`value` as it may be shown under `key`; tables and lists are shown inside out, other objects as they are."""
     if isinstance(value, Mapping):
-        if key == "query":
-            return {name: redact_query(str(name), inner) for name, inner in value.items()}
+        if key in ("query", "headers"):
+            return {name: redact_unnamed(str(name), inner) for name, inner in value.items()}
         return {name: redact(str(name), inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact(key, inner) for inner in value]
@@ -48,8 +49,8 @@ def redact(key: str, value: Any) -> Any:
     return value
 
 
-def redact_query(name: str, value: Any) -> Any:
-    """A query parameter of a provider: only what is known to be harmless (`api-version`) is shown."""
+def redact_unnamed(name: str, value: Any) -> Any:
+    """A query parameter or a header: only what is known to be harmless (`api-version`) is shown."""
     return redact(name, value) if is_shown(name) or not value else HIDDEN
 
 
