@@ -75,8 +75,15 @@ class Contents:
             return self._put(traced, _encode(bytes(raw[: self._left]).decode("utf-8", "replace")))
         return self.keep(traced, value)
 
+    def missed(self, traced: TracedBody) -> TracedBody:
+        """What is longer than all that is kept was not even taken along."""
+        return self._cut(traced) if self.kept and traced.bytes > self._most else traced
+
+    def _cut(self, traced: TracedBody) -> TracedBody:
+        return replace(traced, cut=f"longer than is left of {self._most:,} bytes (`trace.max_content`)")
+
     def _put(self, traced: TracedBody, data: bytes) -> TracedBody:
         if len(data) > self._left:
-            return replace(traced, cut=f"longer than is left of {self._most:,} bytes (`trace.max_content`)")
+            return self._cut(traced)
         self._left -= len(data)
         return replace(traced, bytes=traced.bytes or len(data), content=msgspec.Raw(data))

@@ -189,7 +189,7 @@ def _request(received: Received | None, planned: Planned | None, bodies: Bodies,
         whole, read = None, TracedBody(0 if received is None else received.size)
     if received is not None and received.raw is not None:
         return contents.keep_raw(read, received.raw)
-    return read if whole is None else contents.keep(read, whole)
+    return contents.missed(read) if whole is None else contents.keep(read, whole)
 
 
 def _showable(planned: Planned) -> Mapping[str, Any]:

@@ -7,12 +7,13 @@ names may be anywhere, this machine included; the vendor's own must be on the in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Final
 
 from isthmus.addresses import is_public
 from isthmus.errors import UpstreamFailed
-from isthmus.ports.search import Found, Query
+from isthmus.ports.search import Found, Hit, Query
 from isthmus.providers.search import SearchFacts, key_headers, place_of
 from isthmus.scrub import Secret
 from isthmus.upstream.connections import Lookup
@@ -72,13 +73,18 @@ class Engine:
         if data is None:
             raise self._wire.failed(f"sent more than {self._max_answer} bytes (`search.max_answer`)")
         try:
-            return Found(read_hits(self._facts, data), asking.lost)
+            return Found(tuple(map(self._clean, read_hits(self._facts, data))), asking.lost)
         except NoHits as error:
             failure = self._wire.failed(f"cannot be understood: {error}")
         raise failure
 
     async def aclose(self) -> None:
         await self._wire.aclose()
+
+    def _clean(self, hit: Hit) -> Hit:
+        """Without our own key, whoever repeats it there: models and traces get what is found."""
+        scrub = self._wire.scrubber.text
+        return replace(hit, url=scrub(hit.url), title=scrub(hit.title), snippet=scrub(hit.snippet))
 
     async def _refused(self, answer: Incoming) -> UpstreamFailed:
         said = read_refusal(self._facts, await answer.beginning(MAX_REFUSAL))[:_SAID]
