@@ -121,7 +121,9 @@ def test_a_query_is_printed_without_its_values_but_for_versions(tmp_path: Path) 
 
 
 def test_a_header_is_printed_only_where_its_name_is_harmless(tmp_path: Path) -> None:
-    text = """[mcp.mine]\nurl = "https://x.example/mcp"\nheaders = { X-Operator = "LITERAL-1", User-Agent = "mine/1" }\n"""
+    text = (
+        """[mcp.mine]\nurl = "https://x.example/mcp"\nheaders = { X-Operator = "LITERAL-1", User-Agent = "mine/1" }\n"""
+    )
     reading = _read(tmp_path, text)
     for printed in (render_toml(reading), render_json(reading), str(shown_settings(reading))):
         assert "LITERAL" not in printed

@@ -1,15 +1,19 @@
-"""What was changed is told in the same words everywhere: header, body, trace and log, at every door."""
+"""What was changed is told in the same words everywhere: header, body, trace, `explain` and log, at every door."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from flowing import DEEPSEEK, Flow
+from isthmus.cli.main import app
 from isthmus.log import Told
 from isthmus.testing import chat, reply
 from socketing import open_socket
@@ -114,8 +118,18 @@ def said(diagnostics: list[Json]) -> Counter[tuple[str, str, str]]:
     return Counter((each["code"], each["action"], each["message"]) for each in diagnostics)
 
 
+def explained(flow: Flow, folder: Path, *arguments: str) -> str:
+    """What the command line says, beside the gateway and knowing nothing but its address."""
+    environment = {"HOME": str(folder), "NO_COLOR": "1", "COLUMNS": "140"}
+    done = CliRunner().invoke(app, ["explain", *arguments, "--gateway", flow.server.url], env=environment)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
 @pytest.mark.parametrize("ask", DOORS, ids=lambda door: door.__name__)
-def test_header_body_trace_and_log_say_the_same(flow: Flow, lines: Lines, ask: Callable[[Flow], Asked]) -> None:
+def test_header_body_trace_explain_and_log_say_the_same(
+    flow: Flow, lines: Lines, tmp_path: Path, ask: Callable[[Flow], Asked]
+) -> None:
     flow.script(chat("ok"))
     id, header, body = ask(flow)
     assert body, "there is something to be told"
@@ -141,9 +155,20 @@ def test_header_body_trace_and_log_say_the_same(flow: Flow, lines: Lines, ask: C
         if event in ("request.done", "background.done") and facts.get("response") == response
     ][-1:]
     assert (done["degraded"], done["ignored"]) == (counted["degraded"], counted["ignored"])
+    for name in (summary["id"], response):
+        told = json.loads(explained(flow, tmp_path, name, "--json"))
+        assert told["diagnostics"] == trace["diagnostics"]
+        assert [(each["path"], each["action"]) for each in told["decisions"]] == [
+            (each["path"], each["action"]) for each in trace["decisions"]
+        ]
+    shown = explained(flow, tmp_path, response)
+    for decision in trace["decisions"]:
+        if decision["action"] in ("degraded", "ignored"):
+            assert decision["path"] in shown
+            assert decision["action"] in shown
 
 
-def test_vectors_have_a_header_a_trace_and_lines_of_the_log(flow: Flow, lines: Lines) -> None:
+def test_vectors_have_a_header_a_trace_and_lines_of_the_log(flow: Flow, lines: Lines, tmp_path: Path) -> None:
     """Their answer has no place for more."""
     flow.script(reply(VECTORS))
     asked = {"model": "full/text-embedding-3-small", "input": "x", "colour": "blue"}
@@ -155,3 +180,6 @@ def test_vectors_have_a_header_a_trace_and_lines_of_the_log(flow: Flow, lines: L
         (each["path"], each["message"]) for each in trace["diagnostics"]
     ]
     assert len(logged) == 1
+    told = json.loads(explained(flow, tmp_path, trace["summary"]["response"], "--json"))
+    assert told["diagnostics"] == trace["diagnostics"]
+    assert "colour" in explained(flow, tmp_path, trace["summary"]["id"])

@@ -1,5 +1,5 @@
-"""Traces of what is no answer of a chat model: images, Codex's search, vectors, and models behind the Codex program; and
-whose traces somebody sees."""
+"""Traces of what is no answer of a chat model: images, Codex's search, vectors, and models behind the Codex program;
+and whose traces somebody sees."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from codex_program import install
 from flowing import Flow, running_flow
+from isthmus.cli.main import app
 from isthmus.testing import chat, reply
 from serving import running_gateway_server
 from talking import Talk
@@ -60,6 +62,10 @@ def test_each_has_a_trace_of_its_own_door_without_a_word_of_it(tmp_path: Path, d
             assert {"colour"} <= {each["path"] for each in trace["decisions"] if each["action"] == "ignored"}
             assert trace["calls"][0]["body"]["bytes"] > 0
             assert summary["provider"]
+            explain = ["explain", summary["response"], "--json", "--gateway", flow.server.url]
+            done = CliRunner().invoke(app, explain, env={"HOME": str(tmp_path)})
+            assert done.exit_code == 0, done.output
+            assert json.loads(done.stdout)["diagnostics"] == trace["diagnostics"]
         numbers = scrape_until(flow, lambda found: found["isthmus_http_requests_total", {"door": door}] == 1)
         assert numbers["isthmus_http_requests_total"] >= 1
 
@@ -71,7 +77,7 @@ def test_where_all_is_captured_it_is_bounded(tmp_path: Path, door: str) -> None:
         assert trace["request"]["content"] == ASKED[door][1]
         if door == "images":
             assert told["data"][0]["b64_json"][:60] not in words(trace)
-        larger, _ = ask(flow, door, **{"prompt": PROMPT * 900, "input": TEXT * 900, "padding": "x" * 9000})
+        larger, _ = ask(flow, door, prompt=PROMPT * 900, input=TEXT * 900, padding="x" * 9000)
         assert "max_content" in larger["request"]["cut"]
         assert len(json.dumps(larger)) < 20_000
 

@@ -54,7 +54,8 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
 
 
 def test_tables_are_shown_inside_out() -> None:
-    given = {"headers": {"Authorization": "x", "X-Team": "a", "X-Title": "t"}, "list": [{"api_key": "x", "n": 1}], "token": 12345}
+    headers = {"Authorization": "x", "X-Team": "a", "X-Title": "t"}
+    given = {"headers": headers, "list": [{"api_key": "x", "n": 1}], "token": 12345}
     assert redact("", given) == {
         "headers": {"Authorization": HIDDEN, "X-Team": HIDDEN, "X-Title": "t"},
         "list": [{"api_key": HIDDEN, "n": 1}],

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from isthmus.cli.explain_plan import Explained
     from isthmus.config.schema import Config
 
-_ID: Final = re.compile(r"(resp|req|emb|chatcmpl|cmpl|msg)[_-][A-Za-z0-9_-]{6,}")
+_ID: Final = re.compile(r"(resp|req|emb|img|chatcmpl|cmpl|msg)[_-][A-Za-z0-9_-]{6,}")
 _NOTES: Final[dict[Origin, str]] = {
     "sent": "as it was sent",
     "proven": "planned again: every part has the hash of what was sent",

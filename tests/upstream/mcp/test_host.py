@@ -188,7 +188,8 @@ async def test_a_plan_that_is_only_looked_at_asks_nobody() -> None:
         assert found["world"].later
         assert found["world"].own
         assert found["theirs"].error is not None
-        told = {"type": "mcp_list_tools", "server_label": "world", "tools": [{"name": name, "input_schema": {}} for name in ("look", "act")]}
+        tools = [{"name": name, "input_schema": {}} for name in ("look", "act")]
+        told = {"type": "mcp_list_tools", "server_label": "world", "tools": tools}
         narrowed = {**LABEL, "allowed_tools": ["look"]}
         known = host.foresee(Managed(), [narrowed], [told]).mcp["world"]
         assert ([tool["name"] for tool in known.tools], known.known, known.later) == (["look"], True, False)
