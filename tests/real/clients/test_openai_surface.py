@@ -82,7 +82,6 @@ def test_the_head_is_read_as_that_of_openai(flow: Flow, client: OpenAI) -> None:
         lambda client: client.files.create(file=b"x", purpose="assistants"),
         lambda client: client.vector_stores.create(),
         lambda client: client.moderations.create(input="x"),
-        lambda client: client.images.generate(prompt="x"),
         lambda client: client.audio.speech.create(model="m", voice="alloy", input="x"),
         lambda client: client.completions.create(model="m", prompt="x"),
         lambda client: client.batches.list(),
