@@ -106,7 +106,7 @@ def test_no_question_about_many_traces_takes_long_and_forgetting_them_stops_nobo
     assert measured.turns > measured.steps >= 4
 
 
-def test_traces_cost_a_request_and_a_delta_less_than_a_tenth() -> None:
+def test_traces_cost_a_request_and_a_delta_little() -> None:
     """Beside a gateway without, in one run. `python -m bench.overhead --traces` holds the bound on a machine that does
     nothing else; here others may run, and what they add falls on the one or the other."""
     from bench import overhead
