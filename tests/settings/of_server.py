@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import io
 import json
 import logging
@@ -86,18 +87,25 @@ async def _pulses(scene: Scene) -> list[Any]:
     config = scene.load()
     async with scene.gateway() as gateway:
         app: Any = _make_app(gateway, config)
-        doors = [app._exact[path]["POST"].__self__ for path in ("/v1/responses", "/v1/chat/completions")]
-        return [door._options.server for door in doors]
+        paths = ("/v1/responses", "/v1/chat/completions", "/v1/messages")
+        return [_door(app._exact[path]["POST"])._options.server for path in paths]
+
+
+def _door(handler: Any) -> Any:
+    """Whose it is, also where that is loaded with its first client."""
+    if hasattr(handler, "__self__"):
+        return handler.__self__
+    return inspect.getclosurevars(handler).nonlocals["self"]._load()
 
 
 @proves("server.heartbeat", "7")
-async def both_doors_tell_of_life_at_this_pace(scene: Scene) -> None:
-    assert [pulse.heartbeat for pulse in await _pulses(scene)] == [7.0, 7.0]
+async def all_doors_tell_of_life_at_this_pace(scene: Scene) -> None:
+    assert [pulse.heartbeat for pulse in await _pulses(scene)] == [7.0] * 3
 
 
 @proves("server.ping", "7")
-async def both_doors_ping_at_this_pace(scene: Scene) -> None:
-    assert [pulse.ping for pulse in await _pulses(scene)] == [7.0, 7.0]
+async def all_doors_ping_at_this_pace(scene: Scene) -> None:
+    assert [pulse.ping for pulse in await _pulses(scene)] == [7.0] * 3
 
 
 @proves("server.allow_origins", '["https://pages.example"]')
