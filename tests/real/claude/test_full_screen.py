@@ -63,6 +63,7 @@ def test_a_person_makes_a_file_and_goes_on_with_a_model_from_the_gateways_list(t
         screen.press("8")
         assert screen.see("Yes, switch to demo/demo-thinking"), screen.screen
         screen.press("\r")
+        assert screen.see("Set model to demo/demo-thinking"), screen.screen  # what is typed before that is lost
         order(screen, "count to 3")
         assert screen.wait(lambda: answered(log, "demo-thinking")), screen.screen
     assert (work / "hello.txt").read_text() == "hello world"
