@@ -15,6 +15,7 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.observe.differences import compare_plans
 from isthmus.observe.recall import request_again
+from isthmus.observe.sent import answered_body, content_of
 from isthmus.observe.traces.record import traced_decision
 from isthmus.ports.traces import Trace
 from isthmus.protocol.json import JsonObject
@@ -46,8 +47,7 @@ async def again_view(look: Look) -> dict[str, Any]:
 
 
 def recorded_body(trace: Trace) -> JsonObject | None:
-    raw = bytes(trace.request.content)
-    found: JsonObject | None = msgspec.json.decode(raw) if raw else None
+    found: JsonObject | None = content_of(trace.request)
     return found
 
 
@@ -74,7 +74,7 @@ async def _plan(look: Look, trace: Trace, body: JsonObject) -> dict[str, Any]:
     except IsthmusError as error:
         return {"refused": error}
     after = tuple(map(traced_decision, plan.decisions))
-    sent = [call for call in trace.calls if call.error is None] or list(trace.calls)
-    raw = bytes(sent[0].body.content) if sent else b""
-    bodies = (msgspec.json.decode(raw), plan.body) if raw else None
+    sent = answered_body(trace)
+    content = None if sent is None else content_of(sent)
+    bodies = None if content is None else (content, plan.body)
     return {"plan": plan, "differences": compare_plans(trace.decisions, after, bodies=bodies)}

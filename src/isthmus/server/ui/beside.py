@@ -11,8 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
+from isthmus.observe.sent import content_of
 from isthmus.ports.traces import Trace, TracedBody, TracedDecision
 
 LONGEST: Final = 4_000
@@ -54,7 +53,7 @@ def beside(trace: Trace) -> Beside:
 
 
 def _client(body: TracedBody, decisions: tuple[TracedDecision, ...]) -> list[Shown]:
-    values = _values(body)
+    values = content_of(body)
     shown: list[Shown] = []
     for piece in body.pieces:
         about = [number for number, one in enumerate(decisions) if _covers(piece.path, one.path)]
@@ -65,7 +64,7 @@ def _client(body: TracedBody, decisions: tuple[TracedDecision, ...]) -> list[Sho
 
 
 def _upstream(body: TracedBody, decisions: tuple[TracedDecision, ...], names: dict[str, str]) -> list[Shown]:
-    values, tops = _values(body), {path.partition("[")[0] for path in names}
+    values, tops = content_of(body), {path.partition("[")[0] for path in names}
     shown: list[Shown] = []
     for piece in body.pieces:
         top = piece.path.partition("[")[0]
@@ -86,7 +85,7 @@ def _covers(piece: str, decided: str) -> bool:
 
 def shown_content(body: TracedBody) -> str:
     """All of a body, as far as it was captured and a page can show it."""
-    values = _values(body)
+    values = content_of(body)
     if values is None:
         return ""
     text = json.dumps(values, indent=1, ensure_ascii=False)
@@ -95,11 +94,6 @@ def shown_content(body: TracedBody) -> str:
         if len(text) <= LONGEST_WHOLE
         else f"{text[:LONGEST_WHOLE]}\n[… {len(text) - LONGEST_WHOLE} more characters]"
     )
-
-
-def _values(body: TracedBody) -> Any:
-    raw = bytes(body.content)
-    return msgspec.json.decode(raw) if raw else None
 
 
 def _value(values: Any, path: str) -> tuple[str | None, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from isthmus.bridge.capabilities import Cost
-from isthmus.observe.cache_doctor import examine, prompt_of
+from isthmus.observe.conversation import Conversation
 from isthmus.observe.diagnosis import Examined
 from isthmus.ports.traces import TraceSummary
 
@@ -22,12 +22,11 @@ async def examined(look: Look, turns: Sequence[TraceSummary]) -> Examined | None
     traces = look.traces
     if traces is None or len(turns) < 2:
         return None
-    found = [await traces.find(look.visitor.owner, turn.id) for turn in turns[-MOST:]]
-    prompts = [prompt_of(trace, _prices(look, trace.summary)) for trace in found if trace is not None]
-    told = [prompt for prompt in prompts if prompt is not None]
-    return examine(told) if len(told) > 1 else None
+    kept = [await traces.find(look.visitor.owner, turn.id) for turn in turns[-MOST:]]
 
+    def prices(provider: str, model: str) -> Cost:
+        served = look.gateway.directory.served.get(provider)
+        return served.capabilities(model).cost if served is not None else Cost()
 
-def _prices(look: Look, summary: TraceSummary) -> Cost:
-    served = look.gateway.directory.served.get(summary.provider)
-    return served.capabilities(summary.model).cost if served is not None else Cost()
+    found = Conversation([trace for trace in kept if trace is not None], prices).found
+    return found if len(found.turns) > 1 else None

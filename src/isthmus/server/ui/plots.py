@@ -73,17 +73,6 @@ def lines(labels: Sequence[str], series: Sequence[Series], show: Callable[[float
     return _frame(parts, labels, top, show, title)
 
 
-def spark(values: Sequence[float], width: int = 120, height: int = 24) -> Markup:
-    """A line of its own, without words."""
-    top = max(values, default=0) or 1
-    wide = width / max(len(values) - 1, 1)
-    points = " ".join(f"{i * wide:.1f},{height - 2 - (height - 4) * value / top:.1f}" for i, value in enumerate(values))
-    return Markup(
-        f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
-        f'<polyline class="p-line p-ok" points="{points}"/></svg>'
-    )
-
-
 def nice(value: float) -> float:
     """The round number above it that an axis ends with."""
     if value <= 0:

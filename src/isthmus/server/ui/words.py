@@ -56,10 +56,6 @@ def money(value: float | None) -> str:
     return f"${value:.2f}" if value >= 1 else f"${value:.3f}" if value >= 0.01 else f"${value:.2g}"
 
 
-def share(part: float, whole: float) -> str:
-    return "–" if not whole else f"{100 * part / whole:.3g} %"
-
-
 def clock(at: float | None) -> str:
     """The time of day, in UTC, with the day where that is not today's."""
     if at is None:
