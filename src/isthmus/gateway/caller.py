@@ -7,6 +7,7 @@ from typing import Final
 
 from isthmus import ports
 from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile
+from isthmus.ports.keys import EVERYTHING, Grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class Caller:
     key: str = ""
     """The id of the key that was shown, never the key; empty: none was needed."""
     scopes: frozenset[str] = frozenset()
+    team: str = ""
+    """The team that the key belongs to, if it does."""
+    grant: Grant = EVERYTHING
+    """What the key opens."""
     client: ClientProfile = ANY_CLIENT
     request: str = ""
     """The request that they ask it in (`req_…`)."""

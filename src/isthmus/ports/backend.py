@@ -20,6 +20,19 @@ if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.protocol.json import JsonObject
 
 
+class Behalf(msgspec.Struct, frozen=True):
+    """For whom an upstream is asked: whoever waits in its queue waits among their own."""
+
+    owner: str = ""
+    key: str = ""
+    """The id of the caller's key."""
+    team: str = ""
+
+
+OURS = Behalf()
+"""Nobody in particular."""
+
+
 class Backend(Protocol):
     """One upstream. Entering `send` means that it has accepted; leaving it closes the connection at once."""
 
