@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from isthmus import wiring
+from isthmus import wiring, wiring_providers
 from isthmus.bridge.limits import take_limits
 from isthmus.config.schema import Server
 from isthmus.server.bodies import Bodies
@@ -59,7 +59,8 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, sett
         made = take_limits(kind, section)
         return msgspec.structs.replace(made, **{setting: 1 << 40}) if setting in kind.__struct_fields__ else made
 
-    monkeypatch.setattr(wiring, "take_limits", without)
+    for place in (wiring, wiring_providers):
+        monkeypatch.setattr(place, "take_limits", without)
     with running_house(hang=60, limits=TIGHT) as house:
         outcome = _hunt(house)
     assert any(f"`{setting}`" in finding.problem for finding in outcome.findings), tell(outcome)

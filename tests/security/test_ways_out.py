@@ -177,7 +177,7 @@ OPERATORS_OWN: Final = {
     "upstream/search/engine.py": "the search engine that `[search]` names (see `test_search_engines.py`)",
     "upstream/sign/open.py": "where a cloud gives the tokens that requests are signed with",
     "tools/mcp_session.py": "a server that the program of a `Bridge` names",
-    "wiring.py": "makes the endpoints of configured providers",
+    "wiring_endpoints.py": "makes the endpoints of configured providers",
 }
 """Who opens one where the operator alone says which address is called."""
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 PAGE: Final = "page"
-"""What such a job is called (`wiring.open_workers`)."""
+"""What such a job is called (`wiring_workers.open_workers`)."""
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 PLAIN: Final = frozenset(
     {
