@@ -216,6 +216,11 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "invalid_api_key": Meaning(401, "caller", final=True),
     "foreign_origin": Meaning(403, "caller", final=True),
     "operator_only": Meaning(403, "caller", final=True),
+    "not_allowed": Meaning(403, "caller", final=True),
+    "key_not_found": Meaning(404, "caller", final=True),
+    "key_exists": Meaning(409, "caller", final=True),
+    # Somebody else changed it at the same time: what they did is to be seen first.
+    "key_changed": Meaning(409, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
     "conversation_not_found": Meaning(404, "caller", final=True),
     "item_not_in_conversation": Meaning(404, "caller", final=True),

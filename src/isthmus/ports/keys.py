@@ -87,6 +87,9 @@ class StoredKey:
         """Whose everything is that is made with it."""
         return f"team:{self.team}" if self.team else self.id
 
+    def in_force(self, at: float) -> bool:
+        return not self.revoked_at and not 0 < self.expires_at <= at
+
 
 @dataclass(frozen=True, slots=True)
 class Deed:
@@ -101,25 +104,35 @@ class Deed:
     """What it was done to, by its id."""
     details: Mapping[str, str] = field(default_factory=dict)
     """Without secrets."""
+    number: int = 0
+    """Given by the store: a later one has a higher one."""
+
+
+MOST_DEEDS: Final = 100_000
 
 
 class KeyBook(Protocol):
     """Every change is written with its deed, in one step: neither is ever there without the other."""
 
-    async def add_key(self, key: StoredKey, deed: Deed) -> None:
-        """Refused (`key_exists`) where another key in force has its name. Its id and its digest are new."""
+    async def add_key(self, key: StoredKey, deed: Deed, *, most: int = MOST_DEEDS) -> None:
+        """Refused (`key_exists`) where another key that is in force at the time of the deed has its name. Its id and
+        its digest are new."""
 
-    async def change_key(self, key: StoredKey, deed: Deed) -> bool:
-        """Write it anew, all of it. False: there is no key of this id, or it was revoked and stays so."""
+    async def change_key(self, key: StoredKey, deed: Deed, *, was: StoredKey, most: int = MOST_DEEDS) -> bool:
+        """Write it anew, all of it. False: it is not as it `was` any more, there is no key of this id, or it was
+        revoked and stays so; nothing was written. A name is refused as above."""
 
     async def keys(self) -> list[StoredKey]:
-        """All of them, the oldest first, those that were revoked or are out of date included."""
+        """All of them, the oldest first, those that were revoked or are out of date included: none is ever forgotten.
+
+        `StoreDamaged` where one of them is not as it was written: nobody is let in by a guess.
+        """
 
     async def keys_mark(self) -> int:
         """A number that is another one after each change, in whichever process: cheap enough to ask twice a second."""
 
-    async def note_deed(self, deed: Deed, *, most: int) -> None:
+    async def note_deed(self, deed: Deed, *, most: int = MOST_DEEDS) -> None:
         """Remember something that changed no key; of more than `most` the oldest are forgotten."""
 
-    async def deeds(self, *, most: int = 100, before: float | None = None) -> list[Deed]:
-        """The latest first."""
+    async def deeds(self, *, most: int = 100, before: int | None = None) -> list[Deed]:
+        """The latest first, of those with a lower number than `before`."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from isthmus.ports.chats import Chats
 from isthmus.ports.conversations import Conversations
+from isthmus.ports.keys import KeyBook
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.outbox import Notice, Outbox
@@ -24,7 +25,7 @@ from isthmus.ports.records import (
 from isthmus.ports.requests import NamedRequests
 
 
-class Store(Chats, Conversations, Leases, Learned, NamedRequests, Outbox, Protocol):
+class Store(Chats, Conversations, KeyBook, Leases, Learned, NamedRequests, Outbox, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are

@@ -31,6 +31,7 @@ from isthmus.ports import (
 from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
 from isthmus.store.memory_chats import MemoryChats
 from isthmus.store.memory_conversations import MemoryConversations
+from isthmus.store.memory_keys import MemoryKeys
 from isthmus.store.memory_learned import MemoryLearned
 from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_outbox import MemoryOutbox
@@ -41,7 +42,7 @@ from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row, plan_branches
 
 
-class MemoryStore(MemoryChats, MemoryConversations, MemoryLearned, MemoryOutbox, MemoryRequests):
+class MemoryStore(MemoryChats, MemoryConversations, MemoryKeys, MemoryLearned, MemoryOutbox, MemoryRequests):
     def __init__(
         self,
         *,

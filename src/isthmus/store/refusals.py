@@ -93,3 +93,19 @@ def damaged_conversation(id: str, what: str) -> StoreDamaged:
         "backup brings it back",
         metadata={"id": id},
     )
+
+
+def name_taken(name: str) -> RequestRefused:
+    return RequestRefused(
+        f"there is a key in force that is called `{name}`; choose another name, or revoke or rotate that one",
+        code="key_exists",
+        param="name",
+    )
+
+
+def damaged_key(id: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"the stored key `{id}` is not as it was written; `isthmus store check --repair` revokes it, a backup brings "
+        "it back",
+        metadata={"id": id},
+    )

@@ -16,10 +16,10 @@ from isthmus.store.sqlite.connect import FAULTS
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    kind: Literal["file", "response", "events", "conversation"]
+    kind: Literal["file", "response", "events", "conversation", "key"]
     """`file`: its structure; what lies on the damaged pages can be neither read nor moved."""
     id: str
-    """Of the response or the conversation; empty where it is the file."""
+    """Of the response, the conversation or the key; empty where it is the file."""
     reason: str
     set_aside: bool = False
 

@@ -1,4 +1,4 @@
-"""Every stored response and conversation compared with what was written, and what is not so set aside.
+"""Every stored response, conversation and key compared with what was written, and what is not so set aside.
 
 In: a connection that writes. Out: what is damaged, and whether it was set aside: moved into the table `quarantine` with
 everything that could still be read of it, never just deleted. Works beside a running gateway, a few rows at a time.
@@ -15,6 +15,7 @@ from typing import Any, Final
 from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
 from isthmus.store.sqlite.examine_conversations import examine_conversations
+from isthmus.store.sqlite.examine_keys import examine_keys
 from isthmus.store.sqlite.reads import find_damage
 from isthmus.store.sqlite.streams import damage_of_events
 from isthmus.store.sqlite.writes import remove_row
@@ -52,7 +53,7 @@ def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined
     except FAULTS as error:
         damage.append(Damage("file", "", f"the list of responses breaks off after {count}: {error}"))
     conversations, more = examine_conversations(connection, repair=repair)
-    return Examined(count, conversations, (*damage, *more))
+    return Examined(count, conversations, (*damage, *more, *examine_keys(connection, repair=repair)))
 
 
 def _structure(connection: sqlite3.Connection) -> list[str]:

@@ -6,8 +6,9 @@ Isthmus and is refused unchanged.
 How a response is kept: `responses` has one row for each, with the skeleton of its Response object; `pieces` has
 every distinct item and large field once; `parts` says which response holds which piece where, `conversation_items`
 which conversation. `leases` says which process is at work on what, and what it was told; `outbox` has what receivers
-are still to be told. `chats` lists chat
-completions, `requests` what clients named. `quarantine` keeps what was found damaged, `scratch` nothing for long.
+are still to be told. `chats` lists chat completions, `requests` what clients named, `keys` who may ask, with a mark
+that moves with each change, `deeds` what operators did. `quarantine` keeps what was found damaged, `scratch` nothing
+for long.
 """
 
 from __future__ import annotations
@@ -331,6 +332,33 @@ def _conversations(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX conversation_items_by_piece ON conversation_items (piece)")
 
 
+def _keys(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE keys (
+            key INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            content BLOB NOT NULL,
+            seal BLOB NOT NULL
+        )
+        """
+    )
+    connection.execute("CREATE TABLE keys_mark (number INTEGER NOT NULL)")
+    connection.execute("INSERT INTO keys_mark VALUES (0)")
+    connection.execute(
+        """
+        CREATE TABLE deeds (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            at REAL NOT NULL,
+            actor TEXT NOT NULL,
+            action TEXT NOT NULL,
+            target TEXT NOT NULL,
+            details TEXT NOT NULL
+        )
+        """
+    )
+
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _responses),
     ("0002_streams", _streams),
@@ -344,4 +372,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0010_requests", _requests),
     ("0011_outbox", _outbox),
     ("0012_conversations", _conversations),
+    ("0013_keys", _keys),
 )

@@ -92,5 +92,10 @@ def digest_place(conversation: str, position: int, item_id: str, ours: int, piec
     return _digest(conversation, position, item_id, ours, piece)
 
 
+def seal_key(id: str, content: bytes) -> bytes:
+    """Of a row of `keys`."""
+    return _digest(id, content)
+
+
 def _digest(*values: object) -> bytes:
     return hashlib.blake2b(msgspec.msgpack.encode(values), digest_size=12).digest()

@@ -37,6 +37,7 @@ from isthmus.store.sqlite.chats import SqliteChats
 from isthmus.store.sqlite.connect import Durability
 from isthmus.store.sqlite.conversation_writes import append_turn
 from isthmus.store.sqlite.conversations import SqliteConversations
+from isthmus.store.sqlite.keys import SqliteKeys
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.outbox import SqliteOutbox, queue
 from isthmus.store.sqlite.packing import text
@@ -58,7 +59,7 @@ Timed = Callable[[str, float], None]
 """Hears how many seconds a `read` or a `write` took."""
 
 
-class SqliteStore(SqliteChats, SqliteConversations, SqliteOutbox, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteConversations, SqliteKeys, SqliteOutbox, SqliteRequests):
     def __init__(
         self,
         path: Path,
