@@ -16,7 +16,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock clean
+	test-claude test-models test-prometheus test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -45,7 +45,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page test-sbom ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -67,6 +67,9 @@ test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool ove
 
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
 	@$(BIN)/pytest -m real tests/real/page
+
+test-sbom: $(STAMP) ## the list of everything that an installation brings along
+	@$(BIN)/pytest -m real tests/real/sbom
 
 pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
 	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures
@@ -104,6 +107,13 @@ lock: ## pin every version again (needs uv)
 		-o requirements.lock
 	@uv pip compile -q pyproject.toml --group dev --group real --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-real.lock
+	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
+		-c requirements.lock -o requirements-run.lock
+	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
+		-o requirements-sbom.lock
+
+sbom: ## list everything that an installation brings along: `dist/isthmus.cdx.json`, as CycloneDX
+	@PYTHON=$(PYTHON) sh scripts/sbom.sh dist/isthmus.cdx.json
 
 clean: ## forget the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
