@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 NANO: Final = 1_000_000_000
+USES_AT_ONCE: Final = 10_000
+SETTLED_KEPT: Final = 86_400.0
+"""Seconds for which it is remembered that a run was settled."""
+Column = Literal["day", "owner", "key", "team", "provider", "model"]
+COLUMNS: Final[tuple[Column, ...]] = ("day", "owner", "key", "team", "provider", "model")
+"""What sums can be told apart by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +67,15 @@ class Spending(Protocol):
     async def hold(self, id: str, holds: Sequence[Hold], *, seconds: float) -> Refusal | None:
         """Set money aside in each of these purses, or in none: the check and the change are one step.
 
-        What nobody settles is free again after `seconds`, by the store's clock: its process has died.
+        Several holds may be of one purse, for its day and its month: they are one sum of money, of which the largest
+        counts. What was held under this id before is held no longer, if the new one can be. What nobody settles is
+        free again after `seconds`, by the store's clock: its process has died.
         """
 
     async def settle(self, id: str, uses: Sequence[Use]) -> None:
         """Write down what was used and free what was set aside under this id, if anything was, in one step. What was
-        used counts also if that is more than was set aside, and if the time of the hold is over."""
+        used counts also if that is more than was set aside, and if the time of the hold is over. A second time within
+        a day, the same id changes nothing."""
 
     async def note_uses(self, uses: Sequence[Use]) -> None:
         """The same for runs of purses without a budget, many of them together."""
@@ -79,8 +88,8 @@ class Spending(Protocol):
         owner: str | None = None,
         key: str | None = None,
         team: str | None = None,
-        by: Sequence[Literal["day", "owner", "key", "team", "provider", "model"]] = ("day", "key", "provider", "model"),
-        most: int = 10_000,
+        by: Sequence[Column] = ("day", "key", "provider", "model"),
+        most: int = USES_AT_ONCE,
     ) -> list[Use]:
         """Sums from `since` to `until`, both included, the oldest day first; what is not in `by` is empty."""
 

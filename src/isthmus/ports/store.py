@@ -23,14 +23,15 @@ from isthmus.ports.records import (
     StoreStats,
 )
 from isthmus.ports.requests import NamedRequests
+from isthmus.ports.spending import Spending
 
 
-class Store(Chats, Conversations, KeyBook, Leases, Learned, NamedRequests, Outbox, Protocol):
+class Store(Chats, Conversations, KeyBook, Leases, Learned, NamedRequests, Outbox, Spending, Protocol):
     """Stored responses. Safe for many concurrent calls on one event loop; every method may wait on IO.
 
     Several processes may share one store. Every method is one atomic step for all of them (`prune` and `export` are
-    several). A store has no policy: times and limits are arguments. Its clock says when a lease ends, and nothing
-    else: the processes that share a store have no other clock in common.
+    several). A store has no policy: times and limits are arguments. Its clock says when a lease or a hold ends,
+    and nothing else: the processes that share a store have no other clock in common.
 
     Raises `RequestRefused` for what a client can fix, `StoreUnavailable` when the medium fails (deleted, replaced,
     read-only, full, locked by another process), and `StoreDamaged` when what is asked for is not what was written.

@@ -37,12 +37,15 @@ from isthmus.store.memory_leases import Changes, Leases
 from isthmus.store.memory_outbox import MemoryOutbox
 from isthmus.store.memory_parts import Entry, Pool, Shared, Stream
 from isthmus.store.memory_requests import MemoryRequests
+from isthmus.store.memory_spending import MemorySpending
 from isthmus.store.pieces import INPUT, OUTPUT, export_line, split, with_status
 from isthmus.store.refusals import events_expired, not_found, too_long
 from isthmus.store.retention import Row, plan_branches
 
 
-class MemoryStore(MemoryChats, MemoryConversations, MemoryKeys, MemoryLearned, MemoryOutbox, MemoryRequests):
+class MemoryStore(
+    MemoryChats, MemoryConversations, MemoryKeys, MemoryLearned, MemoryOutbox, MemoryRequests, MemorySpending
+):
     def __init__(
         self,
         *,

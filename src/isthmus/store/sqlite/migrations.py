@@ -7,7 +7,8 @@ How a response is kept: `responses` has one row for each, with the skeleton of i
 every distinct item and large field once; `parts` says which response holds which piece where, `conversation_items`
 which conversation. `leases` says which process is at work on what, and what it was told; `outbox` has what receivers
 are still to be told. `chats` lists chat completions, `requests` what clients named, `keys` who may ask, with a mark
-that moves with each change, `deeds` what operators did. `quarantine` keeps what was found damaged, `scratch` nothing
+that moves with each change, `deeds` what operators did. `uses` has what was used each day, `holds` the money that is
+set aside for runs, `settled` which of them have ended. `quarantine` keeps what was found damaged, `scratch` nothing
 for long.
 """
 
@@ -21,6 +22,7 @@ from typing import Final
 from isthmus.errors import ConfigError
 from isthmus.store.sqlite.connect import FAULTS, unavailable
 from isthmus.store.sqlite.packing import hash_piece, unpack
+from isthmus.store.sqlite.spending_tables import make_tables
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 
@@ -373,4 +375,5 @@ MIGRATIONS: Final[Sequence[Migration]] = (
     ("0011_outbox", _outbox),
     ("0012_conversations", _conversations),
     ("0013_keys", _keys),
+    ("0014_spending", make_tables),
 )

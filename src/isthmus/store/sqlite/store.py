@@ -45,6 +45,7 @@ from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.prune import drop_events, prune
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.requests import SqliteRequests
+from isthmus.store.sqlite.spending import SqliteSpending
 from isthmus.store.sqlite.writer import Operation, Writer
 
 _LARGEST_NUMBER: Final = 2**62
@@ -59,7 +60,7 @@ Timed = Callable[[str, float], None]
 """Hears how many seconds a `read` or a `write` took."""
 
 
-class SqliteStore(SqliteChats, SqliteConversations, SqliteKeys, SqliteOutbox, SqliteRequests):
+class SqliteStore(SqliteChats, SqliteConversations, SqliteKeys, SqliteOutbox, SqliteRequests, SqliteSpending):
     def __init__(
         self,
         path: Path,
