@@ -42,7 +42,6 @@ def serve(
     from isthmus.config.secrets import configured_secrets
     from isthmus.observe.memory import leave_loaded_alone
     from isthmus.server.post import take_post
-    from isthmus.server.serve import check_open
     from isthmus.server.serve import serve as run_server
 
     post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
@@ -63,7 +62,6 @@ def serve(
     if post is None:
         tell_warnings(reading.warnings)
         if settings.server.workers > 1:
-            check_open(settings.server)
             _supervise(settings)
             return
 

@@ -110,14 +110,17 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ready_interval: Timeout = 10.0
     """How long `/ready` believes what it found out about the store and the providers."""
     api_keys: list[Text] = []
-    """Keys that clients must show, as `Authorization: Bearer KEY` or `x-api-key: KEY`; none: nobody is asked. They all
-    see the same responses."""
+    """Keys that clients must show, as `Authorization: Bearer KEY` or `x-api-key: KEY`; none, and none made with
+    `isthmus keys create`: nobody is asked. Those listed here all see the same responses."""
     api_keys_file: str = ""
     """A file with such keys, one on each line."""
     admin_key: str = ""
     """A key that may do what only an operator should; it opens everything else, too."""
     admin_key_file: str = ""
     """A file with that key."""
+    stale_keys: Seconds = 60.0
+    """How long the keys that `isthmus keys` made are believed while the store cannot be asked whether they are still in
+    force; then 503."""
     open: bool = False
     """Whether a gateway that other machines can reach may do without keys."""
     compat: Literal["openai", "open-responses"] = "openai"
@@ -189,6 +192,8 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Most turns that `previous_response_id` may lead back."""
     idempotency: Seconds = 86_400.0
     """How long the same `Idempotency-Key` leads to what was made for it first; 0: the header is ignored."""
+    audit_entries: Count = 100_000
+    """Deeds of operators that `isthmus audit` remembers; beyond that the oldest are forgotten."""
 
 
 class PlanSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

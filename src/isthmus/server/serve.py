@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
+from isthmus.access.book import Book
 from isthmus.addresses import is_loopback
 from isthmus.config.schema import Config, Server
 from isthmus.errors import ConfigError
+from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.observe.memory import tune_allocator
@@ -26,7 +28,7 @@ from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
-from isthmus.server.callers import Keys
+from isthmus.server.callers import Keys, caller_with
 from isthmus.server.connection import Connection
 from isthmus.server.listen import listen, load_certificate, share, tls_context
 from isthmus.server.options import ServerOptions
@@ -65,7 +67,6 @@ async def serve(
     of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away. `reading`:
     where the configuration comes from, for the page.
     """
-    check_open(config.server)
     tls = tls_context(config.server)
     # First of all: where another one listens already, nothing is begun that would have to be undone.
     listening = listen(config.server) if post is None else share(config.server, post.listener)
@@ -82,7 +83,12 @@ async def serve(
         vitals.start()
         stack.callback(vitals.stop)
         gateway = await stack.enter_async_context(running_gateway(config, meters))
-        app = _make_app(gateway, config, vitals, meters, reading)
+        book = open_book(gateway, config.server)
+        await book.look()
+        check_open(config.server, kept=book.needed)
+        book.start()
+        stack.push_async_callback(book.aclose)
+        app = _make_app(gateway, config, vitals, meters, reading, book)
         stack.push_async_callback(app.aclose)
         server = _Server(_uvicorn_config(app, config), tls, config.server.head_timeout)
         hurry = asyncio.Event()
@@ -152,15 +158,22 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def check_open(server: Server) -> None:
-    """Whoever reaches a gateway without keys spends the operator's money: that must be wanted."""
-    if is_local(server) or server.api_keys or server.admin_key or server.open:
+def check_open(server: Server, *, kept: bool) -> None:
+    """Whoever reaches a gateway without keys spends the operator's money: that must be wanted. `kept`: the store has
+    keys."""
+    if is_local(server) or server.api_keys or server.admin_key or server.open or kept:
         return
     raise ConfigError(
         f"`{server.host}` can be reached by other machines, and no key is asked for: everybody there could spend your "
-        'provider\'s money. Set `server.api_keys = ["${ISTHMUS_KEY}"]`, or `server.open = true` if that is meant',
+        "provider's money. Make a key with `isthmus keys create NAME`, or set `server.api_keys = "
+        '["${ISTHMUS_KEY}"]`, or `server.open = true` if that is meant',
         param="server.api_keys",
     )
+
+
+def open_book(gateway: Gateway, server: Server) -> Book[Caller]:
+    """The keys of the gateway's store."""
+    return Book(gateway.store, caller_with, stale=server.stale_keys, alone=is_local(server))
 
 
 def is_local(server: Server) -> bool:
@@ -238,6 +251,7 @@ def _make_app(
     vitals: Vitals | None = None,
     meters: Meters | None = None,
     reading: Reading | None = None,
+    book: Book[Caller] | None = None,
 ) -> App:
     server = config.server
     options = ServerOptions(
@@ -245,7 +259,7 @@ def _make_app(
         websocket=config.websocket,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
         allow_origins=frozenset(server.allow_origins),
-        keys=Keys(server.api_keys, server.admin_key, config.metrics.key),
+        keys=Keys(server.api_keys, server.admin_key, config.metrics.key, book),
         prefix=clean_prefix(server.path_prefix),
         missing_keys=missing_keys(config, gateway.directory.served),
         limits=config.limits,

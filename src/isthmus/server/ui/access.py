@@ -58,12 +58,16 @@ class Access:
     def __init__(self, keys: Keys, *, local: bool, secret: bytes | None, now: Callable[[], float] = time.time) -> None:
         """`local`: only this machine can ask. `secret`: what all workers of this gateway have in common."""
         self._keys = keys
-        self.open = local and not keys.needed
-        """Whether nobody is asked for a key."""
+        self._local = local
         self._secret = secret or secrets.token_bytes(32)
         self._now = now
         self._tries: deque[tuple[float, str]] = deque()
         self._ended: deque[str] = deque(maxlen=_MOST_ENDED)
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody is asked for a key."""
+        return self._local and not self._keys.needed
 
     def visitor(self, scope: Scope) -> Viewer | None:
         """Who looks; `None`: somebody who has to show a key first."""
