@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from bench.fuzz.case import Case
 
-_READ: Final = 16_384
+ANSWER_READ: Final = 16_384
 """Bytes that may come in the read that ends an answer: they are told before they are counted."""
-_AROUND: Final = 256
+ANSWER_AROUND: Final = 256
 """Bytes of a chunk that are not counted."""
 
 
@@ -26,7 +26,7 @@ def exceeded_by_request(case: Case, limits: Mapping[str, int]) -> list[str]:
     if case.chat:
         body.pop("input", None)  # means nothing there, so nobody counts what is in it
     items = _objects(body.get("messages" if case.chat else "input"))
-    values, depth = _size(body)
+    values, depth = measure(body)
     counts = {
         "max_fields": len(body),
         "max_items": len(items),
@@ -44,13 +44,13 @@ def exceeded_by_answer(case: Case, limits: Mapping[str, int]) -> list[str]:
         return []
     counted, size = 0, 0
     pieces = _until_end(case)
-    left = sum(map(len, pieces)) - _READ
+    left = sum(map(len, pieces)) - ANSWER_READ
     for piece in pieces:
         if size + len(piece) > left:
             break
         size += len(piece)
         counted += piece.startswith(b"data: {")
-    counts = {"max_chunks": counted, "max_answer": size - _AROUND * counted}
+    counts = {"max_chunks": counted, "max_answer": size - ANSWER_AROUND * counted}
     return [f"an answer of {count:,} (`{name}`)" for name, count in counts.items() if count > limits[name]]
 
 
@@ -77,7 +77,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _size(body: Any) -> tuple[int, int]:
+def measure(body: Any) -> tuple[int, int]:
     """Values, and levels of objects and lists."""
     count, depth, level = 0, 0, [body]
     while level:

@@ -79,14 +79,20 @@ class Case:
 
 
 def plain_cases() -> list[Case]:
-    """One that every provider answers well, to begin with: what is changed a little is let in far more often."""
+    """One that every provider answers well, to begin with: what is changed a little is let in far more often. Every
+    second provider sends small pieces."""
     said = tuple(chunk({"content": word}) for word in ("Rome, ", "I think. " * 30))
     ended = (*said, chunk({}, "stop"), b"data: [DONE]\n\n")
     told = tuple(spoken(word) for word in ("Rome, ", "I think. " * 30))
     over = (*told, {"type": "response.completed", "response": {"status": "completed", "output": []}})
     return [
-        Case(chat, {"model": model, **asked, "stream": True}, over if model.startswith("native/") else ended)
-        for model in MODELS
+        Case(
+            chat,
+            {"model": model, **asked, "stream": True},
+            over if model.startswith("native/") else ended,
+            slice=7 if number % 2 else None,
+        )
+        for number, model in enumerate(MODELS)
         for chat, asked in (
             (False, {"input": [{"role": "user", "content": [{"type": "input_text", "text": "Which city?"}]}]}),
             (True, {"messages": [{"role": "user", "content": "Which city?"}]}),

@@ -1,7 +1,8 @@
 """The loop of the fuzzer: make or change a case, send it, judge it, keep it if it reached something new.
 
-Seeded: the same seed and the same product give the same cases. Learning is light: a case that reaches lines which none
-before it had reached becomes a parent of later ones.
+It begins with the edges of all bounds, the same ones in every campaign. What follows is seeded: the same seed and the
+same product give the same cases. Learning is light: a case that reaches lines which none before it had reached becomes
+a parent of later ones.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench.fuzz.case import Case, change, make, plain_cases
+from bench.fuzz.edges import edges
 from bench.fuzz.house import House, Seen
 from bench.fuzz.oracle import judge
 
@@ -51,16 +53,12 @@ def fuzz(
     corpus: list[Case] = []
     served: list[Case] = []
     """Those of the corpus that were let in: their children come farther."""
-    first = plain_cases()
+    first = iter((*plain_cases(), *(edge.case for edge in edges(house.limits))))
     deadline = None if seconds is None else time.monotonic() + seconds
     while len(outcome.findings) < enough and (cases is None or outcome.cases < cases):
         if deadline is not None and time.monotonic() > deadline:
             break
-        case = first.pop() if first else make(chance)
-        if not first and corpus and chance.random() < 0.7:
-            parents = served if served and chance.random() < 0.8 else corpus
-            parent = parents[-1 - int(len(parents) * chance.random() ** 2)]  # the latest came the farthest
-            case = change(parent, case, chance)
+        case = next(first, None) or _next(corpus, served, chance)
         seen = house.send(case)
         outcome.cases += 1
         outcome.statuses[seen.status] = outcome.statuses.get(seen.status, 0) + 1
@@ -74,6 +72,15 @@ def fuzz(
             look(case, seen)
     outcome.kept, outcome.lines = len(corpus), len(house.counter.reached)
     return outcome
+
+
+def _next(corpus: list[Case], served: list[Case], chance: random.Random) -> Case:
+    fresh = make(chance)
+    if not corpus or chance.random() >= 0.7:
+        return fresh
+    parents = served if served and chance.random() < 0.8 else corpus
+    parent = parents[-1 - int(len(parents) * chance.random() ** 2)]  # the latest came the farthest
+    return change(parent, fresh, chance)
 
 
 def tell(outcome: Outcome) -> str:

@@ -173,13 +173,17 @@ def make_answer(chance: random.Random) -> tuple[Json | bytes, ...]:
 
 def make_error(chance: random.Random) -> Json:
     message = chance.choice((*WORDS, "no " * 20_000, "maximum context length", "quota"))
-    shapes: tuple[Json, ...] = (
-        {"error": {"message": message, "code": chance.choice(("x", None, 7, "rate_limit_exceeded"))}},
+    return chance.choice(error_shapes(message, chance.choice(("x", None, 7, "rate_limit_exceeded"))))
+
+
+def error_shapes(message: str, code: Any) -> tuple[Json, ...]:
+    """The ways in which providers spell an error."""
+    return (
+        {"error": {"message": message, "code": code}},
         {"error": message},
         {"detail": message},
         {"message": message},
     )
-    return chance.choice(shapes)
 
 
 def _delta(chance: random.Random) -> Json:

@@ -1,4 +1,4 @@
-"""The fuzzer finds what it is for: with one bound taken out, it says so within a few hundred cases; with it, nothing.
+"""The fuzzer finds what it is for: with one bound taken out, it says so within its first cases; with it, nothing.
 
 Each weakness is planted by taking out one bound of the product, wherever it is kept.
 """
@@ -19,9 +19,8 @@ from isthmus.server.bodies import Bodies
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the time of one thread is read as POSIX has it")
 
-CASES = 1_500
-SEEDS = (20, 21, 22, 23)
-"""One after the other, until something is found: which cases are kept depends on what they reach."""
+CASES = 120
+"""Every campaign begins with the edges of all bounds: none of them is left to chance."""
 
 
 def _boundless_bodies(limits: Server) -> Bodies:
@@ -46,7 +45,10 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
-LIMITS = ("max_items", "max_depth", "max_fields", "max_values", "max_chunks")
+LIMITS = (
+    *("max_items", "max_parts", "max_tools", "max_depth", "max_fields", "max_values"),
+    *("max_chunks", "max_answer"),
+)
 """Of `[limits]`. What the fuzzer counts itself, in its own way, is what it misses them by."""
 
 
@@ -82,8 +84,4 @@ def test_a_planted_weakness_is_found(monkeypatch: pytest.MonkeyPatch, bounds: di
 def _hunt(house: Any) -> Any:
     from bench.fuzz.engine import fuzz
 
-    for seed in SEEDS:
-        outcome = fuzz(house, seed=seed, cases=CASES, enough=1)
-        if outcome.findings:
-            return outcome
-    raise AssertionError(f"not found in {len(SEEDS)} times {CASES} cases")
+    return fuzz(house, seed=20, cases=CASES, enough=1)
