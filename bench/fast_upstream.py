@@ -45,6 +45,8 @@ _WHOLE: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-l
     _REPLY,
 )
 
+_NOTHING: Final = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
+
 
 class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
@@ -61,6 +63,10 @@ class _Connection(asyncio.Protocol):
         self._buffer += data
         head, ended, rest = self._buffer.partition(b"\r\n\r\n")
         if not ended:
+            return
+        if not head.startswith(b"POST"):  # which models there are: whoever asks for one of ours knows
+            self._buffer = rest
+            self._transport.write(_NOTHING)
             return
         size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         if len(rest) < size:

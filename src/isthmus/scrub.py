@@ -128,9 +128,10 @@ class Scrubber:
         if "%" in text or "\\" in text:
             return bool(self.secrets)  # it may stand there in another spelling
         folded = _plain(text).lower()
-        return any(piece in folded for piece in self._ends) or any(
-            value in text for values, _ in self._short for value in values
-        )
+        for piece in self._ends:
+            if piece in folded:
+                return True
+        return any(value in text for values, _ in self._short for value in values)
 
     def json(self, value: Any) -> Any:
         """The same for every string inside a JSON value; what holds none is the value itself."""

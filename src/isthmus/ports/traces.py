@@ -38,7 +38,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of a message, as it says itself: `user`; of a tool, its name; of an item, its type."""
 
 
-class TracedBody(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedBody(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     bytes: int = 0
     pieces: tuple[Piece, ...] = ()
     """In the order of the wire: two bodies are byte-identical up to the first piece that differs."""
@@ -50,7 +50,7 @@ class TracedBody(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why there is no content although all was to be captured."""
 
 
-class TracedError(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedError(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     code: str
     message: str
     param: str | None = None
@@ -61,13 +61,13 @@ class TracedError(msgspec.Struct, frozen=True, omit_defaults=True):
     """By which the provider knows it."""
 
 
-class TracedRetry(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedRetry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     error: TracedError
     wait: float = 0.0
     elsewhere: bool = False
 
 
-class TracedCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One asking of an upstream."""
 
     provider: str
@@ -82,7 +82,7 @@ class TracedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     error: TracedError | None = None
 
 
-class TracedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedDecision(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     path: str
     action: str
     reason: str = ""
@@ -93,7 +93,7 @@ class TracedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """What takes effect, where that is no text."""
 
 
-class TracedTool(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedTool(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     kind: str
     name: str
     seconds: float
@@ -111,7 +111,7 @@ class TracedTool(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.server}.{self.name}" if self.server else self.name
 
 
-class TracedCheck(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedCheck(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     valid: bool
     seconds: float
     cleaned: bool = False
@@ -121,7 +121,7 @@ class TracedCheck(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was wrong, where all was captured: it quotes the answer."""
 
 
-class TracedItem(msgspec.Struct, frozen=True, omit_defaults=True):
+class TracedItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One item of the answer."""
 
     type: str
@@ -131,7 +131,7 @@ class TracedItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the tool, if it is a call."""
 
 
-class Timings(msgspec.Struct, frozen=True, omit_defaults=True):
+class Timings(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     body: float = 0.0
     """Until all of the request was there."""
     parse: float | None = None
@@ -147,7 +147,7 @@ class Timings(msgspec.Struct, frozen=True, omit_defaults=True):
     """From the first byte of the request to the last of its answer; of a background run, to its end."""
 
 
-class TraceSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TraceSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str
     """Of the request, as its client was told (`X-Request-Id`); of a run without one, the run's."""
     at: float
@@ -204,7 +204,7 @@ class TraceSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether its response was deleted: these figures are all that is left."""
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     summary: TraceSummary
     timings: Timings = Timings()
     request: TracedBody = TracedBody()

@@ -59,9 +59,9 @@ async def recording(store: Any = None, **keeping: Any) -> AsyncIterator[Recorder
         await recorder.aclose()
 
 
-def draft(id: str, weight: int = 10, run: str = "") -> Draft:
+def draft(id: str, weight: int = 10, run: str = "", *, small: bool = False) -> Draft:
     made = Draft(1_000.0, full=False)
-    made.request, made.weight, made.run = id, weight, run
+    made.request, made.weight, made.run, made.small = id, weight, run, small
     fact = Answered(id, run, "local", "", "", "POST", "/v1/responses", 200, None, False, 0.5)
     made.facts.append((1.0, fact))
     return made
@@ -97,6 +97,46 @@ async def test_a_flood_loses_traces_counts_them_and_delays_nobody() -> None:
         assert len(await ids(recorder)) == 51
         assert (recorder.kept, recorder.lost) == (51, 4_950)
         recorder.put(draft("req_after"))
+        assert (await ids(recorder))[-1] == "req_after"
+
+
+async def test_small_ones_are_made_at_once_and_written_in_their_order_with_the_others() -> None:
+    store = Held()
+    store.let.clear()
+    async with recording(store) as recorder:
+        drafts = [draft(f"req_{number}", small=number % 3 != 0) for number in range(30)]
+        for each in drafts:
+            recorder.put(each)
+            if each.small:
+                each.facts.clear()  # nobody looks at them any more
+        store.let.set()
+        assert await ids(recorder) == [f"req_{number}" for number in range(30)]
+        assert (recorder.kept, recorder.lost) == (30, 0)
+
+
+async def test_small_ones_are_bounded_like_others() -> None:
+    store = Held()
+    store.let.clear()
+    async with recording(store, max_queued=3) as recorder:
+        recorder.put(draft("req_first", small=True))
+        await until_soon(store.entered.is_set)
+        for number in range(5):
+            recorder.put(draft(f"req_{number}", small=True))
+        assert recorder.lost == 2
+        store.let.set()
+        assert await ids(recorder) == ["req_first", "req_0", "req_1", "req_2"]
+        recorder.put(draft("req_after", small=True))
+        assert (await ids(recorder))[-1] == "req_after"
+    async with recording(store := Held(), max_queued_bytes=10_000) as recorder:
+        store.let.clear()
+        recorder.put(draft("req_first", small=True))
+        await until_soon(store.entered.is_set)
+        for number in range(5):
+            recorder.put(draft(f"req_{number}", small=True))
+        assert recorder.lost > 0
+        store.let.set()
+        await recorder.settle()
+        recorder.put(draft("req_after", small=True))
         assert (await ids(recorder))[-1] == "req_after"
 
 
@@ -142,8 +182,9 @@ async def test_a_disk_that_fails_is_told_once_and_once_more_when_it_is_back(capl
         assert told == ["traces.unavailable", "traces.available"]
 
 
-async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFixture) -> None:
-    broken = draft("req_broken")
+@pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
+async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFixture, small: bool) -> None:
+    broken = draft("req_broken", small=small)
     broken.facts.clear()
     async with recording() as recorder:
         for each in (draft("req_1"), broken, draft("req_2")):
@@ -153,13 +194,14 @@ async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFi
     assert "trace.broken" in caplog.text
 
 
-async def test_what_is_forgotten_before_it_is_written_is_never_written_with_its_content() -> None:
+@pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
+async def test_what_is_forgotten_before_it_is_written_is_never_written_with_its_content(small: bool) -> None:
     async with recording() as recorder:
-        recorder.put(draft("req_1", run="resp_1"))
+        recorder.put(draft("req_1", run="resp_1", small=small))
         recorder.forget("local", "resp_1")
         recorder.forget("local", "resp_2")
-        recorder.put(draft("req_2", run="resp_2"))
-        recorder.put(draft("req_3", run="resp_3"))
+        recorder.put(draft("req_2", run="resp_2", small=small))
+        recorder.put(draft("req_3", run="resp_3", small=small))
         await recorder.settle()
         found = [await recorder.store.find(None, f"req_{number}") for number in (1, 2, 3)]
         assert [each is not None and each.summary.deleted for each in found] == [True, True, False]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from isthmus.errors import RequestRefused
 from isthmus.observe.traces import tracer as module
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.tracer import CaptureRule, Tracer
-from isthmus.ports import Answered, Ended, FirstToken, Planned, Received, Sent
+from isthmus.ports import Answered, Ended, FirstToken, Planned, Received, Sent, ToolRan
 from isthmus.testing.fold import plan_for
 
 PLAN = plan_for()
@@ -136,3 +137,23 @@ def test_a_switch_can_be_taken_back() -> None:
     tracer.capture_all(60)
     assert tracer.capture_all(0).full_until is None
     assert not tracer.wants_all("ann", "k", 1)
+
+
+SMALL = [received(), planned(), SENT, SPOKE, ended(), answered(run="resp_1")]
+
+
+def test_only_what_is_surely_small_is_made_at_once() -> None:
+    continued = Planned("resp_1", "req_1", "ann", PLAN, {"model": "m"}, history=3)
+    said = msgspec.structs.replace(ended(), response={"output": [{"type": "message", "id": "x" * 50_000}]})
+    ran = ToolRan("resp_1", cast(Any, None), None, 0.1)
+    not_small: list[list[Any]] = [
+        [received(size=100_000), *SMALL[1:]],
+        [SMALL[0], continued, *SMALL[2:]],
+        [*SMALL[:4], said, SMALL[5]],
+        [*SMALL[:4], ran, *SMALL[4:]],
+        [planned(), ended()],
+    ]
+    assert [draft.small for draft in told(*SMALL)[1].drafts] == [True]
+    assert [draft.small for draft in told(*SMALL, full=True)[1].drafts] == [False]
+    for facts in not_small:
+        assert [draft.small for draft in told(*facts)[1].drafts] == [False], facts

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -27,9 +28,16 @@ MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _encode: Final = msgspec.json.Encoder().encode
 
 
+_SHORT: Final = 64
+"""Of a name whose length is remembered, and of a field whose hash is: models, switches and such, the same ones in
+nearly every request."""
+_REMEMBERED: Final = 2_048
+
+
 class Bodies:
     def __init__(self, secret: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
+        self._known = lru_cache(_REMEMBERED)(self.hash)
 
     @classmethod
     def of(cls, installation: bytes) -> Bodies:
@@ -46,12 +54,10 @@ class Bodies:
         pieces: list[Piece] = []
         more, total, keyed = 0, 1 + max(len(body), 1), self._keyed.copy
         for name, value in body.items():
-            total += len(_encode(name)) + 1
+            total += (_length(name) if len(name) <= _SHORT else len(_encode(name))) + 1
             if not (isinstance(value, list) and value and isinstance(value[0], dict)):
                 data = _encode(value) if size <= LARGE else encode_sized(value, size)
-                hashed = keyed()
-                hashed.update(data)
-                pieces.append(Piece(name, len(data), hashed.hexdigest()))
+                pieces.append(Piece(name, len(data), (self._known if len(data) <= _SHORT else self.hash)(data)))
                 total += len(data)
                 continue
             total += 1 + len(value)
@@ -74,6 +80,12 @@ class Bodies:
         """Of something that is no table of fields."""
         data = text.encode("utf-8", "surrogatepass")
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
+
+
+@lru_cache(_REMEMBERED)
+def _length(name: str) -> int:
+    """Bytes of the name of a field."""
+    return len(_encode(name))
 
 
 def _role(value: Any) -> str:

@@ -6,7 +6,9 @@ from isthmus.ports import Fact
 
 
 class Draft:
-    __slots__ = ("answered", "at", "background", "ended", "facts", "full", "received", "request", "run", "weight")
+    __slots__ = (
+        *("answered", "at", "background", "ended", "facts", "full", "received", "request", "run", "small", "weight"),
+    )
 
     def __init__(self, at: float, *, full: bool) -> None:
         self.at = at
@@ -19,6 +21,8 @@ class Draft:
         self.run = ""
         self.weight = 0
         """About how many bytes it holds on to."""
+        self.small = False
+        """Whether its trace is made at once (`small`)."""
         self.received = self.answered = self.ended = self.background = False
 
     @property

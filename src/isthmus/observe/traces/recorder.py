@@ -1,9 +1,10 @@
 """The thread that makes traces and writes them, and the queue before it: whoever is served never waits for either.
 
-In: drafts that are over. A draft that finds no room is lost and counted, and so is one that cannot be written; the log
-says so once, and once more when traces are written again. The thread gathers for a moment before it writes, so that
-many traces share one transaction, and it lets the loop have its turn between any two of them. Between two groups it
-forgets what is too old or too much, a little at a time.
+In: drafts that are over; small ones become traces at once (`small`), for that takes less than to keep them. A draft
+that finds no room is lost and counted, and so is one that cannot be written; the log says so once, and once more when
+traces are written again. The thread gathers for a moment before it writes, so that many traces share one transaction,
+and it lets the loop have its turn between any two of them. Between two groups it forgets what is too old or too much,
+a little at a time.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _GATHER: Final = 0.25
 _LARGEST_GROUP: Final = 200
 _BREATH: Final = 8
 """Traces that are made without a pause: some 0.2 ms."""
+_MADE: Final = 4_000
+"""Bytes that a small trace takes, about."""
 _STEP: Final = 500
 """Traces that are forgotten in one transaction."""
 _LOOK: Final = 60.0
@@ -68,6 +71,9 @@ class _Forget:
     response: str
 
 
+_Item = Draft | Trace | _Forget | threading.Event | None
+
+
 class Recorder:
     def __init__(
         self, store: TraceStore, bodies: Bodies, cleaner: Cleaner, keeping: Keeping, *, gather: float = _GATHER
@@ -79,7 +85,7 @@ class Recorder:
         self._bodies = bodies
         self._keeping = keeping
         self._gather = gather
-        self._queue: queue.SimpleQueue[Draft | _Forget | threading.Event | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._put = 0
         """Bytes that went in, and …"""
         self._taken = 0
@@ -111,6 +117,13 @@ class Recorder:
         held = self._put - self._taken
         if self._queue.qsize() >= keeping.max_queued or (held and held + draft.weight > keeping.max_queued_bytes):
             self.lost += 1
+            return
+        if draft.small:
+            trace = self._make(draft)
+            if trace is not None:
+                self._put += _MADE
+                self._asked += 1
+                self._queue.put(trace)
             return
         self._put += draft.weight
         self._asked += 1
@@ -145,7 +158,7 @@ class Recorder:
             except queue.Empty:
                 self._tidy()
                 continue
-            if isinstance(first, Draft):
+            if isinstance(first, Draft | Trace):
                 self._hurry.wait(self._gather)
             self._hurry.clear()
             if not self._take(first):
@@ -153,11 +166,11 @@ class Recorder:
             if self._more or time.monotonic() - self._looked > _LOOK:
                 self._tidy()
 
-    def _take(self, item: Draft | _Forget | threading.Event | None) -> bool:
+    def _take(self, item: _Item) -> bool:
         """This one and all that wait; False: it is the end."""
-        group: list[Draft] = []
+        group: list[Draft | Trace] = []
         while True:
-            if isinstance(item, Draft):
+            if isinstance(item, Draft | Trace):
                 group.append(item)
             else:
                 self._record(group)
@@ -177,14 +190,19 @@ class Recorder:
                 self._record(group)
                 return True
 
-    def _record(self, group: Sequence[Draft]) -> None:
+    def _record(self, group: Sequence[Draft | Trace]) -> None:
         traces: list[Trace] = []
-        for number, draft in enumerate(group):
+        for number, each in enumerate(group):
+            if isinstance(each, Trace):
+                self._taken += _MADE
+                traces.append(self._without_forgotten(each))
+                continue
             if number % _BREATH == 0:
                 time.sleep(0)  # whoever waits for the interpreter gets it
-            trace = self._make(draft)
+            self._taken += each.weight
+            trace = self._make(each)
             if trace is not None:
-                traces.append(trace)
+                traces.append(self._without_forgotten(trace))
         if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
             self.kept += len(traces)
         else:
@@ -195,16 +213,17 @@ class Recorder:
         keeping = self._keeping
         try:
             contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
-            trace = make_record(draft, self._bodies, contents)
+            return make_record(draft, self._bodies, contents)
         except Exception as error:  # one that cannot be told must not keep the others from it
             self.lost += 1
             tell(log, "error", "trace.broken", id=draft.request or draft.run, trace=error)
             return None
-        finally:
-            self._taken += draft.weight
-        if (trace.summary.owner, draft.run) in self._forgotten:
-            return Trace(summary=msgspec.structs.replace(trace.summary, deleted=True, capture="metadata"))
-        return trace
+
+    def _without_forgotten(self, trace: Trace) -> Trace:
+        summary = trace.summary
+        if (summary.owner, summary.response) not in self._forgotten:
+            return trace
+        return Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata"))
 
     def _forget(self, item: _Forget) -> None:
         self._forgotten[item.owner, item.response] = None

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Recorder
-from isthmus.ports import Answered, Ended, Fact, Planned, Received
+from isthmus.observe.traces.small import is_small_end, is_small_plan, is_small_request
+from isthmus.ports import Answered, Ended, Fact, Planned, Received, ToolRan
 from isthmus.ports.traces import Capturing, TraceStore
 
 MOST_OPEN: Final = 20_000
@@ -48,6 +49,7 @@ class Tracer:
             Planned: self._plan,
             Ended: self._finish,
             Answered: self._answer,
+            ToolRan: self._ran,
         }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
@@ -68,12 +70,14 @@ class Tracer:
         if draft is not None:
             draft.facts.append((self._clock(), fact))
             draft.ended = True
+            draft.small = draft.small and is_small_end(fact)
             self._end(draft)
 
     def _receive(self, fact: Received) -> None:
         draft = self._begin(fact.owner, fact.key, self._now() - fact.seconds)
         if draft is not None:
             draft.request, draft.received = fact.request, True
+            draft.small = not draft.full and is_small_request(fact)
             draft.weight += fact.size
             draft.facts.append((self._clock(), fact))
             self._open[fact.request] = draft
@@ -83,9 +87,16 @@ class Tracer:
         if draft is not None:
             draft.request = fact.request
             draft.run, draft.background = fact.id, fact.background
+            draft.small = draft.small and is_small_plan(fact)
             draft.weight = max(draft.weight, getattr(fact.plan, "size", 0))
             draft.facts.append((self._clock(), fact))
             self._open[fact.id] = draft
+
+    def _ran(self, fact: ToolRan) -> None:
+        draft = self._open.get(fact.id)
+        if draft is not None:
+            draft.facts.append((self._clock(), fact))
+            draft.small = False
 
     def _answer(self, fact: Answered) -> None:
         draft = self._open.pop(fact.request, None) or self._begin(fact.owner, fact.key, self._now() - fact.seconds)

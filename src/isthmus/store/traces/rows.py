@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
+from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.schema import SLOTS
 
 FAILED: Final = ("failed", "refused")
@@ -136,19 +137,19 @@ class Sums:
         self.spreads[place] = self.spreads.get(place, 0) + 1
 
     def write(self, connection: sqlite3.Connection) -> None:
+        totals: dict[tuple[int, ...], list[float]] = {}
+        spreads: dict[tuple[int, ...], int] = {}
         for level, seconds in enumerate(SLOTS):
             many = seconds // SLOTS[0]
-            totals: dict[tuple[int, int], list[float]] = {}
             for (slot, kind), added in self.totals.items():
-                place = slot // many, kind
+                place = level, slot // many, kind
                 sums = totals.get(place)
                 totals[place] = added if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
-            connection.executemany(_ADD_TOTALS, [(level, *place, *sums) for place, sums in totals.items()])
-            spreads: dict[tuple[int, int, int, int], int] = {}
             for (slot, *rest), count in self.spreads.items():
-                spread = (slot // many, *rest)
-                spreads[spread] = spreads.get(spread, 0) + count  # type: ignore[arg-type,index]
-            connection.executemany(_ADD_SPREADS, [(level, *place, count) for place, count in spreads.items()])
+                step = (level, slot // many, *rest)
+                spreads[step] = spreads.get(step, 0) + count
+        insert_many(connection, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
+        insert_many(connection, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
 
 
 SUMMED: Final = (
@@ -157,12 +158,13 @@ SUMMED: Final = (
 )
 
 
-def _upsert(table: str, place: Sequence[str], added: Iterable[str]) -> str:
+def _upsert(table: str, place: Sequence[str], added: Iterable[str]) -> tuple[str, str]:
+    """What stands before the rows, and behind them."""
     names = [*place, *added]
     sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in names[len(place) :])
     return (
-        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
-        f"ON CONFLICT ({', '.join(place)}) DO UPDATE SET {sums}"
+        f"INSERT INTO {table} ({', '.join(names)})",
+        f"ON CONFLICT ({', '.join(place)}) DO UPDATE SET {sums}",
     )
 
 

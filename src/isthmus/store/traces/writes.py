@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
+from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
 from isthmus.store.traces.schema import SLOTS
@@ -57,8 +58,8 @@ def keep(connection: sqlite3.Connection, memory: Memory, traces: Sequence[Trace]
             rows.append((seq, ended, kind, encode(summary), *pack(trace)))
             places += [(place_of(seq, word), seq) for word in words_of(summary)]
             sums.add(kind, summary)
-        connection.executemany("INSERT INTO traces VALUES (?, ?, ?, ?, ?, ?)", rows)
-        connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?)", sorted(places))
+        insert_many(connection, "INSERT INTO traces", "", rows)
+        insert_many(connection, "INSERT OR IGNORE INTO places", "", sorted(places))
         sums.write(connection)
 
 

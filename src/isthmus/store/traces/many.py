@@ -1,0 +1,27 @@
+"""Many rows in few statements: whoever writes shares the interpreter with the loop that serves.
+
+In: the beginning and the end of an `INSERT`, and rows. `executemany` gives the interpreter away and asks for it again
+with every row; while the loop is busy each of these turns costs more than the row does. So one statement takes as many
+rows as fit, and there are few lengths of it, which SQLite keeps prepared.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Final
+
+_LENGTHS: Final = (64, 16, 4, 1)
+"""Rows of a statement. Their values must stay below 999, what an old SQLite takes."""
+
+
+def insert_many(connection: sqlite3.Connection, into: str, then: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """`into`: all before `VALUES`; `then`: what stands behind the rows, if anything."""
+    at = 0
+    for length in _LENGTHS:
+        while len(rows) - at >= length:
+            row = f"({', '.join('?' * len(rows[at]))})"
+            values = tuple(chain.from_iterable(rows[at : at + length]))
+            connection.execute(f"{into} VALUES {', '.join([row] * length)} {then}", values)
+            at += length
