@@ -13,6 +13,7 @@ import pytest
 
 from flowing import PLAIN, Flow
 from isthmus.log import Scrubbed, TextFormatter
+from isthmus.observe.traces import recorder
 from isthmus.scrub import Scrubber, Secret
 from isthmus.testing import Gate, chat, error, reply
 from isthmus.testing.replies import chat_reply
@@ -151,6 +152,26 @@ def test_a_deleted_completion_does_so_too(special: Callable[..., Flow]) -> None:
     assert trace_of(flow, made["id"])["answer"]["content"], "it is found by the name that its client knows"
     assert flow.delete(f"/v1/chat/completions/{made['id']}").status == 200
     assert SAID not in words(trace_of(flow, made["id"]))
+
+
+def test_where_no_more_deletes_may_wait_nothing_is_deleted_at_either_door(
+    special: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = special(extra=FULL)
+    flow.script(chat(TOLD), chat(TOLD))
+    places = [
+        f"/v1/responses/{flow.post('/v1/responses', ASKING['responses'][1]).json['id']}",
+        f"/v1/chat/completions/{flow.chat({**ASKING['chat'][1], 'store': True})['id']}",
+    ]
+    monkeypatch.setattr(recorder, "MOST_FORGETTING", 0)
+    for place in places:
+        refused = flow.delete(place)
+        assert refused.status == 503
+        assert "nothing was deleted, try again" in refused.json["error"]["message"]
+        assert flow.get(place).status == 200
+    assert flow.get(f"{TRACES}/capture").json["delayed"] == 2
+    monkeypatch.undo()
+    assert [flow.delete(place).status for place in places] == [200, 200]
 
 
 def test_a_response_that_is_deleted_while_it_is_made_leaves_no_content(special: Callable[..., Flow]) -> None:

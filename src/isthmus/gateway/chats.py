@@ -89,6 +89,8 @@ class StoredChats:
         return found
 
     async def delete(self, caller: Caller, id: str) -> None:
+        if self._tracing is not None:
+            await self._tracing.room_to_forget()
         if not is_chat(id) or not await self._store.delete(id, owner=caller.owner):
             raise _not_found(id)
         if self._tracing is not None:

@@ -233,6 +233,8 @@ class Gateway:
         """Forget a response; one that is being made, here or by another gateway, is ended first."""
         if is_chat(id):
             raise not_found(id)
+        if self.tracing is not None:
+            await self.tracing.room_to_forget()
         run = self.runs.get(caller.owner, id)
         if run is not None:
             await self.runs.end(run)

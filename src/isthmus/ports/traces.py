@@ -371,6 +371,8 @@ class Capturing(msgspec.Struct, frozen=True, omit_defaults=True):
     """Traces that found no room, or could not be written."""
     withheld: int = 0
     """Traces whose words could not be scrubbed in time, and were left out."""
+    delayed: int = 0
+    """Deletes that had to wait, because too many others were not carried out yet."""
 
 
 class Tracing(Protocol):
@@ -381,6 +383,10 @@ class Tracing(Protocol):
 
     def wants_all(self, owner: str, key: str, size: int) -> bool:
         """Whether a request of theirs is to be captured with all its content."""
+
+    async def room_to_forget(self) -> None:
+        """Asked before a response is deleted: waits while too many others are still to be forgotten. Raises
+        `StoreUnavailable` if that does not end."""
 
     def forget(self, owner: str, response: str) -> None:
         """A response is deleted: also what is not written yet goes. Waits for nothing."""

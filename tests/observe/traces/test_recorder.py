@@ -36,6 +36,12 @@ class Held(SqliteTraces):
         self.broken = False
         self.groups: list[int] = []
 
+    def forget(self, owner: str, response: str) -> None:
+        self.let.wait(60)
+        if self.broken:
+            raise StoreUnavailable("the disk is full")
+        super().forget(owner, response)
+
     def keep(self, traces: Sequence[Trace]) -> None:
         self.entered.set()
         self.let.wait(60)
@@ -205,6 +211,58 @@ async def test_what_is_forgotten_before_it_is_written_is_never_written_with_its_
         await recorder.settle()
         found = [await recorder.store.find(None, f"req_{number}") for number in (1, 2, 3)]
         assert [each is not None and each.summary.deleted for each in found] == [True, True, False]
+
+
+async def test_more_deletes_than_may_wait_are_not_taken_before_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FORGETTING", 3)
+    store = Held()
+    async with recording(store) as recorder:
+        for number in range(4):
+            recorder.put(draft(f"req_{number}", run=f"resp_{number}"))
+        await recorder.settle()
+        store.let.clear()
+        for number in range(3):
+            await recorder.room_to_forget()
+            recorder.forget("local", f"resp_{number}")
+        waits = asyncio.create_task(recorder.room_to_forget())
+        await until_soon(lambda: recorder.delayed == 1)
+        assert not waits.done()
+        store.let.set()
+        await waits
+        recorder.forget("local", "resp_3")
+        await recorder.settle()
+        found = [await store.find(None, f"req_{number}") for number in range(4)]
+        assert [each is not None and each.summary.deleted for each in found] == [True] * 4
+
+
+async def test_where_there_never_is_room_a_delete_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"MOST_FORGETTING": 1, "_PATIENCE": 2, "_SETTLE": 0.01}.items():
+        monkeypatch.setattr(module, name, value)
+    store = Held()
+    store.let.clear()
+    async with recording(store) as recorder:
+        recorder.forget("local", "resp_1")
+        with pytest.raises(StoreUnavailable, match="nothing was deleted, try again"):
+            await recorder.room_to_forget()
+
+
+async def test_a_delete_that_cannot_be_written_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AGAIN", 0.01)
+    store = Held()
+    async with recording(store) as recorder:
+        recorder.put(draft("req_1", run="resp_1"))
+        await recorder.settle()
+        store.broken = True
+        recorder.forget("local", "resp_1")
+        await recorder.settle()
+        found = await store.find(None, "req_1")
+        assert found is not None
+        assert not found.summary.deleted
+        store.broken = False
+        await until_soon(lambda: recorder._asked == recorder._done)
+        found = await store.find(None, "req_1")
+        assert found is not None
+        assert found.summary.deleted
 
 
 async def test_what_is_too_old_goes_in_steps_between_which_others_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

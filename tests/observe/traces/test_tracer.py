@@ -22,7 +22,7 @@ class Taken:
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
-        self.lost = self.kept = 0
+        self.lost = self.kept = self.delayed = 0
         self.cleaner: Any = type("Cleaner", (), {"withheld": 0})
 
     def put(self, draft: Draft) -> None:

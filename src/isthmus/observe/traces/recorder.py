@@ -14,14 +14,15 @@ import logging
 import queue
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from isthmus.errors import IsthmusError
+from isthmus.errors import IsthmusError, StoreUnavailable
 from isthmus.log import tell
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
@@ -44,8 +45,14 @@ _STEP: Final = 500
 _LOOK: Final = 60.0
 """Seconds between two looks at what is too old or too much."""
 _IDLE: Final = 3600.0
+_AGAIN: Final = 5.0
+"""Seconds until what could not be forgotten is tried again, if nothing comes before."""
 _SETTLE: Final = 2.0
 """Seconds that a reader waits for what was over before."""
+MOST_FORGETTING: Final = 1_000
+"""Deletes that wait for the thread; who deletes more waits for it, before anything is deleted."""
+_PATIENCE: Final = 15
+"""Times that such a one settles before it is told to come again."""
 _FORGOTTEN: Final = 1_000
 """Deleted responses that are remembered, for traces that come later."""
 
@@ -92,9 +99,15 @@ class Recorder:
         """… out again: each is counted by one thread only."""
         self._asked = self._done = 0
         """Drafts and forgettings that went in, and those that are dealt with: likewise."""
+        self._forgetting = self._forgot = 0
+        """Of these, the forgettings."""
+        self.delayed = 0
+        """Deletes that found too many others before them, and waited."""
         self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
         self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._unforgotten: deque[_Forget] = deque()
+        """What could not be forgotten yet; with what waits in the queue, not more than `MOST_FORGETTING` allows."""
         self._troubled = False
         self._looked = time.monotonic()
         self._more = False
@@ -129,8 +142,20 @@ class Recorder:
         self._asked += 1
         self._queue.put(draft)
 
+    async def room_to_forget(self) -> None:
+        """Wait until not too many forgettings wait themselves: none may be lost, so none is taken beyond that."""
+        if self._forgetting - self._forgot < MOST_FORGETTING:
+            return
+        self.delayed += 1
+        for _ in range(_PATIENCE):
+            await self.settle()
+            if self._forgetting - self._forgot < MOST_FORGETTING:
+                return
+        raise StoreUnavailable("too many deletes wait until the traces can be written; nothing was deleted, try again")
+
     def forget(self, owner: str, response: str) -> None:
         self._asked += 1
+        self._forgetting += 1
         self._queue.put(_Forget(owner, response))
 
     async def settle(self) -> None:
@@ -154,8 +179,9 @@ class Recorder:
     def _work(self) -> None:
         while True:
             try:
-                first = self._queue.get(timeout=0 if self._more else _LOOK if self.kept else _IDLE)
+                first = self._queue.get(timeout=self._until_next())
             except queue.Empty:
+                self._forget_now()
                 self._tidy()
                 continue
             if isinstance(first, Draft | Trace):
@@ -163,8 +189,15 @@ class Recorder:
             self._hurry.clear()
             if not self._take(first):
                 return
+            self._forget_now()
             if self._more or time.monotonic() - self._looked > _LOOK:
                 self._tidy()
+
+    def _until_next(self) -> float:
+        """Seconds after which there is something to do, even if nothing comes."""
+        if self._more:
+            return 0.0
+        return _AGAIN if self._unforgotten else _LOOK if self.kept else _IDLE
 
     def _take(self, item: _Item) -> bool:
         """This one and all that wait; False: it is the end."""
@@ -229,8 +262,18 @@ class Recorder:
         self._forgotten[item.owner, item.response] = None
         if len(self._forgotten) > _FORGOTTEN:
             self._forgotten.popitem(last=False)
-        self._attempt(lambda: self.store.forget(item.owner, item.response))
-        self._done += 1
+        self._unforgotten.append(item)
+        self._forget_now()
+
+    def _forget_now(self) -> None:
+        """All that were asked for; what cannot be written now is tried again, for none may be lost."""
+        while self._unforgotten:
+            item = self._unforgotten[0]
+            if not self._attempt(partial(self.store.forget, item.owner, item.response)):
+                return
+            self._unforgotten.popleft()
+            self._done += 1
+            self._forgot += 1
 
     def _tidy(self) -> None:
         """One step of forgetting."""

@@ -154,12 +154,16 @@ class Tracer:
             kept=recorder.kept,
             lost=recorder.lost,
             withheld=recorder.cleaner.withheld,
+            delayed=recorder.delayed,
         )
 
     @property
     def waiting(self) -> int:
         """Traces that are not written yet."""
         return self._recorder.waiting
+
+    async def room_to_forget(self) -> None:
+        await self._recorder.room_to_forget()
 
     def forget(self, owner: str, response: str) -> None:
         self._recorder.forget(owner, response)
