@@ -254,7 +254,6 @@ FIXED: Mapping[str, str] = {
     "observe.traces.bodies.MOST_PIECES": "Fields and messages of a body with hashes in its trace; the rest is counted.",
     "observe.traces.recorder._LARGEST_GROUP": "Traces that are written together.",
     "observe.traces.recorder.MOST_FORGETTING": "Deletes whose traces are still to be forgotten; one more waits for it.",
-    "observe.traces.small.SMALL": "Bytes of a request, and characters of an answer, whose trace is made at once.",
     "observe.traces.tracer.MOST_OPEN": "Requests whose facts are gathered at the same time; one more has no trace.",
     "ports.traces.MOST_WALKED": "Traces of one conversation that are handed out.",
     "server.traces.LONGEST_CAPTURE": "Seconds for which all content may be captured before somebody asks again.",
