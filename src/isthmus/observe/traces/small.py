@@ -1,8 +1,8 @@
 """Which drafts are so small that their trace is made at once, by whoever puts them.
 
-To make a small trace takes some 20 µs. To hold on to everything that it is made of until the thread comes to it takes
-more: the search for garbage looks at all of it again and again, and the thread finds nothing of it in its caches. What
-may take longer than that (a long history, a long answer, all content) waits for the thread.
+To make a small trace takes some 25 µs. To hold on to everything that it is made of until the thread comes to it takes
+time as well: the search for garbage looks at it again, and the thread finds nothing of it in its caches. What may take
+longer than that (a long history, a long answer, all content) waits for the thread.
 """
 
 from __future__ import annotations
