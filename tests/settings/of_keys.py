@@ -9,6 +9,14 @@ from keyed import deed, secret_of, stored_key
 from settings.proving import Scene, proves
 
 
+@proves("store.audit_entries", "2")
+async def so_many_deeds_are_remembered(scene: Scene) -> None:
+    async with scene.served({"server.admin_key": '"chief"'}) as server:
+        for name in ("a", "b", "c"):
+            assert await server.status("POST", "/v1/isthmus/keys", {"name": name}, x_api_key="chief") == 201
+        assert [each.details["name"] for each in await server.gateway.store.deeds()] == ["c", "b"]
+
+
 @proves("server.stale_keys", "0.5")
 async def so_long_they_are_believed(scene: Scene) -> None:
     async with scene.served() as server:

@@ -27,6 +27,8 @@ _COMMANDS: Final = {
     "chat": "isthmus.cli.chat_command:chat",
     "providers": "isthmus.cli.providers_commands:providers_app",
     "config": "isthmus.cli.config_commands:config_app",
+    "keys": "isthmus.cli.keys_commands:keys_app",
+    "audit": "isthmus.cli.audit_command:audit",
     "store": "isthmus.cli.store_commands:store_app",
     "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
     "mcp": "isthmus.cli.mcp_commands:mcp_app",

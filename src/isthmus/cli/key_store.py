@@ -1,0 +1,53 @@
+"""The store that keys are kept in, for commands that look after them, also while gateways run."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from isthmus.access.keeper import Keeper
+from isthmus.errors import ConfigError
+from isthmus.ports import Store
+from isthmus.store.envelope_key import envelope_key
+from isthmus.store.open import database_path, open_store
+
+T = TypeVar("T")
+
+
+def with_keeper(
+    config: Path | None, url: str | None, use: Callable[[Keeper, Store], Awaitable[T]], *, make: bool = False
+) -> T:
+    """What `use` makes of the keys. `make`: a store that is not there yet is made, as a gateway would."""
+    from isthmus.cli.store_commands import _settings
+
+    settings = _settings(config, url)
+    if settings.url.startswith("memory:"):
+        raise ConfigError(
+            "a `memory:` store lives and dies with its gateway: name a file with `store.url`, or ask the gateway "
+            "itself, at `/v1/isthmus/keys`"
+        )
+    path = database_path(settings.url)
+    if path is not None and (not path.is_file() or not path.stat().st_size):
+        if not make:
+            words = f"there is no store at `{path}`, and no key; make one with `isthmus keys create NAME`"
+            raise ConfigError(words, param="store.url")
+        envelope_key(path)
+
+    async def main() -> T:
+        opened = open_store(settings.url, durability=settings.durability)
+        try:
+            return await use(Keeper(opened, "cli", about=_person(), most=settings.audit_entries), opened)
+        finally:
+            await opened.aclose()
+
+    return asyncio.run(main())
+
+
+def _person() -> dict[str, str]:
+    try:
+        return {"user": getpass.getuser()}
+    except (OSError, KeyError):  # a container whose user has no name
+        return {}
