@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.tools.catalog import CARRIERS
-from isthmus.bridge.tools.managed import managed_kind, own_kinds
+from isthmus.bridge.tools.managed import managed_kind, managed_word, own_kinds
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
 from isthmus.ports.tools import HostedTool, Reachable, ToolRunner
 from isthmus.protocol.json import JsonObject
+
+_NOBODY: Final[Mapping[str, str]] = {}
 
 
 class Hosted:
@@ -29,13 +31,15 @@ class Hosted:
         items: Sequence[JsonObject],
         owner: str,
         supports: Sequence[ToolSupport] = (),
+        denied: Mapping[str, str] = _NOBODY,
     ) -> Managed:
         """What runs here of these tools, and of those that the conversation's own items declare. `supports`: what the
-        providers can do themselves that may be asked."""
-        asked = self._wanted(tools, items) if self._tools else {}
-        if not asked:
+        providers can do themselves that may be asked. `denied`: what whoever asks may not have run, with the reason."""
+        asked = self._wanted(tools, items, denied) if self._tools else {}
+        if not asked and not denied:
             return NOTHING_MANAGED
-        managed = Managed(native=frozenset.intersection(*map(own_kinds, supports)) if supports else frozenset())
+        native = frozenset.intersection(*map(own_kinds, supports)) if supports else frozenset()
+        managed = Managed(native=native, denied=denied)
         for kind, wanted in asked.items():
             managed = await self._tools[kind].offer(managed, wanted, items, owner)
         return managed
@@ -48,12 +52,12 @@ class Hosted:
         return managed
 
     def _wanted(
-        self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject]
+        self, tools: Sequence[JsonObject] | None, items: Sequence[JsonObject], denied: Mapping[str, str] = _NOBODY
     ) -> dict[ManagedKind, list[JsonObject]]:
         wanted: dict[ManagedKind, list[JsonObject]] = {}
-        for tool in _all(tools, items):
+        for tool in all_tools(tools, items):
             kind = managed_kind(str(tool.get("type", "")))
-            if kind is not None and kind in self._tools:
+            if kind is not None and kind in self._tools and (managed_word(tool) or "") not in denied:
                 wanted.setdefault(kind, []).append(tool)
         return wanted
 
@@ -74,7 +78,8 @@ class Hosted:
 NO_TOOLS: Final = Hosted()
 
 
-def _all(tools: Sequence[JsonObject] | None, items: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+def all_tools(tools: Sequence[JsonObject] | None, items: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    """Those that are declared, and those that the conversation's own items declare."""
     yield from tools or ()
     for item in items:
         if item.get("type") in CARRIERS:

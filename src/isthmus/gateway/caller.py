@@ -21,6 +21,10 @@ class Caller:
     """The team that the key belongs to, if it does."""
     grant: Grant = EVERYTHING
     """What the key opens."""
+    name: str = ""
+    """What people call the key."""
+    team_models: tuple[str, ...] = ()
+    """What its team may use of all models; empty: any."""
     client: ClientProfile = ANY_CLIENT
     request: str = ""
     """The request that they ask it in (`req_…`)."""

@@ -90,6 +90,10 @@ class Directory:
         """The model that a request asks for; an unknown one is refused with what to write instead."""
         return self._candidate(resolve_model(name, self.aliases, self.default, self.served, self.unserved))
 
+    def spelled(self, name: str | None) -> str:
+        """The name that a request goes by: without one, that of the default."""
+        return name or self.default or ""
+
     def unprefixed(self, name: str, prefix: str) -> str:
         """The name that stands behind a prefix, where that is one of ours, and the whole is none."""
         rest = name.removeprefix(prefix)

@@ -20,6 +20,7 @@ from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.once import Once
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
+from isthmus.gateway.scopes import permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
 from isthmus.ports import Observer
@@ -57,7 +58,9 @@ class Embeddings:
     ) -> Embedding:
         """Plan it; nothing is sent before it is awaited."""
         began = self._now()
-        candidate = self._directory.find(request.body.get("model"))
+        asked = request.body.get("model")
+        candidate = self._directory.find(asked)
+        permitted(caller, self._directory.spelled(asked), (candidate,))
         embedder = candidate.served.embedder
         if embedder is None or not candidate.target.capabilities.embeddings.supported:
             raise self._none_here(candidate)

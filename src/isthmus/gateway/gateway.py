@@ -24,7 +24,7 @@ from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.around import Save
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
-from isthmus.conduct.hosted import NO_TOOLS, Hosted
+from isthmus.conduct.hosted import NO_TOOLS, Hosted, all_tools
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.again import Asked, note, recall
@@ -46,6 +46,7 @@ from isthmus.gateway.outline import Outline
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import Runs
+from isthmus.gateway.scopes import denied_tools, permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
 from isthmus.log import tell
@@ -283,7 +284,7 @@ class Gateway:
 
     async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
         """What would be sent, without sending it: all of it, however small the model's window is."""
-        candidate, *_ = await self._candidates(request)
+        candidate, *_ = await self._candidates(caller, request)
         history, request, _ = await self._past(caller, request)
         managed = await self._managed(caller, request, history, [candidate])
         attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
@@ -384,7 +385,7 @@ class Gateway:
                 code="invalid_value",
                 param="store",
             )
-        candidates = await self._candidates(request)
+        candidates = await self._candidates(caller, request)
         lock = await self.conversations.lock(caller, request, id)
         try:
             history, request, at = await self._past(caller, request, lane)
@@ -441,13 +442,16 @@ class Gateway:
         self, caller: Caller, request: Request, history: Sequence[JsonObject], candidates: Sequence[Candidate]
     ) -> Managed:
         supports = [each.target.capabilities.tools for each in candidates]
-        items = (*history, *request.items)
-        return await self.hosted.managed_for(request.body.get("tools"), items, caller.owner, supports)
+        items, tools = (*history, *request.items), request.body.get("tools")
+        denied = denied_tools(caller, all_tools(tools, items)) if caller.grant.tools is not None else {}
+        return await self.hosted.managed_for(tools, items, caller.owner, supports, denied)
 
-    async def _candidates(self, request: Request) -> list[Candidate]:
-        """The model that is asked for and those that may take its place, each with what its server taught us."""
-        first = self.directory.find(request.body.get("model"))
-        found = (first, *self.directory.after(first))
+    async def _candidates(self, caller: Caller, request: Request) -> list[Candidate]:
+        """The model that is asked for and those that may take its place, each with what its server taught us; of these
+        those that the caller may use."""
+        asked = request.body.get("model")
+        first = self.directory.find(asked)
+        found = permitted(caller, self.directory.spelled(asked), (first, *self.directory.after(first)))
         return [await self._taught(each) for each in found]
 
     async def _taught(self, candidate: Candidate) -> Candidate:

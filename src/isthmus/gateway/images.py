@@ -18,6 +18,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.once import Once
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
+from isthmus.gateway.scopes import check_target
 from isthmus.gateway.settings import Settings
 from isthmus.ports import Observer
 from isthmus.tools.images import Studio
@@ -58,6 +59,7 @@ class Images:
             words = "nobody draws images here; the operator can choose somebody with `[images]` in the configuration"
             raise RequestRefused(words, code="images_not_supported")
         plan = studio.plan(request, strict=self._settings.strict if strict is None else strict, noted=noted)
+        check_target(caller, plan.target)
         id = self._new_id("img")
         life = Life(id, caller.owner, self._now, self._observer)
         drawing: Drawing

@@ -12,7 +12,9 @@ from typing import Final
 
 from isthmus.bridge.resolve import ANY_NAME
 from isthmus.errors import RequestRefused
+from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.gateway.directory import Directory
+from isthmus.gateway.scopes import may_use, permitted
 from isthmus.gateway.words import Words
 from isthmus.providers.catalog import Offered, describe_model, offer_named, offered_embeddings
 
@@ -25,8 +27,16 @@ class Offer:
         self._directory = directory
         self._words = words
 
-    async def models(self) -> dict[str, Offered]:
-        """The default, then aliases, then every model that the servers or their files name."""
+    async def models(self, caller: Caller = LOCAL) -> dict[str, Offered]:
+        """The default, then aliases, then every model that the servers or their files name; of these what the caller
+        may use."""
+        listed = await self._models()
+        if not caller.grant.models and not caller.team_models:
+            return listed
+        find = self._directory.find
+        return {name: offered for name, offered in listed.items() if may_use(caller, name, find(name))}
+
+    async def _models(self) -> dict[str, Offered]:
         await self._words.settled(_PATIENCE)
         directory = self._directory
         names = [name for name in (directory.default, *directory.aliases) if name and name != ANY_NAME]
@@ -37,12 +47,13 @@ class Offer:
                 listed.setdefault(f"{name}/{offered.model.model}", offered)
         return listed
 
-    async def describe(self, name: str) -> Offered:
+    async def describe(self, name: str, caller: Caller = LOCAL) -> Offered:
         """Whatever works as `model`: also what no list shows, unless its server shows one without it."""
-        listed = await self.models()
+        listed = await self._models()
+        candidate = self._directory.find(name)
+        permitted(caller, name, (candidate,))
         if name in listed:
             return listed[name]
-        candidate = self._directory.find(name)
         target = candidate.target
         found = offer_named(candidate.served.provider, target.model)
         if found is None:

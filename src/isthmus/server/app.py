@@ -26,13 +26,16 @@ from isthmus.server.origin import check_origin, is_here
 from isthmus.server.paths import clean_path, nothing_there, spellings
 from isthmus.server.readiness import readiness_of
 from isthmus.server.room import Room
-from isthmus.server.routes import RESPONSES, SEARCH, Handler, all_routes
+from isthmus.server.routes import RESPONSES, SEARCH, Handler, Route, Routes, all_routes
+from isthmus.server.scopes import check_endpoint
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
 
 log = logging.getLogger("isthmus.server")
 
+ENDPOINT: Final = "isthmus.endpoint"
+"""Where a scope has the endpoint that its route belongs to."""
 _TRACEPARENT: Final = 128
 """Characters of a `traceparent` that are looked at; it has 55."""
 
@@ -54,7 +57,7 @@ class App:
         self,
         gateway: Gateway,
         options: ServerOptions,
-        routes: dict[str, dict[str, Handler]],
+        routes: Routes,
         room: Room,
         aclose: Callable[[], Awaitable[None]],
     ) -> None:
@@ -148,6 +151,7 @@ class App:
             error = RequestRefused(message, code="method_not_allowed")
             await self._send_error(answer, error, exchange_of(scope), {"allow": ", ".join(handler)})
             return
+        check_endpoint(scope, scope[ENDPOINT], self._options)
         room: AbstractContextManager[None] = nullcontext()
         if scope["method"] == "POST":
             self._check_drain()  # before a body that nobody wants is waited for
@@ -173,6 +177,7 @@ class App:
         exchange = exchange_of(scope)
         exchange.caller = spelled_for(self._options.keys.identify(scope), scope, self._options.server.compat)
         self._find(scope)
+        check_endpoint(scope, scope[ENDPOINT], self._options)
         if scope["path"] != RESPONSES:
             words = f"there is no WebSocket at `{scope['path']}`; open one at `{RESPONSES}`"
             raise RequestRefused(words, code="not_found")
@@ -201,12 +206,12 @@ class App:
         for path in spellings(scope["path"]):
             methods = self._match(path, scope)
             if methods is not None:
-                scope["path"] = path
+                scope["path"], scope[ENDPOINT] = path, methods.endpoint
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
                 return methods.get(method) or sorted(methods)
         raise nothing_there(scope, self._options.prefix)
 
-    def _match(self, path: str, scope: Scope) -> dict[str, Handler] | None:
+    def _match(self, path: str, scope: Scope) -> Route | None:
         methods = self._exact.get(path)
         if methods is not None:
             return methods

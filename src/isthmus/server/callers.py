@@ -129,6 +129,7 @@ def caller_with(key: StoredKey) -> Caller:
         scopes=ADMIN if key.grant.admin else frozenset(),
         team=key.team,
         grant=key.grant,
+        name=key.name,
     )
 
 

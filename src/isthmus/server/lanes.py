@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +34,7 @@ from isthmus.server.leaving import Leaving
 from isthmus.server.options import ServerOptions
 from isthmus.server.responses import tell_stream
 from isthmus.server.room import Room
+from isthmus.server.scopes import not_opened, opens
 from isthmus.server.steered import Steered
 from isthmus.server.steering import with_words
 from isthmus.server.tell import tell_run
@@ -41,6 +43,7 @@ from isthmus.server.upgraded import Upgraded
 log = logging.getLogger("isthmus.server")
 
 _encode: Final = msgspec.json.Encoder().encode
+_ENDPOINT: Final = "responses"
 
 
 class Session:
@@ -114,6 +117,13 @@ class Session:
         text = message.get("text")
         raw = text.encode() if text is not None else message.get("bytes") or b""
         asked = await self._gateway.read(raw, read_frame)
+        try:
+            self._look_again()
+        except IsthmusError as error:
+            self._local.evict(asked.lane, asked.parent)
+            await self._refuse(error, asked.lane)
+            self.leave(error)
+            return
         if asked.steer is not None:
             await self._steered.take(asked.steer)
             return
@@ -130,6 +140,13 @@ class Session:
             return
         self._queue(lane, asked)
         await asyncio.sleep(0)  # what can begin does so, and waits no more, before the next one is counted
+
+    def _look_again(self) -> Caller:
+        """Who asks, as they are now: a key may have been revoked, or narrowed, since the socket was opened."""
+        caller = self._caller = self._options.keys.still(self._caller)
+        if not opens(caller, _ENDPOINT):
+            raise not_opened(caller, _ENDPOINT)
+        return caller
 
     def _queue(self, lane: OpenLane, asked: Asked) -> None:
         room = ExitStack()
@@ -200,6 +217,8 @@ class Session:
             waiting.words = lane.steering.words(parent)
         if failure is not None or asked.request is None:
             raise failure or _broken()
+        now = self._look_again()  # it may have waited
+        caller = replace(now, request=caller.request, asked_at=caller.asked_at)
         self._room.check_places()
         local, request = Lane(self._local, lane.name), asked.request
         if not waiting.ours:

@@ -30,7 +30,7 @@ class ModelsApi:
         self._gateway = gateway
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
-        listed = await self._gateway.offer.models()
+        listed = await self._gateway.offer.models(caller_of(scope))
         if exchange_of(scope).anthropic:
             from isthmus.server.anthropic_models import anthropic_page
 
@@ -50,9 +50,10 @@ class ModelsApi:
             from isthmus.server.anthropic_models import anthropic_model
 
             id = self._gateway.directory.unprefixed(id, PREFIX)
-            await send_json(send, 200, anthropic_model(id, (await self._gateway.offer.describe(id)).model))
+            found = await self._gateway.offer.describe(id, caller_of(scope))
+            await send_json(send, 200, anthropic_model(id, found.model))
             return
-        await send_json(send, 200, openai_model(id, await self._gateway.offer.describe(id)))
+        await send_json(send, 200, openai_model(id, await self._gateway.offer.describe(id, caller_of(scope))))
 
 
 def _is_codex(scope: Scope) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from isthmus import __version__
+from isthmus.access.wishes import Wishes
 from isthmus.bridge.doors.conversations.read import INCLUDES, MAX_ITEMS
 from isthmus.bridge.metadata import MAX_NAME, MAX_PAIRS, MAX_TEXT
 from isthmus.protocol.chat import CreateChatCompletion
@@ -28,10 +29,19 @@ class OpenApi:
 @cache
 def build_document() -> JsonObject:
     bodies, components = msgspec.json.schema_components(
-        [CreateResponse, CreateChatCompletion, CreateEmbedding, CreateMessage, CountTokens, CreateImage, EditImage],
+        [
+            CreateResponse,
+            CreateChatCompletion,
+            CreateEmbedding,
+            CreateMessage,
+            CountTokens,
+            CreateImage,
+            EditImage,
+            Wishes,
+        ],
         ref_template="#/components/schemas/{name}",
     )
-    response_body, chat_body, embedding_body, message_body, count_body, image_body, edit_body = bodies
+    response_body, chat_body, embedding_body, message_body, count_body, image_body, edit_body, key_body = bodies
     id_parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
@@ -104,6 +114,7 @@ def build_document() -> JsonObject:
                 "post": _operation("Estimate a message's input tokens", "countMessageTokens", body=count_body)
             },
             **_trace_paths(id_parameter),
+            **_key_paths(id_parameter, key_body),
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
             "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello")},
@@ -114,6 +125,36 @@ def build_document() -> JsonObject:
             "/": {"get": _operation("What answers here, and its default model", "welcome")},
         },
         "components": {"schemas": {**components, "Error": _ERROR}},
+    }
+
+
+def _key_paths(id_parameter: JsonObject, key: JsonObject) -> JsonObject:
+    """For operators."""
+    limit = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+    texts: JsonObject = {name: {"type": "string"} for name in ("after", "status", "team")}
+    grace = {"type": "object", "properties": {"grace": {"type": "number", "minimum": 0}}, "additionalProperties": False}
+    return {
+        "/v1/isthmus/keys": {
+            "get": _operation("List keys", "listKeys", query={"limit": limit, **texts}),
+            "post": _operation("Make a key, which is told this once", "createKey", body=key),
+        },
+        "/v1/isthmus/keys/{id}": {
+            "parameters": [id_parameter],
+            "get": _operation("Say what a key opens", "getKey"),
+            "post": _operation("Change what a key opens", "updateKey", body=key),
+            "delete": _operation("Revoke a key", "revokeKey"),
+        },
+        "/v1/isthmus/keys/{id}/rotate": {
+            "parameters": [id_parameter],
+            "post": _operation("Change a key for a new one, which is told this once", "rotateKey", body=grace),
+        },
+        "/v1/isthmus/audit": {
+            "get": _operation(
+                "List what operators did, the latest first",
+                "listDeeds",
+                query={"limit": limit, "before": {"type": "integer", "minimum": 1}},
+            )
+        },
     }
 
 

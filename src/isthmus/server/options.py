@@ -13,6 +13,7 @@ from isthmus.config.schema import Limits, Server, WebSocket
 from isthmus.errors import RequestRefused
 from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
+from isthmus.ports.keys import MOST_DEEDS
 from isthmus.server.callers import Keys
 
 if TYPE_CHECKING:  # only words here: most servers show no page
@@ -33,6 +34,8 @@ class ServerOptions:
     missing_keys: Mapping[str, str] = field(default_factory=dict)
     """Provider → why it has no key, where it needs one."""
     limits: Limits = field(default_factory=Limits)
+    audit_entries: int = MOST_DEEDS
+    """Deeds of operators that are remembered."""
     vitals: Vitals | None = None
     """Who measures the loop and the memory."""
     meters: Meters | None = None

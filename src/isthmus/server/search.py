@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus.errors import IsthmusError
 from isthmus.gateway.gateway import Gateway
+from isthmus.gateway.scopes import check_tool
 from isthmus.log import tell
 from isthmus.server.bodies import body_of
 from isthmus.server.callers import caller_of
@@ -25,6 +26,7 @@ class SearchApi:
         self._gateway = gateway
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        check_tool(caller_of(scope), "web_search")
         try:
             body = msgspec.json.decode(body_of(scope))
         except (msgspec.DecodeError, RecursionError):

@@ -263,6 +263,7 @@ def _make_app(
         prefix=clean_prefix(server.path_prefix),
         missing_keys=missing_keys(config, gateway.directory.served),
         limits=config.limits,
+        audit_entries=config.store.audit_entries,
         vitals=vitals,
         meters=meters,
         reading=reading,

@@ -19,10 +19,12 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.ports.traces import Grouping, Spread, TraceFilter, TraceTotal, Tracing
 from isthmus.protocol.json import JsonObject
 from isthmus.server.bodies import body_of
-from isthmus.server.callers import ADMIN, caller_of
+from isthmus.server.callers import caller_of
+from isthmus.server.deeds import note_deed
 from isthmus.server.http import send_bytes, send_json
 from isthmus.server.lists import asked_order
 from isthmus.server.options import ServerOptions, query, whole_number
+from isthmus.server.scopes import is_operator
 
 LONGEST_CAPTURE: Final = 86_400
 """Seconds for which everything may be captured before somebody has to ask again."""
@@ -80,13 +82,13 @@ class TracesApi:
         await send_json(send, 200, {"object": "list", "by": by, "data": [_total(each) for each in found]})
 
     async def capturing(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._check_operator(scope)
         await send_json(send, 200, self._tracing().capturing())
 
     async def capture(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._check_operator(scope)
-        asked = await self._gateway.read(body_of(scope), _read_capture)
-        await send_json(send, 200, self._tracing().capture_all(**asked))
+        asked, tracing = await self._gateway.read(body_of(scope), _read_capture), self._tracing()
+        whose = asked["owner"] or asked["key"]
+        await note_deed(scope, self._gateway, self._options, "trace.capture", whose, details=asked)
+        await send_json(send, 200, tracing.capture_all(**asked))
 
     def _tracing(self) -> Tracing:
         tracing = self._gateway.tracing
@@ -96,16 +98,7 @@ class TracesApi:
         return tracing
 
     def _owner(self, scope: Scope) -> str | None:
-        return None if self._is_operator(scope) else caller_of(scope).owner
-
-    def _is_operator(self, scope: Scope) -> bool:
-        alone = self._options.local_only and not self._options.keys.needed
-        return alone or caller_of(scope).scopes >= ADMIN
-
-    def _check_operator(self, scope: Scope) -> None:
-        if not self._is_operator(scope):
-            words = "this is for the operator: show the key `server.admin_key`, or ask on the gateway's own machine"
-            raise RequestRefused(words, code="operator_only")
+        return None if is_operator(scope, self._options) else caller_of(scope).owner
 
 
 def read_filter(asked: Mapping[str, str]) -> TraceFilter:

@@ -64,6 +64,12 @@ def managed_kind(tool_type: str) -> ManagedKind | None:
     return "mcp" if tool_type == "mcp" else "image_generation" if tool_type == "image_generation" else None
 
 
+def managed_word(tool: Mapping[str, Any]) -> str | None:
+    """By which word a tool that may run here is allowed or not: its kind, and the server's label of an `mcp`."""
+    kind = managed_kind(str(tool.get("type", "")))
+    return f"mcp:{tool.get('server_label', '')}" if kind == "mcp" else kind
+
+
 Loaded = Set[tuple[str | None, str]]
 """Label and name of tools that a search has found."""
 
@@ -78,6 +84,8 @@ def plan_managed(
 ) -> list[ToolDeclarationPlan]:
     """The functions by which the model calls a tool that runs here; none: it is the provider's own, or nobody's.
     `items` are the conversation so far."""
+    if managed.denied and (reason := managed.denied.get(managed_word(tool.tool) or "")):
+        return [leave_out(tool, "ignored", reason)]
     kind = _runs(tool, support, managed)
     match kind:
         case None:
@@ -136,7 +144,7 @@ def is_called(tool: CatalogTool, support: ToolSupport, managed: Managed) -> bool
 
 def _runs(tool: CatalogTool, support: ToolSupport, managed: Managed) -> ManagedKind | None:
     kind = managed_kind(tool.type)
-    if kind is None or "function" not in support.native:
+    if kind is None or "function" not in support.native or (managed_word(tool.tool) or "") in managed.denied:
         return None
     who = {"web_search": managed.search, "image_generation": managed.images, "mcp": tool.name in managed.mcp}
     if not who[kind]:

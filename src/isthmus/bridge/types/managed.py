@@ -59,6 +59,8 @@ class Managed(msgspec.Struct, frozen=True):
     """Kinds that the provider runs itself, whoever of several is asked: these need not be looked for here."""
     prefers: frozenset[ManagedKind] = frozenset()
     """Kinds that run here even where the provider has a tool of its own."""
+    denied: Mapping[str, str] = {}
+    """What whoever asks may not have run (`web_search`, `mcp:LABEL`), with the reason."""
 
 
 NOTHING_MANAGED: Final = Managed()

@@ -25,6 +25,7 @@ from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.server.callers import ADMIN, Keys
 from isthmus.server.http import header
+from isthmus.server.scopes import not_opened, opens
 
 COOKIE: Final = "isthmus_session"
 LASTS: Final = 12 * 3600
@@ -79,6 +80,8 @@ class Access:
         caller = self._keys.named(key)
         if caller is None or word in self._ended or not expires.isdigit() or int(expires) < self._now():
             return None
+        if not opens(caller, "page"):  # it was narrowed since
+            return None
         return Viewer(caller, word)
 
     def enter(self, key: str, peer: str, *, secure: bool) -> str:
@@ -91,6 +94,8 @@ class Access:
         if caller is None:
             self._tries.append((self._now(), peer))
             raise RequestRefused("this key is not known here", code="invalid_api_key")
+        if not opens(caller, "page"):
+            raise not_opened(caller, "page")
         expires, word = str(int(self._now()) + LASTS), secrets.token_hex(16)
         value = ".".join([expires, word, caller.key, self._seal("session", expires, word, caller.key)])
         return _set_cookie(value, LASTS, secure=secure)

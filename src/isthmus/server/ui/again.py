@@ -29,7 +29,9 @@ async def again_view(look: Look) -> dict[str, Any]:
     trace = await look.traces.find(look.visitor.owner, id) if look.traces is not None else None
     if trace is None:
         raise RequestRefused(f"nothing is known of `{id[:80]}`", code="not_found")
-    models = [name for name, offered in (await look.gateway.offer.models()).items() if not offered.embeds]
+    models = [
+        name for name, offered in (await look.gateway.offer.models(look.visitor.caller)).items() if not offered.embeds
+    ]
     model = look.asked.get("model", "")
     values: dict[str, Any] = {"trace": trace, "summary": trace.summary, "model": model, "models": models}
     values |= {"differences": None, "refused": None, "missing": "", "plan": None, "exact": True}

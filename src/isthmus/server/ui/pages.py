@@ -18,7 +18,8 @@ from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.gateway.gateway import Gateway
 from isthmus.ports.traces import TraceStore
 from isthmus.server.bodies import BODY
-from isthmus.server.callers import PAGE
+from isthmus.server.callers import ADMIN, PAGE
+from isthmus.server.deeds import note_deed
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header
 from isthmus.server.options import ServerOptions, query, whole_number
@@ -27,6 +28,7 @@ from isthmus.server.ui.access import Access, Viewer
 from isthmus.server.ui.again import again_view
 from isthmus.server.ui.catalogue import models_view, provider_view, providers_view, settings_view
 from isthmus.server.ui.home import home_view
+from isthmus.server.ui.keys import carry_out, keys_view
 from isthmus.server.ui.live import Live
 from isthmus.server.ui.overview import Remembered, overview_view
 from isthmus.server.ui.play import plan_json, playground_view, send_request
@@ -44,6 +46,7 @@ _MENU: Final = (
     ("playground", "Playground", f"{PAGE}/playground"),
     ("providers", "Providers", f"{PAGE}/providers"),
     ("models", "Models", f"{PAGE}/models"),
+    ("keys", "Keys", f"{PAGE}/keys"),
     ("settings", "Settings", f"{PAGE}/settings"),
 )
 
@@ -121,6 +124,29 @@ class Pages:
     async def models(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._page(scope, send, "models", models_view)
 
+    async def keys(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._page(scope, send, "keys", keys_view)
+
+    async def change_keys(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Make, rotate or revoke a key; a new one stands on the page that answers."""
+        visitor, given = self._visitor(scope), _fields(scope)
+        self.access.check_form(scope, visitor, given.get("token", ""))
+        look, made, problem = Look(self, scope, visitor), None, ""
+        try:
+            made = await carry_out(look, given)
+        except RequestRefused as error:
+            if error.code == "operator_only":
+                raise
+            exchange_of(scope).failure, problem = error, error.message
+        if made is None and not problem:
+            await send_away(send, self.link(f"{PAGE}/keys"))
+            return
+
+        async def view(look: Look) -> Values:
+            return await keys_view(look, made, problem)
+
+        await self._page(scope, send, "keys", view, visitor=visitor)
+
     async def settings(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._page(scope, send, "settings", settings_view)
 
@@ -138,6 +164,8 @@ class Pages:
                 "only the operator switches capture, and only where traces are kept", code="operator_only"
             )
         minutes = whole_number(given, "minutes", default=0, low=0, high=MOST_MINUTES)
+        who, told = visitor.caller.key, {"seconds": minutes * 60}
+        await note_deed(scope, self.gateway, self.options, "trace.capture", actor=who, details=told)
         tracing.capture_all(minutes * 60.0)
         await send_away(send, self.link(f"{PAGE}/settings"))
 
@@ -158,6 +186,9 @@ class Pages:
             exchange_of(scope).failure = error
             await self._form(scope, send, error.message, error.meaning.status, given.get("next", ""))
             return
+        entered = self.options.keys.find(given.get("key", ""))
+        if entered is not None and entered.scopes >= ADMIN:
+            await note_deed(scope, self.gateway, self.options, "page.enter", actor=entered.key)
         await send_away(send, self.link(_inside(given.get("next", ""))), {"set-cookie": cookie})
 
     async def leave(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,8 +221,11 @@ class Pages:
 
     # ── the frame ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _page(self, scope: Scope, send: Send, name: str, view: View, template: str = "") -> None:
-        visitor = self.access.visitor(scope)
+    async def _page(
+        self, scope: Scope, send: Send, name: str, view: View, template: str = "", visitor: Viewer | None = None
+    ) -> None:
+        """`visitor`: who it was when they asked, where that has changed since."""
+        visitor = visitor or self.access.visitor(scope)
         if visitor is None:
             at = quote(scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""))
             await send_away(send, self.link(f"{PAGE}/login?next={at}"))

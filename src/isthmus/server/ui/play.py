@@ -11,9 +11,11 @@ from isthmus.bridge.types.plan import Plan
 from isthmus.errors import IsthmusError
 from isthmus.protocol.json import JsonObject
 from isthmus.server.bodies import body_of
+from isthmus.server.deeds import note_deed
 from isthmus.server.errors import error_body
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import send_json
+from isthmus.server.scopes import not_opened, opens
 from isthmus.server.ui.again import recorded_body, stored_body
 from isthmus.server.ui.render import GUARDED
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def playground_view(look: Look) -> dict[str, Any]:
-    listed = await look.gateway.offer.models()
+    listed = await look.gateway.offer.models(look.visitor.caller)
     default = look.gateway.directory.default or ""
     first = look.asked.get("model") or default
     body: JsonObject = {
@@ -70,5 +72,10 @@ def shown_plan(plan: Plan) -> JsonObject:
 
 async def send_request(look: Look, receive: Receive, send: Send) -> None:
     """The same as `/v1/responses`, for whoever may look."""
-    exchange_of(look.scope).caller = look.visitor.caller
+    visitor = look.visitor
+    if not opens(visitor.caller, "responses"):
+        raise not_opened(visitor.caller, "responses")
+    if visitor.operates and visitor.session:
+        await note_deed(look.scope, look.gateway, look.options, "page.send", actor=visitor.caller.key)
+    exchange_of(look.scope).caller = visitor.caller
     await look.pages.create(look.scope, receive, send)
