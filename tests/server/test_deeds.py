@@ -19,7 +19,7 @@ def test_capture_is_noted_and_where_it_cannot_be_it_is_not_switched() -> None:
         async def fail(deed: Deed, *, most: int = 0) -> None:
             raise StoreUnavailable("it is full")
 
-        until = tracing.capturing()["full_until"]
+        until = tracing.capturing().full_until
         store.note_deed = fail  # type: ignore[method-assign]
         assert keyed.chief.code("POST", "/v1/isthmus/traces/capture", {"seconds": 900}) == (503, "store_unavailable")
-        assert tracing.capturing()["full_until"] == until
+        assert tracing.capturing().full_until == until

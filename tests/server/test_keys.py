@@ -151,8 +151,6 @@ def test_the_audit_is_paged_and_names_who_did_it(keyed: Keyed) -> None:
         ("GET", "/v1/isthmus/audit?before=x", None, 400, "invalid_value"),
     ],
 )
-def test_what_is_wrong_is_refused(
-    keyed: Keyed, method: str, path: str, body: Any, status: int, code: str
-) -> None:
+def test_what_is_wrong_is_refused(keyed: Keyed, method: str, path: str, body: Any, status: int, code: str) -> None:
     taken = keyed.person("taken")
     assert keyed.chief.code(method, path.replace("TAKEN", taken.id), body) == (status, code)

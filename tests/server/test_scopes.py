@@ -18,7 +18,7 @@ from socketing import open_socket
 MODELS = """
 default = "demo/demo"
 [models.aliases]
-fast = "demo/quick"
+fast = "demo/demo-paced"
 other = "second/x"
 [models.fallbacks]
 "demo/demo" = ["second/x"]
@@ -40,7 +40,7 @@ DOORS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def keyed() -> Iterator[Keyed]:
-    with keyed_gateway(models=MODELS) as opened:
+    with keyed_gateway(models=MODELS, extra='[images]\nprovider = "demo"\n') as opened:
         yield opened
 
 
@@ -68,7 +68,9 @@ def test_a_key_opens_the_endpoints_that_it_names_and_no_others(keyed: Keyed) -> 
                 continue
             for method in route:
                 status, code = person.code(method, spelled, {} if method == "POST" else None)
-                refused = (status, code) == (403, "not_allowed") or (status == 403 and spelled.startswith("/v1/messages"))
+                refused = (status, code) == (403, "not_allowed") or (
+                    status == 403 and spelled.startswith("/v1/messages")
+                )
                 assert refused is (route.endpoint != name), (method, path, name, status, code)
 
 
@@ -95,7 +97,7 @@ def test_a_model_that_is_not_open_is_refused_at_every_door(keyed: Keyed, door: s
         assert reply.status == 403, reply.body
         assert b"may not use the model" in reply.body
         assert b"`second/x`" in reply.body
-    for model in ("demo/demo", "fast") if door != "embeddings" else ("demo/embedding",):
+    for model in ("demo/demo", "fast") if door != "embeddings" else ("demo/demo-embedding",):
         assert ann.post(path, {**body, "model": model}).status == 200
 
 
@@ -149,8 +151,9 @@ def test_a_tool_that_is_not_open_is_left_out_with_a_decision(tools: list[str]) -
         assert one["action"] == "ignored"
         assert f"the key `ann` (`{ann.id}`) may not use `web_search`" in one["message"]
         assert "may not use" not in str(bob.create(asked).get("isthmus"))
-        searching = {**asked, "input": "Use [[demo: tool web_search {\"query\": \"isthmus\"}]]"}
-        assert not any(item["type"] == "web_search_call" for item in ann.create(searching)["output"])
+        searching = {**asked, "input": 'Look: [[demo: call web_search {"query": "isthmus"}]]'}
+        assert "web_search_call" in [item["type"] for item in bob.create(searching)["output"]]
+        assert "not among the tools: none" in ann.post("/v1/responses", searching).error["message"]
         strict = ann.ask("POST", "/v1/responses", asked, {"isthmus-strict": "true"})
         assert strict.status == 400, strict.body
 
@@ -186,8 +189,10 @@ def test_a_handshake_needs_a_key_that_opens_responses(keyed: Keyed, endpoints: l
 def test_words_to_a_running_response_need_a_key_in_force_too(keyed: Keyed) -> None:
     ann = keyed.person("ann")
     with open_socket(keyed.server.url, headers=ann.headers) as socket:
-        socket.ask({"input": "Wait. [[demo: delay 30]]", "model": "demo/demo"})
+        socket.ask({"input": "lorem 2000 [[demo: pace 50]]", "model": "demo/demo"})
+        socket.until("response.output_text.delta")
         keyed.chief.ask("DELETE", f"/v1/isthmus/keys/{ann.id}")
-        socket.send({"type": "response.inject", "input": []})
-        frames = [socket.next() for _ in range(50)]
-        assert any(each["type"] == "error" and each["error"]["code"] == "invalid_api_key" for each in frames)
+        socket.send({"type": "response.steer", "input": "stop"})
+        while (frame := socket.next())["type"] != "error":
+            assert frame["type"] != "response.completed"
+        assert (frame["status"], frame["error"]["code"]) == (401, "invalid_api_key")
