@@ -20,6 +20,7 @@ DEFAULTS = {
     "upstream.wire.MAX_CONNECTIONS": "providers.NAME.max_connections",
     "upstream.wire.MAX_QUEUED": "providers.NAME.max_queued",
     "ports.records.DEFAULT_MAX_DEPTH": "store.max_chain",
+    "ports.keys.MOST_DEEDS": "store.audit_entries",
     "bridge.sse.MAX_EVENT": "limits.max_answer",
     "observe.metrics.labels.MAX_MODELS": "metrics.max_models",
     "bridge.sse.MAX_VALUES": "limits.max_values",

@@ -8,7 +8,7 @@ const { chromium } = require("playwright-core");
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [scenario, url, given] = process.argv.slice(2);
 const options = given ? JSON.parse(given) : {};
-const PAGES = ["", "/overview", "/requests", "/playground", "/providers", "/models", "/settings"];
+const PAGES = ["", "/overview", "/requests", "/playground", "/providers", "/models", "/keys", "/settings"];
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 const trouble = [];
