@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
@@ -103,13 +104,11 @@ def test_a_rotated_key_opens_until_its_grace_is_over(tmp_path: Path, start: Call
 
 
 def test_a_store_whose_keys_are_damaged_lets_nobody_in(tmp_path: Path) -> None:
-    import sqlite3
-
     isthmus(tmp_path, "create", "ann")
     with sqlite3.connect(tmp_path / "shared.db") as connection:
         connection.execute("UPDATE keys SET seal = x'00'")
     folder = tmp_path / "one"
     folder.mkdir()
-    with pytest.raises(RuntimeError, match="not as it was written"):
-        with running_gateway_process(config(tmp_path), folder):
-            pass
+    starting = running_gateway_process(config(tmp_path), folder)
+    with pytest.raises(RuntimeError, match="not as it was written"), starting:
+        pass

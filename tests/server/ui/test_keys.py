@@ -73,7 +73,9 @@ def test_a_mistake_is_told_on_the_page(opened: Opened) -> None:
     browser = entered(opened)
     do(browser, do="create", name="ann")
     assert "is called `ann`" in do(browser, do="create", name="ann").text
-    assert "`requests_per_minute` must be a number" in do(browser, do="create", name="x", requests_per_minute="many").text
+    assert (
+        "`requests_per_minute` must be a number" in do(browser, do="create", name="x", requests_per_minute="many").text
+    )
     assert "there is no key" in do(browser, do="revoke", id="key_none").text
 
 
@@ -81,7 +83,9 @@ def test_what_no_page_of_ours_sent_changes_nothing(opened: Opened) -> None:
     browser = entered(opened)
     assert browser.post("/ui/keys", {"do": "create", "name": "intruder", "token": "0" * 64}).status == 403
     token = browser.look("/ui/keys").token
-    foreign = browser.post("/ui/keys", {"do": "create", "name": "intruder", "token": token}, origin="http://evil.example")
+    foreign = browser.post(
+        "/ui/keys", {"do": "create", "name": "intruder", "token": token}, origin="http://evil.example"
+    )
     assert foreign.status == 403
     assert "intruder" not in browser.look("/ui/keys").text
 
