@@ -33,6 +33,7 @@ from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
 from isthmus.upstream.wire import MAX_QUEUED
 from isthmus.wiring_endpoints import http_endpoint
+from isthmus.wiring_limits import open_gate
 from isthmus.wiring_observe import open_tracer
 from isthmus.wiring_providers import codex_options, missing_keys, serve_provider, server_asking
 from isthmus.wiring_tools import LaterTool, open_hosted
@@ -131,6 +132,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             studio=studio,
             hosted=hosted,
             search=None if searching is None else searching.standalone,
+            admission=open_gate(config, store, new_id, meters),
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
