@@ -37,14 +37,14 @@ def holds_for(purses: Iterable[tuple[str, Budget]], nanos: int, at: float) -> li
     for purse, budget in purses:
         for since, dollars in ((day, budget.day), (day[:8] + "01", budget.month)):
             if dollars:
-                holds.append(Hold(purse, since, nanos, min(round(dollars * NANO), FAR_MORE)))
+                holds.append(Hold(purse, since, nanos, min(round(min(dollars, FAR_MORE / NANO) * NANO), FAR_MORE)))
     return holds
 
 
 def nanos_of(cost: Cost | None, spent: int, made: int, cached: int = 0) -> int | None:
     """What so many tokens cost; `None`: nobody knows the price."""
     price = None if cost is None else cost.price(spent, made, min(cached, spent))
-    return None if price is None else ceil(price * NANO)
+    return None if price is None else ceil(round(price * NANO, 3))  # without the noise of floats
 
 
 def uses_of(payer: Payer, spent: Sequence[Spent], at: float) -> list[Use]:

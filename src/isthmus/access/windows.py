@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MINUTE: Final = 60
 _ANY: Final = 2**53
 """More than any limit: what must be counted in any case."""
+_SURELY: Final = 0.01
+"""Seconds more: clocks are not that exact."""
 
 
 class Window(NamedTuple):
@@ -33,13 +35,13 @@ class Window(NamedTuple):
 
     def wait(self, amount: int, most: int) -> float:
         """Seconds until so much has room, if nothing else comes; 0: now."""
-        room = most - amount
-        if self.before * self.before_left / MINUTE + self.now <= room:
+        if self.used + amount <= most:
             return 0.0
-        if self.now <= room and self.before > 0:
-            return max(0.0, self.before_left - (room - self.now) * MINUTE / self.before)
+        room = most - amount + 1  # not all of it: a part of a token or a request is none
+        if self.now < room and self.before > 0:
+            return max(0.0, self.before_left - (room - self.now) * MINUTE / self.before) + _SURELY
         left = max(0.0, self.now_left - MINUTE)
-        return left + (MINUTE * (1 - max(0, room) / self.now) if self.now > room else 0.0)
+        return left + (MINUTE * (1 - room / self.now) if self.now > room else 0.0) + _SURELY
 
     def reset(self) -> float:
         """Seconds until all of it is forgotten, if nothing else comes."""
