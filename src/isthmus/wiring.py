@@ -143,6 +143,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             config.store.max_bytes,
             config.background.keep_events,
             config.store.keep_conversation_days,
+            config.usage.keep_days,
         )
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")

@@ -98,6 +98,9 @@ class Gate:
         yield "isthmus_usage_lost_total", (), self.ledger.lost
         yield "isthmus_limits_redis_failures_total", (), 0 if self._limiter is None else self._limiter.failures
 
+    async def written(self) -> None:
+        await asyncio.shield(self.ledger.flush())
+
     async def aclose(self) -> None:
         if self._ending:
             await asyncio.wait(self._ending)

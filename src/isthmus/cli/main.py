@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "providers": "isthmus.cli.providers_commands:providers_app",
     "config": "isthmus.cli.config_commands:config_app",
     "store": "isthmus.cli.store_commands:store_app",
+    "usage": "isthmus.cli.usage_command:usage",
     "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
     "mcp": "isthmus.cli.mcp_commands:mcp_app",
     "codex": "isthmus.cli.codex_commands:codex_app",

@@ -65,6 +65,11 @@ class Gates:
         finally:
             admitted.settle([ONLY_A_REQUEST])
 
+    async def written(self) -> None:
+        """When what was used until now stands in the store."""
+        if self.admission is not None:
+            await self.admission.written()
+
     async def aclose(self) -> None:
         if self.admission is not None:
             await self.admission.aclose()

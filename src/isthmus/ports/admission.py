@@ -74,5 +74,8 @@ class Admission(Protocol):
     async def admit(self, payer: Payer, wanted: Wanted) -> Admitted:
         """Raises `RequestRefused` (429) where a limit is met or a budget is spent."""
 
+    async def written(self) -> None:
+        """When what was used until now stands in the store, if that takes it."""
+
     async def aclose(self) -> None:
         """All that was noted is written."""

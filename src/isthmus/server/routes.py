@@ -19,6 +19,7 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Routes = dict[str, dict[str, Handler]]
 RESPONSES: Final = "/v1/responses"
 TRACES: Final = "/v1/isthmus/traces"
+USAGE: Final = "/v1/isthmus/usage"
 SEARCH: Final = "/alpha/search"
 """Behind `/v1`. Whoever asks there reads no error but one about its key."""
 _ID: Final = r"(?P<id>[^/]+)"
@@ -35,6 +36,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     conversations = Later(lambda: _conversations(gateway))
     pages = Later(lambda: _pages(gateway, options, readiness, responses))
     traces = Later(lambda: _traces(gateway, options))
+    usage = Later(lambda: _usage(gateway, options))
     metrics = Later(lambda: _metrics(gateway, options))
     search = Later(lambda: _search(gateway))
     return {
@@ -74,6 +76,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"{TRACES}/capture": {"GET": traces("capturing"), "POST": traces("capture")},
         f"{TRACES}/{_ID}": {"GET": traces("retrieve")},
         f"{TRACES}/{_ID}/conversation": {"GET": traces("conversation")},
+        USAGE: {"GET": usage("show")},
         "/v1/models": {"GET": models("list")},
         r"/v1/models/(?P<id>.+)": {"GET": models("retrieve")},
         "/health": {"GET": status.health},
@@ -86,6 +89,8 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"{PAGE}/requests": {"GET": pages("requests")},
         f"{PAGE}/requests/{_ID}": {"GET": pages("request")},
         f"{PAGE}/requests/{_ID}/replay": {"GET": pages("replay")},
+        f"{PAGE}/usage": {"GET": pages("usage")},
+        f"{PAGE}/usage.csv": {"GET": pages("usage_csv")},
         f"{PAGE}/playground": {"GET": pages("playground")},
         f"{PAGE}/providers": {"GET": pages("providers")},
         f"{PAGE}/providers/{_ID}": {"GET": pages("provider")},
@@ -174,6 +179,12 @@ def _traces(gateway: Gateway, options: ServerOptions) -> Any:
     from isthmus.server.traces import TracesApi
 
     return TracesApi(gateway, options)
+
+
+def _usage(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.usage import UsageApi
+
+    return UsageApi(gateway, options)
 
 
 def _metrics(gateway: Gateway, options: ServerOptions) -> Any:
