@@ -96,7 +96,7 @@ cost = {{ input = 1.0, output = 1.0 }}
 @contextmanager
 def limited(folder: Path, *keys: StoredKey, toml: str = "", upstream: Any = None) -> Iterator[Limited]:
     database = folder / "limited.db"
-    asyncio.run(_keep(database, keys))
+    keep_keys(database, *keys)
     with (
         ScriptedUpstream.running(default=upstream or chat("Hello.")) as scripted,
         running_gateway_server(house_toml(scripted, database, toml)) as gateway,
@@ -104,8 +104,11 @@ def limited(folder: Path, *keys: StoredKey, toml: str = "", upstream: Any = None
         yield Limited(gateway, scripted, Talk(gateway.url))
 
 
-async def _keep(database: Path, keys: tuple[StoredKey, ...]) -> None:
-    store = SqliteStore(database)
-    for key in keys:
-        await store.add_key(key, deed())
-    await store.aclose()
+def keep_keys(database: Path, *keys: StoredKey) -> None:
+    async def keep() -> None:
+        store = SqliteStore(database)
+        for key in keys:
+            await store.add_key(key, deed())
+        await store.aclose()
+
+    asyncio.run(keep())

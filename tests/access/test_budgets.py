@@ -51,7 +51,7 @@ def test_what_is_used_is_priced_at_its_own_price_and_summed_in_nano_dollars() ->
     assert nanos_of(COST, 1, 0) == 2000
     assert nanos_of(Cost(), 1, 1) is nanos_of(None, 1, 1) is None
     assert nanos_of(COST, 10, 0, 50) == 5_000, "a provider that says more is cached than was sent"
-    spent = [Spent("p", "m", COST, 10, 0, 5), Spent("q", "n", None, 1, 0, 1), Spent("q", "o", None)]
+    spent = [Spent("p", "m", COST, 10, 0, 5), Spent("q", "n", None, 1, 0, 1), Spent("q", "o", None), Spent("", "")]
     assert uses_of(Payer("team:t", "key_a", "t"), spent, NOON) == [
         Use("2026-11-17", "team:t", "key_a", "t", "p", "m", 1, 10, 0, 5, 60_000, 0),
         Use("2026-11-17", "team:t", "key_a", "t", "q", "n", 1, 1, 0, 1, 0, 1),

@@ -50,6 +50,8 @@ def nanos_of(cost: Cost | None, spent: int, made: int, cached: int = 0) -> int |
 def uses_of(payer: Payer, spent: Sequence[Spent], at: float) -> list[Use]:
     uses = []
     for each in spent:
+        if not each.model:
+            continue  # it asked no model
         nanos = nanos_of(each.cost, each.input_tokens, each.output_tokens, each.cached_tokens)
         used = each.input_tokens + each.output_tokens > 0
         uses.append(

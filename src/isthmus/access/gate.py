@@ -139,6 +139,10 @@ class Gate:
             task = asyncio.create_task(ending, name="give back")
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
+        for each in spent:
+            if each.estimated:
+                used = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
+                tell(log, "info", "usage.estimated", key=payer.key, provider=each.provider, model=each.model, **used)
         uses = uses_of(payer, spent, self._now())
         if id:
             self.ledger.settle(id, uses)
