@@ -141,8 +141,16 @@ class Gate:
             task.add_done_callback(self._ending.discard)
         for each in spent:
             if each.estimated:
-                used = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
-                tell(log, "info", "usage.estimated", key=payer.key, provider=each.provider, model=each.model, **used)
+                tell(
+                    log,
+                    "info",
+                    "usage.estimated",
+                    key=payer.key or None,
+                    provider=each.provider,
+                    model=each.model,
+                    input_tokens=each.input_tokens,
+                    output_tokens=each.output_tokens,
+                )
         uses = uses_of(payer, spent, self._now())
         if id:
             self.ledger.settle(id, uses)
