@@ -38,7 +38,7 @@ NO_BOUNDS: Final = frozenset(
         *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("store.keep_conversation_days", "search.keep", "otel.sample", "otel.interval"),
         *("lessons.keep", "checks.idle", "mcp.NAME.idle", "providers.NAME.retries", "plan.repair_budget"),
-        *("usage.keep_days", "limits.assumed_output", "limits.hold"),
+        "usage.keep_days",
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
