@@ -33,7 +33,6 @@ from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
 from isthmus.upstream.wire import MAX_QUEUED
 from isthmus.wiring_endpoints import http_endpoint
-from isthmus.wiring_limits import open_gate
 from isthmus.wiring_observe import open_tracer
 from isthmus.wiring_providers import codex_options, missing_keys, serve_provider, server_asking
 from isthmus.wiring_tools import LaterTool, open_hosted
@@ -43,6 +42,7 @@ from isthmus.workers.checker import PooledChecker
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.ports.admission import Admission
     from isthmus.tools.images import Studio
     from isthmus.wiring_search import Searching
 
@@ -132,7 +132,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             studio=studio,
             hosted=hosted,
             search=None if searching is None else searching.standalone,
-            admission=open_gate(config, store, new_id, meters),
+            admission=lambda: _open_gate(config, store, meters),
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -155,6 +155,12 @@ def _open_search(config: Config, workers: Workers) -> Searching:
     from isthmus.wiring_search import open_search
 
     return open_search(config, workers)
+
+
+def _open_gate(config: Config, store: Store, meters: Meters | None) -> Admission:
+    from isthmus.wiring_limits import open_gate
+
+    return open_gate(config, store, new_id, meters)
 
 
 def _open_deliveries(config: Config, store: Store) -> Deliveries:

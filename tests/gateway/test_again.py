@@ -12,6 +12,7 @@ from isthmus.bridge.types.plan import CODEX
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.caller import Caller
 from isthmus.ports import StoredResponse
+from isthmus.ports.keys import Budget, Grant
 
 MCP = {"type": "mcp", "server_label": "s", "server_url": "https://mcp.example/", "authorization": "secret-token"}
 FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -26,11 +27,12 @@ def stored(asked: Asked) -> StoredResponse:
 @pytest.mark.parametrize("strict", [None, True, False])
 def test_what_is_recalled_is_what_was_asked(given: Any, strict: bool | None) -> None:
     request = asking(input=given, background=True, temperature=0.5, tools=[FUNCTION], previous_response_id="resp_0")
-    recalled = recall(stored(Asked(Caller("ann", key="k", client=CODEX), request, strict)))
+    ann = Caller("team:t", key="key_a", team="t", grant=Grant(budget=Budget(day=5.0), tools=()), client=CODEX)
+    recalled = recall(stored(Asked(ann, request, strict)))
     assert recalled is not None
     assert recalled.request.items == request.items
     assert {**recalled.request.body, "input": given} == request.body
-    assert (recalled.strict, recalled.caller) == (strict, Caller("ann", client=CODEX))
+    assert (recalled.strict, recalled.caller) == (strict, ann), "whoever pays is who asked"
 
 
 def test_the_input_is_not_kept_twice() -> None:

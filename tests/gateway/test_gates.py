@@ -61,7 +61,7 @@ def test_who_pays_is_the_caller_with_its_own_limits() -> None:
 )
 async def test_a_run_is_asked_for_with_its_plan(asked: dict[str, Any], streams: bool) -> None:
     admission = Admission()
-    gate = Gates(admission).of_run(ANN, {"model": "fast", **asked})
+    gate = Gates(lambda: admission).of_run(ANN, {"model": "fast", **asked})
     assert gate is not None
     assert admission.asked == []
     assert await gate(plan()) is admission.ticket
@@ -73,7 +73,7 @@ async def test_a_run_is_asked_for_with_its_plan(asked: dict[str, Any], streams: 
 
 async def test_vectors_and_images_make_no_text() -> None:
     admission = Admission()
-    gate = Gates(admission).of_once(ANN, "vectors", plan(), {"input": "a word " * 100})
+    gate = Gates(lambda: admission).of_once(ANN, "vectors", plan(), {"input": "a word " * 100})
     assert gate is not None
     await gate()
     ((_, wanted),) = admission.asked
@@ -83,7 +83,7 @@ async def test_vectors_and_images_make_no_text() -> None:
 
 async def test_what_asks_no_model_is_a_request_and_nothing_else() -> None:
     admission = Admission()
-    async with Gates(admission).request(ANN) as limits:
+    async with Gates(lambda: admission).request(ANN) as limits:
         assert limits == admission.ticket.headers
         assert admission.ticket.settled == []
     assert admission.ticket.settled == [[ONLY_A_REQUEST]]
@@ -100,7 +100,12 @@ async def test_without_a_gate_everybody_passes() -> None:
 
 async def test_it_is_closed_with_the_gateway() -> None:
     admission = Admission()
-    await Gates(admission).written()
-    await Gates(admission).aclose()
+    gates = Gates(lambda: admission)
+    await gates.written()
+    await gates.aclose()
+    assert not admission.closed, "nobody has come: it was never opened"
+    assert gates.admission is gates.admission is admission
+    await gates.written()
+    await gates.aclose()
     assert admission.flushed
     assert admission.closed

@@ -18,6 +18,7 @@ from isthmus.bridge.tools.credentials import showable_body, showable_item
 from isthmus.bridge.types.plan import ANY_CLIENT, CODEX
 from isthmus.gateway.caller import Caller
 from isthmus.ports import StoredResponse
+from isthmus.ports.keys import EVERYTHING, Grant
 
 _CLIENTS: Final = {client.name: client for client in (ANY_CLIENT, CODEX)}
 _decode_item: Final = msgspec.json.Decoder().decode
@@ -27,6 +28,10 @@ class _Memo(msgspec.Struct, frozen=True):
     body: dict[str, Any]
     strict: bool | None
     client: str
+    key: str = ""
+    team: str = ""
+    grant: Grant = EVERYTHING
+    """As it was then: whoever pays is who asked."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -47,7 +52,9 @@ def note(asked: Asked) -> bytes:
     if showable_body(body) != body or any(showable_item(item) != item for item in asked.request.items):
         return b""
     rest = {name: value for name, value in body.items() if name != "input"}
-    return zlib.compress(_encode(_Memo(rest, asked.strict, asked.caller.client.name)), level=1)
+    caller = asked.caller
+    memo = _Memo(rest, asked.strict, caller.client.name, caller.key, caller.team, caller.grant)
+    return zlib.compress(_encode(memo), level=1)
 
 
 def recall(record: StoredResponse) -> Asked | None:
@@ -56,4 +63,6 @@ def recall(record: StoredResponse) -> Asked | None:
         return None
     memo = _decode(zlib.decompress(record.memo))
     request = parse_request({**memo.body, "input": [_decode_item(item) for item in record.input]}, OWN_LIMITS)
-    return Asked(Caller(record.owner, client=_CLIENTS.get(memo.client, ANY_CLIENT)), request, memo.strict)
+    client = _CLIENTS.get(memo.client, ANY_CLIENT)
+    caller = Caller(record.owner, key=memo.key, team=memo.team, grant=memo.grant, client=client)
+    return Asked(caller, request, memo.strict)

@@ -15,9 +15,16 @@ from isthmus.ports.admission import Admission, Admitted, Payer, Spent, Wanted
 
 
 class Gates:
-    def __init__(self, admission: Admission | None) -> None:
-        """`None`: everybody passes, and nobody counts."""
-        self.admission = admission
+    def __init__(self, open: Callable[[], Admission] | None) -> None:
+        """Opened, and loaded, with the first that wants to pass; `None`: everybody passes, and nobody counts."""
+        self._open = open
+        self._opened: Admission | None = None
+
+    @property
+    def admission(self) -> Admission | None:
+        if self._opened is None and self._open is not None:
+            self._opened = self._open()
+        return self._opened
 
     def of_run(self, caller: Caller, asked: Mapping[str, Any]) -> Gate | None:
         """To be passed when the run begins: of one in the background, not before it has a place."""
@@ -56,10 +63,11 @@ class Gates:
     @asynccontextmanager
     async def request(self, caller: Caller) -> AsyncIterator[Mapping[str, str]]:
         """For what asks no model: it counts as a request, and takes its place. Out: how the limits stand."""
-        if self.admission is None:
+        admission = self.admission
+        if admission is None:
             yield {}
             return
-        admitted = await self.admission.admit(payer_of(caller), Wanted(""))
+        admitted = await admission.admit(payer_of(caller), Wanted(""))
         try:
             yield admitted.headers
         finally:
@@ -67,12 +75,12 @@ class Gates:
 
     async def written(self) -> None:
         """When what was used until now stands in the store."""
-        if self.admission is not None:
-            await self.admission.written()
+        if self._opened is not None:
+            await self._opened.written()
 
     async def aclose(self) -> None:
-        if self.admission is not None:
-            await self.admission.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
 
 
 NO_GATES: Final = Gates(None)

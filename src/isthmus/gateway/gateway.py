@@ -92,7 +92,7 @@ class Gateway:
         hosted: Hosted = NO_TOOLS,
         search: StandaloneSearch | None = None,
         studio: Callable[[], Studio] | None = None,
-        admission: Admission | None = None,
+        admission: Callable[[], Admission] | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
