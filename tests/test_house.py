@@ -8,7 +8,19 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "isthmus"
-ROOMS: Final = ("bridge", "protocol", "config", "values", "conduct", "gateway", "store", "upstream", "demo", "server", "access")
+ROOMS: Final = (
+    "bridge",
+    "protocol",
+    "config",
+    "values",
+    "conduct",
+    "gateway",
+    "store",
+    "upstream",
+    "demo",
+    "server",
+    "access",
+)
 FILES: Final = ("errors",)
 """Of rooms that are not mirrored as a whole."""
 DECLARATIONS: Final = {

@@ -76,7 +76,11 @@ def test_nothing_is_said_in_words(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--since", "soon"], "`since` must be a day"), (["--by", "x"], "`by` has `x`"), (["--csv", "--json"], "choose one")],
+    [
+        (["--since", "soon"], "`since` must be a day"),
+        (["--by", "x"], "`by` has `x`"),
+        (["--csv", "--json"], "choose one"),
+    ],
 )
 def test_a_mistake_is_told_with_the_next_step(url: str, arguments: list[str], words: str) -> None:
     done = CliRunner().invoke(app, ["usage", "--store", url, *arguments])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
-import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from io import StringIO
@@ -14,9 +15,10 @@ import pytest
 
 from isthmus.ports.keys import Budget, Grant
 from isthmus.ports.spending import NANO
+from isthmus.store.sqlite.store import SqliteStore
 from isthmus.testing import CUT, HANG, ScriptedUpstream, chat, chat_chunks, chat_reply, error, stream
 from keyed import stored_key
-from limited import TOKEN, TOKENS, Limited, bearer, dollars, house_toml, limited
+from limited import TOKEN, TOKENS, Limited, bearer, dollars, house_toml, keep_keys, limited
 from serving import running_gateway_process
 from talking import Talk
 from waiting import until
@@ -216,20 +218,27 @@ def test_usage_is_told_to_operators_whole_and_to_others_their_own(tmp_path: Path
 
 def test_a_process_that_is_killed_leaves_a_hold_that_runs_out(tmp_path: Path) -> None:
     """What it used is the loss; what it had set aside is free again after a while."""
+    purse, database = f"key:{key().id}", tmp_path / "limited.db"
+    keep_keys(database, key(tokens=1000))
     with ScriptedUpstream.running(default=stream([*chat_chunks("Hello.", pieces=3)[:2], HANG])) as upstream:
-        database = tmp_path / "limited.db"
-        with limited(tmp_path, key(tokens=1000)):
-            pass  # its store is made, with the key
-        toml = house_toml(upstream, database, '[limits]\nhold = "1s"\n')
+        toml = house_toml(upstream, database, '[limits]\nhold = "600s"\n')
         with running_gateway_process(toml, tmp_path) as gateway:
-            talk = Talk(gateway.url)
             body = {"input": "hi", "stream": True, "max_output_tokens": 800}
-            with talk.streaming("/v1/responses", body, headers=bearer("ann")) as told:
+            with Talk(gateway.url).streaming("/v1/responses", body, headers=bearer("ann")) as told:
                 told.until("response.output_text.delta")
-                gateway.process.send_signal(signal.SIGKILL)
-                gateway.process.wait(60)
-        with running_gateway_process(toml, tmp_path) as gateway:
-            upstream.push(chat("Hello."))
-            talk = Talk(gateway.url)
-            wanted = {"input": "hi", "max_output_tokens": 800}
-            until(lambda: talk.post("/v1/responses", wanted, bearer("ann")).status == 200)
+                gateway.kill()
+    assert held_at(database, purse, 0.0) > 800 * TOKEN
+    assert held_at(database, purse, 601.0) == 0
+
+
+def held_at(database: Path, purse: str, later: float) -> int:
+    """What is set aside so many seconds from now."""
+
+    async def look() -> int:
+        store = SqliteStore(database, now=lambda: time.time() + later)
+        try:
+            return await store.held(purse)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(look())
