@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import OpenAI, RateLimitError
 
 from isthmus.ports.keys import Grant, Rates
 from isthmus.testing import HANG, chat_chunks, chat_reply, error, reply, stream
-from keyed import stored_key
+from keyed import secret_of, stored_key
 from limited import TOKENS, Limited, bearer, limited
 from socketing import open_socket
 
@@ -208,3 +209,15 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     from limits.aio.storage import memory
 
     monkeypatch.setattr(memory, "time", memory.time)
+
+
+def test_openais_sdk_reads_them_and_gives_up_as_it_should(tmp_path: Path) -> None:
+    with limited(tmp_path, key(requests_per_minute=1)) as house:
+        client = OpenAI(base_url=f"{house.gateway.url}/v1", api_key=secret_of("ann"), max_retries=0)
+        told = client.responses.with_raw_response.create(model="main/some-model", input="hi", store=False)
+        assert told.headers["x-ratelimit-remaining-requests"] == "0"
+        assert told.parse().output_text == "Hello."
+        with pytest.raises(RateLimitError) as caught:
+            client.responses.create(model="main/some-model", input="hi", store=False)
+        assert caught.value.code == "rate_limit_exceeded"
+        assert int(caught.value.response.headers["retry-after"]) >= 1
