@@ -11,12 +11,13 @@ CLAUDE := $(VENV)/.installed-claude
 CLAUDE_PINS := tests/real/claude/node
 PROMETHEUS := $(VENV)/.installed-prometheus
 PAGE := $(VENV)/.installed-page
+REDIS := $(VENV)/.installed-redis
 PAGE_PINS := tests/real/page/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-page test-redis pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -45,7 +46,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page test-sbom ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page test-redis test-sbom ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -67,6 +68,9 @@ test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool ove
 
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
 	@$(BIN)/pytest -m real tests/real/page
+
+test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real Redis
+	@$(BIN)/pytest -m real -n 0 tests/real/redis
 
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
 	@$(BIN)/pytest -m real tests/real/sbom
@@ -135,6 +139,9 @@ $(CLAUDE): $(STAMP) $(CLAUDE_PINS)/package-lock.json
 
 $(PROMETHEUS): $(STAMP)
 	@sh scripts/setup_prometheus.sh $(VENV)
+
+$(REDIS): $(STAMP)
+	@sh scripts/setup_redis.sh $(VENV)
 
 $(PAGE): $(STAMP) $(PAGE_PINS)/package-lock.json
 	@sh scripts/setup_page.sh $(VENV) $(PAGE_PINS)

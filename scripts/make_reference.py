@@ -186,6 +186,10 @@ def fixed_bound(place: str) -> Any:
 
 
 FIXED: Mapping[str, str] = {
+    "access.gate._MOST_NAMED": "Models without a price that the log names, each once.",
+    "access.report.LONGEST": "Days that a question about usage may be about.",
+    "access.report.MOST_ROWS": "Sums of usage that are told at once.",
+    "server.ui.usage._MOST_SHOWN": "Of those, rows that the page shows.",
     "bridge.contract.check._LONGEST_ERROR": "Characters of one error about an answer, as it is told.",
     "bridge.contract.check._LONGEST_INT": "Digits of a whole number in an answer; a longer one is not checked.",
     "bridge.contract.check._MOST_CANDIDATES": "Places in an answer where the JSON that was asked for is looked for.",
@@ -269,6 +273,7 @@ FIXED: Mapping[str, str] = {
     "access.wishes.MAX_LISTED": "Models, endpoints or tools that a key may be narrowed to.",
     "access.wishes._LONGEST_LISTED": "Characters of one of them.",
     "access.wishes._LARGEST": "The highest limit, and budget, of a key.",
+    "store.memory_spending.MAX_USES": "Sums of usage that a store in memory keeps; those of the oldest days go.",
     "store.memory_requests.MAX_REQUESTS": "Names of requests that a store in memory keeps.",
     "store.sqlite.examine._MOST_TOLD": "Problems of a database that are told in words.",
     "store.sqlite.store._MOST_NAMED": "Damaged rows of a database that are named.",

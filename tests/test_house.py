@@ -27,6 +27,7 @@ DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
+    "config/schema_limits": "likewise",
     "config/schema_mcp": "likewise",
     "config/schema_watch": "likewise",
     "config/schema_search": "likewise",

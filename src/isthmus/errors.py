@@ -217,6 +217,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "foreign_origin": Meaning(403, "caller", final=True),
     "operator_only": Meaning(403, "caller", final=True),
     "not_allowed": Meaning(403, "caller", final=True),
+    # Somebody has a budget, and what this would take of it nobody knows.
+    "model_unpriced": Meaning(403, "caller", final=True),
     "key_not_found": Meaning(404, "caller", final=True),
     "key_exists": Meaning(409, "caller", final=True),
     # Somebody else changed it at the same time: what they did is to be seen first.
@@ -275,6 +277,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     # the operator's turn
     # All connections that we allow ourselves are in use, or all files: that says nothing about the provider's health.
     "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),
+    # Redis, where limits are counted there and nobody is to be let through without.
+    "limits_unavailable": Meaning(503, "operator", wait=1),
     # Looked at again every second: it may be back by then, and who waits has paid nothing.
     "store_unavailable": Meaning(503, "operator", wait=5),
     # What was written is gone until somebody restores it; everything else is served.

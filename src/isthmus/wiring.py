@@ -42,6 +42,7 @@ from isthmus.workers.checker import PooledChecker
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.ports.admission import Admission
     from isthmus.tools.images import Studio
     from isthmus.wiring_search import Searching
 
@@ -131,6 +132,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             studio=studio,
             hosted=hosted,
             search=None if searching is None else searching.standalone,
+            admission=lambda: _open_gate(config, store, meters),
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -141,6 +143,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             config.store.max_bytes,
             config.background.keep_events,
             config.store.keep_conversation_days,
+            config.usage.keep_days,
         )
         if rule.limited:
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
@@ -152,6 +155,12 @@ def _open_search(config: Config, workers: Workers) -> Searching:
     from isthmus.wiring_search import open_search
 
     return open_search(config, workers)
+
+
+def _open_gate(config: Config, store: Store, meters: Meters | None) -> Admission:
+    from isthmus.wiring_limits import open_gate
+
+    return open_gate(config, store, new_id, meters)
 
 
 def _open_deliveries(config: Config, store: Store) -> Deliveries:

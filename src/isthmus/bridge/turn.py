@@ -111,6 +111,16 @@ class Turn:
     def told(self) -> int:
         return self._output.sequence
 
+    @property
+    def heard(self) -> Usage | None:
+        """What the answer that is being told has used, if its provider has said so."""
+        return self._reply.usage
+
+    @property
+    def said(self) -> str:
+        """The text of that answer, as far as it has come."""
+        return self._reply.text
+
     def steer(self) -> bool:
         """End with the item that is open. False: there is none, so that it can be stopped at once (`steer_out`), and so
         can tools that run here."""

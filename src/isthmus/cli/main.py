@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "keys": "isthmus.cli.keys_commands:keys_app",
     "audit": "isthmus.cli.audit_command:audit",
     "store": "isthmus.cli.store_commands:store_app",
+    "usage": "isthmus.cli.usage_command:usage",
     "webhooks": "isthmus.cli.webhooks_commands:webhooks_app",
     "mcp": "isthmus.cli.mcp_commands:mcp_app",
     "codex": "isthmus.cli.codex_commands:codex_app",

@@ -32,6 +32,7 @@ from isthmus.conduct.aside import Aside
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
 from isthmus.conduct.life import Life
+from isthmus.conduct.spend import Gate, Spend
 from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
@@ -68,8 +69,10 @@ class Run:
         aside: Aside | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
         hosted: Hosted = NO_TOOLS,
+        gate: Gate | None = None,
     ) -> None:
-        """`release` gives back what was taken for it, however it ends. `aside`: where others must not wait for what a
+        """`gate` lets it through before anything is sent, or not. `release` gives back what was taken for it, however
+        it ends. `aside`: where others must not wait for what a
         large request takes; without it, that is done on the spot."""
         self.id = id
         self.owner = owner
@@ -85,6 +88,7 @@ class Run:
         self._aside = aside
         self._release = release
         self._hosted = hosted
+        self._spend = Spend(gate)
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
@@ -112,8 +116,8 @@ class Run:
 
     @property
     def limits(self) -> Mapping[str, str]:
-        """What the provider that answers said of its rate limits, as headers."""
-        return limits_of(self._answering)
+        """What the provider that answers said of its rate limits, and how ours stand, as headers."""
+        return self._spend.with_limits(limits_of(self._answering))
 
     @property
     def _turn(self) -> Turn:
@@ -194,7 +198,8 @@ class Run:
         if self._total is not None:
             self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
         try:
-            while True:
+            failure = await self._spend.enter(self.plan)
+            while failure is None:
                 try:
                     async with aclosing(self._steps()) as steps:
                         async for batch in steps:
@@ -203,18 +208,18 @@ class Run:
                 except Refused as refused:
                     failure = refused.failure
                 if not self.stopping() and await self._goes_on_after(failure):
-                    continue
-                self.failure = failure
-                if not self.tells_refusals:
-                    raise failure
-                yield await self.tell(failure)
-                return
+                    failure = None
+            self.failure = failure
+            if not self.tells_refusals:
+                raise failure
+            yield await self.tell(failure)
         finally:
             self._reader = None
             if self._timer is not None:
                 self._timer.cancel()
             if self._track is not None:
                 self._track.over(self)
+            self._spend.settle()
             self._life.end(self.ended())
             await self.let_go()
 
@@ -279,6 +284,7 @@ class Run:
                             # Not kept for the next check: a sign of life meanwhile would overtake them.
                             yield self._record(turn.feed(()))
                 finally:
+                    self._spend.heard(turn, command.body)
                     await sending.__aexit__(None, None, None)
                 command = await self._end()
                 if isinstance(command, Send) and (events := turn.feed(())):
@@ -301,6 +307,7 @@ class Run:
         if self.stopping():
             raise Stopped
         self._life.sent(self._turn.plan, anew=anew, why=command.why, body=command.body)
+        self._spend.sent(self._turn.plan.target)
         return self._ways.current.backend.send(self._turn.plan, command.body)
 
     async def _open(
@@ -396,7 +403,9 @@ class Run:
         return self._turn.fail(failure, self._time())
 
     async def _finish(self, done: Done) -> Done:
-        """Saved, then told: what could not be kept must not be believed to be."""
+        """Settled and saved, then told: whoever hears of the end may ask again at once, and what could not be kept must
+        not be believed to be."""
+        self._spend.settle()
         self._record(done.events)
         try:
             if self._save is not None:

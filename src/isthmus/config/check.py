@@ -14,7 +14,7 @@ from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, Images, McpConfig, ProviderConfig, Search, Webhooks
+from isthmus.config.schema import CodexSettings, Config, Images, Limits, McpConfig, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
@@ -40,7 +40,15 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         *_check_search(config.search),
         *_check_mcp(config.mcp),
         *_check_images(config.images, config.providers),
+        *_check_limits(config),
     ]
+
+
+def _check_limits(config: Config) -> Iterator[Problem]:
+    if config.limits != Limits() or config.teams:  # loaded only where somebody is limited
+        from isthmus.config.check_limits import check_limits
+
+        yield from check_limits(config)
 
 
 def _check_patterns(patterns: Sequence[str]) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ import msgspec
 from isthmus.config import (
     schema,
     schema_bounds,
+    schema_limits,
     schema_mcp,
     schema_providers,
     schema_search,
@@ -37,14 +38,23 @@ NO_BOUNDS: Final = frozenset(
         *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("store.keep_conversation_days", "search.keep", "otel.sample", "otel.interval"),
         *("lessons.keep", "checks.idle", "mcp.NAME.idle", "providers.NAME.retries", "plan.repair_budget"),
+        "usage.keep_days",
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
 
 
-_PARTS: Final = (schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_tools, schema_watch)
+_PARTS: Final = (
+    *(schema, schema_bounds, schema_limits, schema_mcp, schema_providers, schema_search, schema_tools, schema_watch),
+)
 """Where the words stand."""
-_NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint, schema.McpConfig)
+_NAMED: Final = (
+    schema.ProviderConfig,
+    schema.WebhookEndpoint,
+    schema.McpConfig,
+    schema.TeamConfig,
+    schema_limits.ModelLimits,
+)
 """Sections under names of the user's choice."""
 
 
@@ -60,7 +70,7 @@ def limit_settings(
         if inner is not None:
             yield from limit_settings(inner, f"{at}.NAME." if inner in _NAMED else f"{at}.", said)
         elif at not in NO_BOUNDS and _is_number(field.type):
-            yield at, _default(getattr(default, field.name)), said[f"{cls.__name__}.{field.name}"]
+            yield at, _default(getattr(default, field.name)), _words(cls, field.name, said)
 
 
 def _is_number(kind: Any) -> bool:
@@ -79,7 +89,7 @@ def _section(cls: type[msgspec.Struct], path: str, said: Mapping[str, str]) -> I
         yield from ("| key | value | default | |", "|---|---|---|---|")
         default = cls()
         for field in plain:
-            text = said[f"{cls.__name__}.{field.name}"].replace("|", "\\|")
+            text = _words(cls, field.name, said).replace("|", "\\|")
             shown = _default(getattr(default, field.name))
             yield f"| `{field.name}` | {describe_type(field.type)} | {shown} | {text} |"
     for name, inner in below:
@@ -93,6 +103,11 @@ def _inner_section(kind: Any) -> type[msgspec.Struct] | None:
         if isinstance(candidate, type) and issubclass(candidate, msgspec.Struct):
             return candidate
     return None
+
+
+def _words(cls: type, name: str, said: Mapping[str, str]) -> str:
+    """Where it is declared: several sections may have it."""
+    return next(said[at] for kind in cls.__mro__ if (at := f"{kind.__name__}.{name}") in said)
 
 
 def _default(value: object) -> str:

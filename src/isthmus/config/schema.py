@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
+from isthmus.config.schema_limits import TeamConfig, Usage
 from isthmus.config.schema_mcp import McpConfig
 from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
 from isthmus.config.schema_search import Search, SearchLocation
@@ -44,6 +45,7 @@ __all__ = [
     "Section",
     "Server",
     "Store",
+    "TeamConfig",
     "Text",
     "Timeout",
     "Timeouts",
@@ -355,6 +357,8 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()
     limits: Limits = Limits()
+    teams: Mapping[str, TeamConfig] = {}
+    usage: Usage = Usage()
     lessons: Lessons = Lessons()
     tools: Tools = Tools()
     background: Background = Background()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.limits import DEFAULT_ANSWER, DEFAULT_LIMITS
+from isthmus.config.schema_limits import ModelLimits, RateLimits
 from isthmus.config.section import Bytes, Count, Section, Timeout
 from isthmus.values.quantities import SIZE
 
@@ -52,9 +54,29 @@ class Checks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Memory that one regular expression may take once compiled."""
 
 
-class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one request, one answer and the whole process may take. A request over one of the first ten, with all
-    that it refers to, is answered with 400 and the name of the limit, before anything is done about it."""
+class Limits(RateLimits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much one request, one answer and the whole process may take, and how much each caller. A request over one of
+    `max_values` to `max_input_tokens`, with all that it refers to, is answered with 400 and the name of the limit,
+    before anything is done about it. The first four hold for each key that has none of its own, and for everybody
+    together who needs none; who is over one is answered with 429."""
+
+    models: Mapping[str, ModelLimits] = {}
+    """The same four for a model, all callers together: by the name that clients ask for or by `provider/model`; `*`
+    stands for anything (`[limits.models."deepseek/*"]`)."""
+    redis: str = ""
+    """Where they are counted for many processes and machines together (`redis://…`); empty: in each process alone."""
+    redis_down: Literal["allow", "refuse"] = "allow"
+    """What is done while that does not answer: count in each process alone, or answer with 503."""
+    redis_timeout: Timeout = 0.5
+    """How long it has to answer."""
+    assumed_output: Annotated[int, Meta(ge=0)] = 1024
+    """Tokens that are set aside, of limits and budgets, for the answer to a request that does not say how many it may
+    have."""
+    unpriced: Literal["allow", "refuse"] = "allow"
+    """Whether those who have a budget may ask for a model of which nobody knows the price; then it costs nothing, and
+    the log says so once."""
+    hold: Timeout = 60.0
+    """How long the money that was set aside for what runs is missed after its process has died."""
 
     max_values: Count = DEFAULT_LIMITS.max_values
     """Most JSON values (texts, numbers, objects, lists; in a large request the last two may count twice) in one

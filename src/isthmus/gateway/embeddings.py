@@ -17,6 +17,7 @@ from isthmus.conduct.life import Life
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.gates import NO_GATES, Gates
 from isthmus.gateway.once import Once
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
@@ -39,6 +40,7 @@ class Embeddings:
         now: Callable[[], float],
         new_id: Callable[[str], str],
         observer: Observer | None = None,
+        gates: Gates = NO_GATES,
     ) -> None:
         self._directory = directory
         self._words = words
@@ -47,6 +49,7 @@ class Embeddings:
         self._now = now
         self._new_id = new_id
         self._observer = observer
+        self._gates = gates
 
     def create(
         self,
@@ -78,6 +81,7 @@ class Embeddings:
             life=life,
             runs=self._runs,
             total_timeout=candidate.served.total_timeout,
+            gate=self._gates.of_once(caller, str(request.body.get("model") or ""), plan, request.body),
         )
         tell_planned(self._observer, caller, embedding, request.body, (), 0, began, self._now())
         return embedding

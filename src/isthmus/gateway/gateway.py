@@ -34,6 +34,7 @@ from isthmus.gateway.chats import AsChat, StoredChats, is_chat
 from isthmus.gateway.conversations import Conversations
 from isthmus.gateway.counting import countable, without_window
 from isthmus.gateway.directory import Candidate, Directory
+from isthmus.gateway.gates import Gates
 from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.keeping import Keeping, Taken
 from isthmus.gateway.lessons import Lessons
@@ -51,6 +52,7 @@ from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
+from isthmus.ports.admission import Admission
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
@@ -91,6 +93,7 @@ class Gateway:
         hosted: Hosted = NO_TOOLS,
         search: StandaloneSearch | None = None,
         studio: Callable[[], Studio] | None = None,
+        admission: Callable[[], Admission] | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -105,6 +108,7 @@ class Gateway:
         self.hosted = hosted
         self._search = search
         self._studio = studio
+        self.gates = Gates(admission)
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -125,7 +129,14 @@ class Gateway:
 
         settings, now, new_id = self.settings, self._now, self._new_id
         return Embeddings(
-            self.directory, self.words, self.runs, settings, now=now, new_id=new_id, observer=self.observer
+            self.directory,
+            self.words,
+            self.runs,
+            settings,
+            now=now,
+            new_id=new_id,
+            observer=self.observer,
+            gates=self.gates,
         )
 
     @cached_property
@@ -148,6 +159,7 @@ class Gateway:
             now=self._now,
             new_id=self._new_id,
             observer=self.observer,
+            gates=self.gates,
         )
 
     @property
@@ -348,6 +360,7 @@ class Gateway:
             await self.deliveries.aclose()
         await self.hosted.aclose()
         await self._locks.aclose()
+        await self.gates.aclose()
         self.aside.close()
         await self.store.aclose()
 
@@ -417,6 +430,7 @@ class Gateway:
                 aside=self.aside,
                 release=None if lock is None else lock.release,
                 hosted=self.hosted,
+                gate=self.gates.of_run(caller, request.body),
             )
             run.recorder = outline
             await self._checker.admit(run.plan.contract)

@@ -15,6 +15,7 @@ from isthmus.bridge.images.read import ImageRequest
 from isthmus.conduct.life import Life
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
+from isthmus.gateway.gates import NO_GATES, Gates
 from isthmus.gateway.once import Once
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
@@ -36,6 +37,7 @@ class Images:
         now: Callable[[], float],
         new_id: Callable[[str], str],
         observer: Observer | None = None,
+        gates: Gates = NO_GATES,
     ) -> None:
         self.studio = studio
         self._runs = runs
@@ -43,6 +45,7 @@ class Images:
         self._now = now
         self._new_id = new_id
         self._observer = observer
+        self._gates = gates
 
     def create(
         self,
@@ -77,6 +80,7 @@ class Images:
             life=life,
             runs=self._runs,
             total_timeout=studio.timeout,
+            gate=self._gates.of_once(caller, plan.target.model, plan, {"prompt": request.prompt}),
         )
         asked = {"prompt": request.prompt, **request.options}
         tell_planned(self._observer, caller, drawing, asked, (), 0, began, self._now())

@@ -15,6 +15,7 @@ from isthmus.conduct.life import Decided, Life
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.gateway.runs import Runs
 from isthmus.ports import Again, Ended
+from isthmus.ports.admission import Admitted, Spent
 from isthmus.protocol.json import JsonObject
 
 _T = TypeVar("_T")
@@ -42,6 +43,7 @@ class Once(Generic[_P, _T]):
         life: Life,
         runs: Runs,
         total_timeout: float | None,
+        gate: Callable[[], Awaitable[Admitted]] | None = None,
     ) -> None:
         """`ask` notes in its list how often it asked again. `what` it is that takes its time, in words: "the
         embeddings"."""
@@ -55,6 +57,9 @@ class Once(Generic[_P, _T]):
         self._life = life
         self._runs = runs
         self._total = total_timeout
+        self._gate = gate
+        self._admitted: Admitted | None = None
+        self._sent = False
         self._stop: Stop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._failure: IsthmusError | None = None
@@ -72,6 +77,7 @@ class Once(Generic[_P, _T]):
                 raise
             finally:
                 self._waiting = None
+                self._settle()
                 self._life.end(self.ended())
             return answer
 
@@ -97,6 +103,9 @@ class Once(Generic[_P, _T]):
     async def _ask(self) -> _T:
         if self._told_to_stop():
             raise _shutting_down()
+        if self._gate is not None:
+            self._admitted = await self._gate()
+        self._sent = True
         self._life.sent(self.plan, anew=True, body=self.plan.body)
         trail: list[Again] = []
         try:
@@ -115,6 +124,20 @@ class Once(Generic[_P, _T]):
             self._life.asked_again(self.plan, trail)
         self._usage = self._usage_of(answer)
         return answer
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """How the limits stand that it counts against, as headers."""
+        return {} if self._admitted is None else self._admitted.headers
+
+    def _settle(self) -> None:
+        if self._admitted is None:
+            return
+        target, usage = self.plan.target, self._usage or {}
+        spent, made = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
+        cost = target.capabilities.cost
+        used = Spent(target.provider, target.model, cost, input_tokens=spent, output_tokens=made)
+        self._admitted.settle([used] if self._sent else [])
 
     def _told_to_stop(self) -> bool:
         """By somebody else than its client, who is told."""

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
@@ -25,6 +26,8 @@ class Retention:
     """Seconds; 0: as long as their response."""
     keep_conversation_days: float = 0.0
     """0: for ever."""
+    keep_usage_days: float = 0.0
+    """0: for ever."""
     every: float = 3600.0
 
     @property
@@ -34,11 +37,14 @@ class Retention:
 
     @property
     def limited(self) -> bool:
-        return self.keep_days > 0 or self.max_bytes > 0 or self.keep_events > 0 or self.keep_conversation_days > 0
+        times = (self.keep_days, self.keep_events, self.keep_conversation_days, self.keep_usage_days)
+        return self.max_bytes > 0 or any(each > 0 for each in times)
 
 
 async def prune_once(store: Store, rule: Retention, now: float) -> Pruned:
     """Forget what is over the limits now."""
+    if (since := _ago(rule.keep_usage_days, now)) is not None:
+        await store.prune_uses(before=datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d"))
     return await store.prune(
         older_than=_ago(rule.keep_days, now),
         max_bytes=rule.max_bytes or None,

@@ -5,7 +5,7 @@ Money is counted in whole nano-dollars, so that sums are exact in whatever order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -16,6 +16,8 @@ SETTLED_KEPT: Final = 86_400.0
 Column = Literal["day", "owner", "key", "team", "provider", "model"]
 COLUMNS: Final[tuple[Column, ...]] = ("day", "owner", "key", "team", "provider", "model")
 """What sums can be told apart by."""
+Row = tuple[str, str, str, str, str, str]
+"""One value for each of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,23 @@ class Use:
     unpriced: int = 0
     """Requests among them of which nobody knows the price."""
 
+    @property
+    def row(self) -> Row:
+        """What it is a sum for."""
+        return (self.day, self.owner, self.key, self.team, self.provider, self.model)
+
+    def plus(self, other: Use) -> Use:
+        """Both together, for what this one is for."""
+        return Use(
+            *self.row,
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.output_tokens + other.output_tokens,
+            self.nanos + other.nanos,
+            self.unpriced + other.unpriced,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -61,6 +80,13 @@ class Refusal:
     hold: Hold
     used: int
     held: int
+
+
+def sum_up(sums: dict[Row, Use], uses: Iterable[Use]) -> None:
+    """Add these to the sums."""
+    for use in uses:
+        known = sums.get(use.row)
+        sums[use.row] = use if known is None else known.plus(use)
 
 
 class Spending(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
@@ -233,6 +234,12 @@ def _peer(scope: Scope) -> str:
     return "" if not client or is_here(client[0]) else str(client[0])
 
 
+def _as_anthropic(headers: RawHeaders) -> RawHeaders:
+    from isthmus.server.rate_limits import as_anthropic
+
+    return as_anthropic(headers, time.time())
+
+
 class _Answer:
     """`send`, with what every answer says (which request it was, how long it took, what browsers ask for), and a memory
     of its status."""
@@ -259,6 +266,8 @@ class _Answer:
                 told.append((b"x-client-request-id", exchange.client_id.encode()))
             if exchange.anthropic:
                 told.append((b"request-id", exchange.id.encode()))
+                if any(name.startswith(b"x-ratelimit-") for name, _ in message["headers"]):
+                    told += _as_anthropic(message["headers"])
             message["headers"] += told
         if self._before and message["type"].startswith("http."):
             message["type"] = self._before + message["type"]

@@ -33,4 +33,6 @@ class EmbeddingsApi:
         size = sum(map(len, map(bytes, embedded.vectors)))
         answer = render_embeddings(embedded, embedding.plan)
         data = await self._gateway.aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
-        await send_bytes(send, 200, data, headers={**plan_header(embedding.plan), **embedded.limits})
+        await send_bytes(
+            send, 200, data, headers={**plan_header(embedding.plan), **embedded.limits, **embedding.limits}
+        )

@@ -58,7 +58,7 @@ class ImagesApi:
         answer = render_images(drawn, drawing.plan, int(time.time()))
         size = sum(len(image.base64) for image in drawn.images)
         data = await self._gateway.aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
-        await send_bytes(send, 200, data, headers={**plan_header(drawing.plan), **drawn.limits})
+        await send_bytes(send, 200, data, headers={**plan_header(drawing.plan), **drawn.limits, **drawing.limits})
 
 
 async def _stream(drawing: Drawing, told: asyncio.Queue[Partial], send: Send) -> None:
@@ -91,7 +91,7 @@ async def _stream(drawing: Drawing, told: asyncio.Queue[Partial], send: Send) ->
 async def _tell(drawing: Drawing, found: Partial | Drawn, send: Send, begun: bool) -> bool:
     if not begun:
         limits = found.limits if isinstance(found, Drawn) else {}
-        headers = raw_headers({**STREAM_HEADERS, **plan_header(drawing.plan), **limits})
+        headers = raw_headers({**STREAM_HEADERS, **plan_header(drawing.plan), **limits, **drawing.limits})
         await send({"type": "http.response.start", "status": 200, "headers": headers})
     event = render_event(found, drawing.plan, int(time.time()))
     size = len(event["b64_json"])

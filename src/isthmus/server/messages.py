@@ -108,11 +108,12 @@ class MessagesApi:
         """An estimate from the exact body that would be sent, which errs high: clients compact by it."""
         asked = await self._read(scope, counting=True)
         try:
-            plan = await self._gateway.plan_only(_caller(scope), asked.request, noted=asked.decisions)
+            async with self._gateway.gates.request(_caller(scope)) as limits:
+                plan = await self._gateway.plan_only(_caller(scope), asked.request, noted=asked.decisions)
         except RequestRefused as error:
             raise _worded(reword(error, asked.path)) from error
         counted = {"input_tokens": most_tokens(plan.body), "isthmus": {"estimated": True}}
-        await send_json(send, 200, counted, plan_header(plan))
+        await send_json(send, 200, counted, {**plan_header(plan), **limits})
 
     async def hello(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Claude Code looks whether anybody is there before it asks."""

@@ -203,6 +203,9 @@ def _trace_paths(id_parameter: JsonObject) -> JsonObject:
         "order": {"enum": ["asc", "desc"], "default": "desc"},
     }
     grouped = {"by": {"enum": [*GROUPINGS]}, "step": {"type": "integer", "minimum": 300, "default": 3600}}
+    day = {"type": "string", "examples": ["2026-11-17", "30d"]}
+    usage = {"since": day, "until": day, "by": {"type": "string", "examples": ["day,key"]}}
+    usage |= {"key": {"type": "string"}, "team": {"type": "string"}, "format": {"enum": ["json", "csv"]}}
     seconds = {"type": "number", "minimum": 0, "maximum": LONGEST_CAPTURE}
     capture = {
         "type": "object",
@@ -220,6 +223,9 @@ def _trace_paths(id_parameter: JsonObject) -> JsonObject:
         "/v1/isthmus/traces/capture": {
             "get": _operation("What is captured of requests", "getCapture"),
             "post": _operation("Capture all content for a while", "captureAll", body=capture),
+        },
+        "/v1/isthmus/usage": {
+            "get": _operation("What was used and what it cost", "getUsage", query=usage),
         },
         "/v1/isthmus/traces/{id}": {
             "parameters": [id_parameter],

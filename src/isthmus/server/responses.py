@@ -131,10 +131,11 @@ class ResponsesApi:
     async def input_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No provider tells beforehand: an estimate from the exact body that would be sent, marked as one."""
         request = await self._gateway.read(body_of(scope), parse_request)
-        plan = await self._gateway.plan_only(caller_of(scope), request)
-        tokens = await self._gateway.aside.do(lambda: most_tokens(plan.body), heavy=request.heavy)
+        async with self._gateway.gates.request(caller_of(scope)) as limits:
+            plan = await self._gateway.plan_only(caller_of(scope), request)
+            tokens = await self._gateway.aside.do(lambda: most_tokens(plan.body), heavy=request.heavy)
         counted = {"object": "response.input_tokens", "input_tokens": tokens}
-        await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, plan_header(plan))
+        await send_json(send, 200, {**counted, "isthmus": {"estimated": True}}, {**plan_header(plan), **limits})
 
     async def _tell_background(
         self, scope: Scope, request: Request, run: Run, response: Response, receive: Receive, send: Send

@@ -32,6 +32,7 @@ RESPONSES: Final = "/v1/responses"
 TRACES: Final = "/v1/isthmus/traces"
 KEYS: Final = "/v1/isthmus/keys"
 AUDIT: Final = "/v1/isthmus/audit"
+USAGE: Final = "/v1/isthmus/usage"
 SEARCH: Final = "/alpha/search"
 """Behind `/v1`. Whoever asks there reads no error but one about its key."""
 _ID: Final = r"(?P<id>[^/]+)"
@@ -48,6 +49,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
     conversations = Later(lambda: _conversations(gateway))
     pages = Later(lambda: _pages(gateway, options, readiness, responses))
     traces = Later(lambda: _traces(gateway, options))
+    usage = Later(lambda: _usage(gateway, options))
     metrics = Later(lambda: _metrics(gateway, options))
     search = Later(lambda: _search(gateway))
     keys = Later(lambda: _keys(gateway, options))
@@ -88,6 +90,7 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"{TRACES}/capture": Route(OPERATOR, GET=traces("capturing"), POST=traces("capture")),
         f"{TRACES}/{_ID}": Route("traces", GET=traces("retrieve")),
         f"{TRACES}/{_ID}/conversation": Route("traces", GET=traces("conversation")),
+        USAGE: Route("usage", GET=usage("show")),
         KEYS: Route(OPERATOR, GET=keys("list"), POST=keys("create")),
         f"{KEYS}/{_ID}": Route(OPERATOR, GET=keys("retrieve"), POST=keys("update"), DELETE=keys("revoke")),
         f"{KEYS}/{_ID}/rotate": Route(OPERATOR, POST=keys("rotate")),
@@ -108,6 +111,8 @@ def all_routes(gateway: Gateway, options: ServerOptions, readiness: Readiness) -
         f"{PAGE}/providers": Route("page", GET=pages("providers")),
         f"{PAGE}/providers/{_ID}": Route("page", GET=pages("provider")),
         f"{PAGE}/models": Route("page", GET=pages("models")),
+        f"{PAGE}/usage": Route("page", GET=pages("usage")),
+        f"{PAGE}/usage.csv": Route("page", GET=pages("usage_csv")),
         f"{PAGE}/keys": Route("page", GET=pages("keys"), POST=pages("change_keys")),
         f"{PAGE}/settings": Route("page", GET=pages("settings")),
         f"{PAGE}/capture": Route("page", POST=pages("capture")),
@@ -199,6 +204,12 @@ def _keys(gateway: Gateway, options: ServerOptions) -> Any:
     from isthmus.server.keys import KeysApi
 
     return KeysApi(gateway, options)
+
+
+def _usage(gateway: Gateway, options: ServerOptions) -> Any:
+    from isthmus.server.usage import UsageApi
+
+    return UsageApi(gateway, options)
 
 
 def _metrics(gateway: Gateway, options: ServerOptions) -> Any:

@@ -33,7 +33,10 @@ class SearchApi:
             await send_json(send, 200, said("The search failed: its request is no JSON."))
             return
         try:
-            answer = await self._gateway.search.answer(caller_of(scope).owner, body)
+            async with self._gateway.gates.request(caller_of(scope)):
+                answer = await self._gateway.search.answer(caller_of(scope).owner, body)
+        except IsthmusError as error:
+            answer = said(f"The search failed: {error.message}")
         except Exception as error:
             tell(log, "error", "request.broken", id=exchange_of(scope).id, trace=error)
             answer = said("The search failed: the gateway has a mistake, which its log tells of.")

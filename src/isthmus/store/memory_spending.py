@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from isthmus.ports.spending import COLUMNS, SETTLED_KEPT, USES_AT_ONCE, Column, Hold, Refusal, Use
+from isthmus.ports.spending import COLUMNS, SETTLED_KEPT, USES_AT_ONCE, Column, Hold, Refusal, Row, Use, sum_up
 
 MAX_USES: Final = 100_000
 """Sums that are kept; beyond that those of the oldest days go: memory is no place for more."""
-
-Row = tuple[str, str, str, str, str, str]
 
 
 class MemorySpending:
@@ -68,7 +66,7 @@ class MemorySpending:
         for use in self._uses.values():
             if since <= use.day <= until and all(want in (None, getattr(use, name)) for name, want in asked.items()):
                 hidden: dict[str, Any] = {name: "" for name in COLUMNS if name not in by}
-                _sum_up(sums, replace(use, **hidden))
+                sum_up(sums, [replace(use, **hidden)])
         return [sums[row] for row in sorted(sums)[:most]]
 
     async def held(self, purse: str) -> int:
@@ -81,8 +79,7 @@ class MemorySpending:
         return len(old)
 
     def _add_uses(self, uses: Iterable[Use]) -> None:
-        for use in uses:
-            _sum_up(self._uses, use)
+        sum_up(self._uses, uses)
         if len(self._uses) > MAX_USES:
             for row in sorted(self._uses)[: len(self._uses) - MAX_USES]:
                 del self._uses[row]
@@ -101,18 +98,3 @@ class MemorySpending:
     def _free_hold(self, id: str) -> None:
         for purse in [purse for purse, holds in self._holds.items() if holds.pop(id, None) and not holds]:
             del self._holds[purse]
-
-
-def _sum_up(sums: dict[Row, Use], use: Use) -> None:
-    row = (use.day, use.owner, use.key, use.team, use.provider, use.model)
-    if (sum_ := sums.get(row)) is not None:
-        use = replace(
-            use,
-            requests=sum_.requests + use.requests,
-            input_tokens=sum_.input_tokens + use.input_tokens,
-            cached_tokens=sum_.cached_tokens + use.cached_tokens,
-            output_tokens=sum_.output_tokens + use.output_tokens,
-            nanos=sum_.nanos + use.nanos,
-            unpriced=sum_.unpriced + use.unpriced,
-        )
-    sums[row] = use

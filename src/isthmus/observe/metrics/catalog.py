@@ -67,6 +67,10 @@ _ALL: Final = (
     ),
     Metric("isthmus_tool_runs_total", "counter", "Tools that were run here, by what became of it.", ("kind", "result")),
     Metric("isthmus_tool_seconds", "histogram", "How long they took.", ("kind",), SLOW),
+    # ── limits ──────────────────────────────────────────────────────────────────────────────────────
+    Metric("isthmus_limit_refusals_total", "counter", "Requests that a limit or a budget refused.", ("kind",)),
+    Metric("isthmus_limits_redis_failures_total", "counter", "Times that limits could not be counted in Redis."),
+    Metric("isthmus_usage_lost_total", "counter", "Runs whose use could not be noted: the store took too little."),
     # ── upstreams ───────────────────────────────────────────────────────────────────────────────────
     Metric("isthmus_attempts_total", "counter", "Times that an upstream was asked.", _MODEL),
     Metric("isthmus_attempt_failures_total", "counter", "Attempts that failed, by the code.", ("provider", "code")),

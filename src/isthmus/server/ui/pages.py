@@ -34,6 +34,8 @@ from isthmus.server.ui.overview import Remembered, overview_view
 from isthmus.server.ui.play import plan_json, playground_view, send_request
 from isthmus.server.ui.render import render, send_asset, send_away, send_page
 from isthmus.server.ui.requests import request_view, requests_view
+from isthmus.server.ui.usage import usage_csv, usage_view
+from isthmus.server.usage import send_csv
 
 Values = dict[str, Any]
 View = Callable[["Look"], Awaitable[Values]]
@@ -43,6 +45,7 @@ _MENU: Final = (
     ("home", "Home", PAGE),
     ("overview", "Overview", f"{PAGE}/overview"),
     ("requests", "Requests", f"{PAGE}/requests"),
+    ("usage", "Usage", f"{PAGE}/usage"),
     ("playground", "Playground", f"{PAGE}/playground"),
     ("providers", "Providers", f"{PAGE}/providers"),
     ("models", "Models", f"{PAGE}/models"),
@@ -105,6 +108,12 @@ class Pages:
             await send_away(send, self.link(f"{PAGE}/requests/{quote(wanted, safe='')}"))
             return
         await self._page(scope, send, "requests", requests_view)
+
+    async def usage(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._page(scope, send, "usage", usage_view)
+
+    async def usage_csv(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_csv(send, await usage_csv(Look(self, scope, self._visitor(scope))))
 
     async def request(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._page(scope, send, "requests", request_view, "request")

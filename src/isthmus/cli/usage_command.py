@@ -1,0 +1,66 @@
+"""`isthmus usage`: what was used and what it cost, from the store itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from isthmus.access.report import MOST_ROWS, Question, as_csv, read_question, row_of, total_of
+from isthmus.cli.store_commands import ConfigOption, StoreOption, with_store
+from isthmus.errors import ConfigError
+from isthmus.ports.spending import NANO, Use
+
+
+def usage(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    since: Annotated[str, typer.Option(help="First day: `2026-11-01`, or so many days ago (`30d`).")] = "29d",
+    until: Annotated[str, typer.Option(help="Last day; today, if none is named.")] = "",
+    by: Annotated[
+        str, typer.Option(help="What sums are told apart by: `day,owner,key,team,provider,model`.")
+    ] = "day,key,provider,model",
+    key: Annotated[str, typer.Option(help="Of this key alone, by its id.")] = "",
+    team: Annotated[str, typer.Option(help="Of this team alone.")] = "",
+    as_table: Annotated[bool, typer.Option("--csv", help="As CSV, with a head.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+) -> None:
+    """Show what was used and what it cost, by day, key and model. A gateway that runs writes it down each second."""
+    if as_table and as_json:
+        raise ConfigError("choose one of `--csv` and `--json`")
+    asked = {"since": since, "until": until, "by": by, "key": key, "team": team}
+    question = read_question(asked, time.time())
+    found = with_store(config, store, lambda opened: opened.uses(**question.asked(), most=MOST_ROWS))
+    if as_table:
+        typer.echo(as_csv(found, question.by), nl=False)
+    elif as_json:
+        import msgspec
+
+        for use in found:
+            typer.echo(msgspec.json.encode(row_of(use, question.by)).decode())
+    elif found:
+        for line in _lines(found, question):
+            typer.echo(line.rstrip())
+    else:
+        typer.echo(f"nothing was used from {question.since} to {question.until}")
+
+
+def _lines(found: list[Use], question: Question) -> list[str]:
+    head = [*question.by, "requests", "input", "cached", "output", "dollars"]
+    rows = [[*(getattr(use, name) or "-" for name in question.by), *_figures(use)] for use in found]
+    rows.append([*("total" if index == 0 else "" for index in range(len(question.by))), *_figures(total_of(found))])
+    wide = [max(len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    left = len(question.by)
+    return ["  ".join(_aligned(row, wide, left)) for row in [head, *rows]]
+
+
+def _aligned(row: list[str], wide: list[int], left: int) -> list[str]:
+    """Words to the left, figures to the right."""
+    cells = enumerate(zip(row, wide, strict=True))
+    return [cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in cells]
+
+
+def _figures(use: Use) -> list[str]:
+    money = f"{use.nanos / NANO:,.4f}" + (" +?" if use.unpriced else "")
+    return [*(f"{each:,}" for each in (use.requests, use.input_tokens, use.cached_tokens, use.output_tokens)), money]
