@@ -72,7 +72,7 @@ class Embeddings:
         embedding = Embedding(
             id,
             plan,
-            lambda trail: embedder.embed(plan, trail),
+            lambda trail: embedder.embed(plan, trail, caller.behalf),
             what="the embeddings",
             usage=_usage,
             life=life,

@@ -406,7 +406,7 @@ class Gateway:
                 id,
                 first,
                 others=attempts.others(candidates[1:]),
-                owner=caller.owner,
+                behalf=caller.behalf,
                 checker=self._checker,
                 now=self._now,
                 save=save,

@@ -71,7 +71,7 @@ class Images:
         drawing = Drawing(
             id,
             plan,
-            lambda trail: studio.draw(plan, hear, trail),
+            lambda trail: studio.draw(plan, hear, trail, caller.behalf),
             what="the images",
             usage=_usage,
             life=life,
