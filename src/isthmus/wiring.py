@@ -31,6 +31,7 @@ from isthmus.ports import Observer, Store, Workers
 from isthmus.ports.tools import HostedTool
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
+from isthmus.upstream.breaker import FAILURES
 from isthmus.upstream.wire import MAX_QUEUED
 from isthmus.wiring_endpoints import http_endpoint
 from isthmus.wiring_observe import open_tracer
@@ -66,7 +67,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
         stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers, aside)
+            served[name] = await serve_provider(name, _as_gateway(settings), config, stack, workers, aside)
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
@@ -208,6 +209,12 @@ def _envelope_key(store_url: str) -> bytes:
     return envelope_key(database) if database is not None else secrets.token_bytes(32)
 
 
-def _with_queue(settings: ProviderConfig) -> ProviderConfig:
-    """A gateway's callers do not know of each other: who would wait behind too many others is told so at once."""
-    return settings if settings.max_queued is not None else msgspec.structs.replace(settings, max_queued=MAX_QUEUED)
+def _as_gateway(settings: ProviderConfig) -> ProviderConfig:
+    """A gateway's callers do not know of each other: who would wait behind too many others, or for somebody who is out
+    of order, is told so at once."""
+    breaker = settings.breaker
+    return msgspec.structs.replace(
+        settings,
+        max_queued=MAX_QUEUED if settings.max_queued is None else settings.max_queued,
+        breaker=msgspec.structs.replace(breaker, failures=FAILURES) if breaker.failures is None else breaker,
+    )

@@ -36,7 +36,7 @@ from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import OURS, Behalf, Checker, Ended, Observer, key_of, limits_of, trail_of
+from isthmus.ports import OURS, Behalf, Checker, Ended, Observer, key_for, limits_of, trail_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -302,9 +302,9 @@ class Run:
         if self.stopping():
             raise Stopped
         plan = self._turn.plan
-        sending = self._ways.current.backend.send(plan, command.body, self._behalf)
-        self._life.sent(plan, anew=anew, why=command.why, body=command.body, key=key_of(sending))
-        return sending
+        backend, behalf = self._ways.current.backend, self._behalf
+        self._life.sent(plan, anew=anew, why=command.why, body=command.body, key=key_for(backend, behalf))
+        return backend.send(plan, command.body, behalf)
 
     async def _open(
         self, sending: AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]

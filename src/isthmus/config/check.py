@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from isthmus.addresses import host_of, is_local, is_loopback
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
-from isthmus.config.keys import is_own_address, lacks_key
+from isthmus.config.keys import is_own_address, lacks_key, shows_header
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
 from isthmus.config.schema import CodexSettings, Config, Images, McpConfig, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
@@ -149,6 +149,7 @@ def check_provider(at: KeyPath, name: str, provider: ProviderConfig, known: Know
         yield Problem(at, "is no usable name for a provider: clients write `name/model`", "rename it, without a slash")
     yield from _check_addresses(at, provider)
     yield from _check_one_key(at, provider)
+    yield from _check_callers_keys(at, provider)
     if provider.endpoints and provider.base_url:
         yield Problem((*at, "endpoints"), "excludes `base_url`", "put that address into `endpoints` too")
     yield from _check_header_text(at, provider)
@@ -198,6 +199,20 @@ def _check_one_key(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
         yield Problem((*at, "api_keys"), f"excludes `{named}`", "keep one of them")
 
 
+def _check_callers_keys(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
+    for name, key in provider.keys_for.items():
+        path = (*at, "keys_for", name)
+        if not name.removeprefix("team:").strip():
+            yield Problem(path, "names nobody", "write `team:NAME`, or the id of a caller's key")
+        if not key:
+            yield Problem(path, "is empty", "set it, or remove the entry")
+    if provider.keys_for and provider.uses == CODEX:
+        yield Problem((*at, "keys_for"), "means nothing to Codex, which has a login of its own", "remove it")
+    if provider.keys_for and shows_header(provider):
+        fix = "remove that header, and set `api_key` for everybody else"
+        yield Problem((*at, "keys_for"), "would be covered by a key in `headers` or `query`", fix)
+
+
 def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
     shared = bool(provider.api_key or provider.api_keys)
     places = [((*at, "base_url"), provider.base_url, shared)]
@@ -229,6 +244,7 @@ def _check_header_text(at: KeyPath, provider: ProviderConfig) -> Iterator[Proble
     """Keys and headers travel in header lines: a line break from a secret file would break the request."""
     texts = [((*at, "api_key"), provider.api_key)]
     texts += [((*at, f"api_keys[{index}]"), key) for index, key in enumerate(provider.api_keys)]
+    texts += [((*at, "keys_for", name), key) for name, key in provider.keys_for.items()]
     texts += [((*at, "headers", header), value) for header, value in provider.headers.items()]
     for index, place in enumerate(provider.endpoints):
         texts.append(((*at, f"endpoints[{index}]", "api_key"), place.api_key))

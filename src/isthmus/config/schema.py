@@ -14,14 +14,16 @@ from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_mcp import McpConfig
-from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_providers import BreakerConfig, CodexSettings, EndpointConfig, ProviderConfig, Timeouts
 from isthmus.config.schema_search import Search, SearchLocation
+from isthmus.config.schema_teams import TeamConfig
 from isthmus.config.schema_tools import Tools
 from isthmus.config.schema_watch import Metrics, Otel
 from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
 __all__ = [
     "Background",
+    "BreakerConfig",
     "Bytes",
     "Checks",
     "CodexSettings",
@@ -44,6 +46,7 @@ __all__ = [
     "Section",
     "Server",
     "Store",
+    "TeamConfig",
     "Text",
     "Timeout",
     "Timeouts",
@@ -351,6 +354,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     websocket: WebSocket = WebSocket()
     models: Models = Models()
     providers: Mapping[str, ProviderConfig] = {}
+    teams: Mapping[str, TeamConfig] = {}
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()

@@ -9,7 +9,7 @@ from typing import Protocol
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model, split_reference
 from isthmus.bridge.types.plan import Target
-from isthmus.ports import Backend, Drawer, Embedder
+from isthmus.ports import Backend, Behalf, Drawer, Embedder
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
 from isthmus.providers.dialects import capabilities_for
@@ -25,6 +25,16 @@ class Asking(Protocol):
     """Which server it is: another one has another word."""
 
     async def ask(self) -> Told: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many requests to a provider are on their way, how many wait for a connection, and how many of its places are
+    left alone."""
+
+    sent: int = 0
+    waiting: int = 0
+    resting: int = 0
 
 
 @dataclass(slots=True)
@@ -45,8 +55,9 @@ class Served:
     """The way to its vectors, where it makes some."""
     drawer: Drawer | None = None
     """The way to its images, likewise."""
-    load: Callable[[], tuple[int, int]] = lambda: (0, 0)
-    """How many requests to it are on their way, and how many wait for a connection."""
+    load: Callable[[], Load] = lambda: Load()
+    resting: Callable[[Behalf], bool] = lambda _: False
+    """Whether nobody of it would be asked for them now: all its places are left alone for a while."""
 
     def hear(self, told: Told) -> None:
         """What its server says counts from the next request on."""

@@ -23,7 +23,7 @@ from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
-from isthmus.ports import Observer
+from isthmus.ports import Observer, key_for
 
 Embedding = Once[EmbeddingPlan, Embedded]
 
@@ -78,6 +78,7 @@ class Embeddings:
             life=life,
             runs=self._runs,
             total_timeout=candidate.served.total_timeout,
+            key=key_for(embedder, caller.behalf),
         )
         tell_planned(self._observer, caller, embedding, request.body, (), 0, began, self._now())
         return embedding

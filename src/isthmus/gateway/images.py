@@ -20,7 +20,7 @@ from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import check_target
 from isthmus.gateway.settings import Settings
-from isthmus.ports import Observer
+from isthmus.ports import Observer, key_for
 from isthmus.tools.images import Studio
 
 Drawing = Once[ImagePlan, Drawn]
@@ -77,6 +77,7 @@ class Images:
             life=life,
             runs=self._runs,
             total_timeout=studio.timeout,
+            key=key_for(studio.drawer, caller.behalf),
         )
         asked = {"prompt": request.prompt, **request.options}
         tell_planned(self._observer, caller, drawing, asked, (), 0, began, self._now())

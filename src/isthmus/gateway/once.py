@@ -42,9 +42,10 @@ class Once(Generic[_P, _T]):
         life: Life,
         runs: Runs,
         total_timeout: float | None,
+        key: str = "",
     ) -> None:
         """`ask` notes in its list how often it asked again. `what` it is that takes its time, in words: "the
-        embeddings"."""
+        embeddings". `key`: under which name the key stands that is shown, where callers have keys of their own."""
         self.id = id
         self.plan = plan
         self.failed = False
@@ -55,6 +56,7 @@ class Once(Generic[_P, _T]):
         self._life = life
         self._runs = runs
         self._total = total_timeout
+        self._key = key
         self._stop: Stop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._failure: IsthmusError | None = None
@@ -97,7 +99,7 @@ class Once(Generic[_P, _T]):
     async def _ask(self) -> _T:
         if self._told_to_stop():
             raise _shutting_down()
-        self._life.sent(self.plan, anew=True, body=self.plan.body)
+        self._life.sent(self.plan, anew=True, body=self.plan.body, key=self._key)
         trail: list[Again] = []
         try:
             async with asyncio.timeout(self._total):

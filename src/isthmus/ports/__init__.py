@@ -12,7 +12,7 @@ from isthmus.ports.backend import (
     Embedder,
     Visits,
     Workers,
-    key_of,
+    key_for,
     limits_of,
     trail_of,
 )
@@ -125,7 +125,7 @@ __all__ = [
     "Workers",
     "conversation_lease",
     "conversation_locked",
-    "key_of",
+    "key_for",
     "limits_of",
     "request_lease",
     "run_lease",

@@ -83,10 +83,11 @@ def limits_of(sending: object) -> Mapping[str, str]:
     return found or {}
 
 
-def key_of(sending: object) -> str:
-    """Under which name the key stands that it shows, where callers have keys of their own; like `limits_of`."""
-    found: str = getattr(sending, "key", "")
-    return found
+def key_for(backend: object, behalf: Behalf) -> str:
+    """Under which name the key stands that it shows for them, where callers have keys of their own; of one that knows,
+    like `limits_of`."""
+    told: Callable[[Behalf], str] | None = getattr(backend, "key_for", None)
+    return "" if told is None else told(behalf)
 
 
 class Again(msgspec.Struct, frozen=True):

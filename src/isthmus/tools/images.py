@@ -60,7 +60,7 @@ class Studio:
         self.target = target
         self.timeout = timeout
         self.max_image = max_image
-        self._drawer = drawer
+        self.drawer = drawer
         self._visits = visits
         self._max_answer = max_answer
         self._sizes = sizes
@@ -88,7 +88,7 @@ class Studio:
     ) -> Drawn:
         """Raises `UpstreamFailed`."""
         async with self._places:
-            drawn = await self._drawer.draw(plan, tell, trail, behalf)
+            drawn = await self.drawer.draw(plan, tell, trail, behalf)
             if plan.answers == "url" or all(image.base64 for image in drawn.images):
                 return drawn
             images = [image if image.base64 else await self._fetch(image) for image in drawn.images]

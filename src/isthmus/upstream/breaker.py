@@ -88,11 +88,16 @@ class Breaker:
             return None
         return Rest(self._since, max(self._until - self._now(), 0.0), self._failures, self._reason)
 
+    @property
+    def resting(self) -> bool:
+        """Whether a request would be refused now."""
+        return bool(self._rests) and (self._trying or self._now() < self._until)
+
     def asking(self) -> AbstractContextManager[None]:
         """Raises `UpstreamResting` where it is left alone, or somebody tries it already."""
         if not self._rests:
             return self
-        if self._trying or self._now() < self._until:
+        if self.resting:
             raise self._refusal()
         return _Trial(self)
 
