@@ -33,6 +33,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
             for name, provider in config.providers.items()
             for problem in check_provider(("providers", name), name, provider, known.get(name))
         ),
+        *_check_teams(config),
         *_check_keys(config, known),
         *_check_store(config.store.url),
         *_check_webhooks(config.webhooks),
@@ -211,6 +212,22 @@ def _check_callers_keys(at: KeyPath, provider: ProviderConfig) -> Iterator[Probl
     if provider.keys_for and shows_header(provider):
         fix = "remove that header, and set `api_key` for everybody else"
         yield Problem((*at, "keys_for"), "would be covered by a key in `headers` or `query`", fix)
+
+
+def _check_teams(config: Config) -> Iterator[Problem]:
+    for team, settings in config.teams.items():
+        for name, key in settings.upstream_keys.items():
+            path, provider = ("teams", team, "upstream_keys", name), config.providers.get(name)
+            if provider is None:
+                near = nearest_name(name, config.providers)
+                fix = f"did you mean `{near}`?" if near else f"add `[providers.{name}]`, or remove it"
+                yield Problem(path, "names a provider that is not configured", fix)
+            elif f"team:{team}" in provider.keys_for:
+                fix = f"keep this one, or the one in `providers.{name}.keys_for`"
+                yield Problem(path, "says twice which key this team has", fix)
+            if not key:
+                yield Problem(path, "is empty", "set it, or remove the entry")
+            yield from check_header(path, key)
 
 
 def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from isthmus.config import (
     schema_mcp,
     schema_providers,
     schema_search,
+    schema_teams,
     schema_tools,
     schema_watch,
 )
@@ -37,14 +38,17 @@ NO_BOUNDS: Final = frozenset(
         *("webhooks.first_wait", "webhooks.longest_wait", "webhooks.keep", "background.keep_events"),
         *("store.keep_conversation_days", "search.keep", "otel.sample", "otel.interval"),
         *("lessons.keep", "checks.idle", "mcp.NAME.idle", "providers.NAME.retries", "plan.repair_budget"),
+        *("providers.NAME.breaker.first_rest", "providers.NAME.breaker.longest_rest"),
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
 
 
-_PARTS: Final = (schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_tools, schema_watch)
+_PARTS: Final = (
+    *(schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_teams, schema_tools, schema_watch),
+)
 """Where the words stand."""
-_NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint, schema.McpConfig)
+_NAMED: Final = (schema.ProviderConfig, schema.TeamConfig, schema.WebhookEndpoint, schema.McpConfig)
 """Sections under names of the user's choice."""
 
 

@@ -70,7 +70,7 @@ class BreakerConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     failures: Annotated[int, Meta(ge=0)] | None = None
     """After how many failures in a row, for each key and place: it cannot be reached, breaks the rules of HTTP, answers
-    5xx or not in time. 0: never. Unset: 5; in a `Bridge` never."""
+    5xx or not in time. 0: never. Unset: 10; in a `Bridge` never."""
     first_rest: Timeout = 5.0
     """For how long; then one request tries it. Twice as long each time that one fails, too."""
     longest_rest: Timeout = 300.0
@@ -117,8 +117,8 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How many requests may wait for a connection, for each key and place; more are answered with 503. Unset: 100; in a
     `Bridge` any number."""
     max_queued_per_owner: Count | None = None
-    """How many of them may be one owner's, a key's or a team's. Unset: as many as `max_queued`. Where all wait that may,
-    whoever has the most of them gives way to whoever has fewer."""
+    """How many of them may be one owner's, a key's or a team's. Unset: as many as `max_queued`. Where as many wait as
+    may, whoever has the most of them gives way to whoever has fewer."""
     queue_timeout: Timeout | None = None
     """How long they may wait; who would wait longer, at the pace of those before them, is answered with 503 at once.
     Unset: `timeouts.first_byte`."""

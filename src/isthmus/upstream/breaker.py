@@ -24,7 +24,7 @@ from isthmus.log import tell
 
 log: Final = logging.getLogger("isthmus.upstream")
 
-FAILURES: Final = 5
+FAILURES: Final = 10
 """Failures in a row after which a gateway leaves a place alone."""
 
 
