@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus import __version__
+from isthmus.bridge.choose import Choice
 from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.known import DEMO, tell_unserved
@@ -101,6 +102,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
                 default=config.models.default or None,
                 aliases=_aliases(config),
                 fallbacks=config.models.fallbacks,
+                choices=choices_of(config),
                 unserved=lambda name: tell_unserved(name, [Path(folder) for folder in config.provider_folders]),
             ),
             store,
@@ -197,6 +199,14 @@ def _aliases(config: Config) -> Mapping[str, str]:
     if list(config.providers) == ["demo"] and "*" not in config.models.aliases and config.models.default:
         return {**config.models.aliases, "*": config.models.default}
     return config.models.aliases
+
+
+def choices_of(config: Config) -> dict[str, Choice]:
+    """Names that stand for several targets."""
+    return {
+        name: Choice(tuple(choice.targets), tuple(choice.weights), choice.by)
+        for name, choice in config.models.choices.items()
+    }
 
 
 def new_id(prefix: str) -> str:

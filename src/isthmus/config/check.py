@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from isthmus.addresses import host_of, is_local, is_loopback
+from isthmus.bridge.choose import MOST_WEIGHT
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key, shows_header
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
@@ -112,21 +113,46 @@ def _check_models(config: Config) -> Iterator[Problem]:
             "run `isthmus init`, set a provider's key variable, or leave `models.demo` on",
         )
         return
-    if models.default and not ("/" not in models.default and models.default in models.aliases):
+    yield from _check_choices(config)
+    named = {*models.aliases, *models.choices}
+    if models.default and not ("/" not in models.default and models.default in named):
         yield from _check_reference(("models", "default"), models.default, providers, alias_too=True)
     for alias, target in models.aliases.items():
         path = ("models", "aliases", alias)
         if "/" in alias or not alias.strip():
             yield Problem(path, "is no usable alias: a name with a slash always means `provider/model`", "rename it")
-        yield from _check_reference(path, target, providers)
+        if target not in models.choices:
+            yield from _check_reference(path, target, providers)
     for key, targets in models.fallbacks.items():
         path = ("models", "fallbacks", key)
-        if key != ANY_NAME and key not in models.aliases and split_reference(key) is None:
-            near = nearest_name(key, models.aliases)
+        if key != ANY_NAME and key not in named and split_reference(key) is None:
+            near = nearest_name(key, named)
             fix = f"did you mean `{near}`?" if near else "use a name of `[models.aliases]`, or a `provider/model`"
             yield Problem(path, "stands for no alias and no model", fix)
         for target in targets:
             yield from _check_reference(path, target, providers)
+
+
+def _check_choices(config: Config) -> Iterator[Problem]:
+    models = config.models
+    for name, choice in models.choices.items():
+        path = ("models", "choices", name)
+        if "/" in name or not name.strip() or name == ANY_NAME:
+            yield Problem(path, "is no usable name: one with a slash always means `provider/model`", "rename it")
+        if name in models.aliases:
+            yield Problem(path, "is an alias, too", "rename one of them")
+        if not choice.targets:
+            yield Problem((*path, "targets"), "is missing", 'name them: `targets = ["provider/model", …]`')
+        if len(set(choice.targets)) < len(choice.targets):
+            yield Problem((*path, "targets"), "names one of them twice", "give it a larger weight instead")
+        for target in choice.targets:
+            yield from _check_reference((*path, "targets"), target, config.providers)
+        if choice.weights and choice.by != "weight":
+            yield Problem((*path, "weights"), f'means nothing with `by = "{choice.by}"`', "remove one of them")
+        if choice.weights and len(choice.weights) != len(choice.targets):
+            yield Problem((*path, "weights"), "has another length than `targets`", "give one weight for each target")
+        if sum(choice.weights) > MOST_WEIGHT:
+            yield Problem((*path, "weights"), f"is more than {MOST_WEIGHT} in all", "use smaller numbers")
 
 
 def _check_reference(
@@ -282,7 +308,9 @@ def check_header(path: KeyPath, text: str) -> Iterator[Problem]:
 
 def _check_keys(config: Config, known: Mapping[str, KnownProvider]) -> Iterator[Problem]:
     """A missing key is fatal only for the provider that requests go to by default."""
-    default = config.models.aliases.get(config.models.default, config.models.default)
+    models = config.models
+    default = models.aliases.get(models.default, models.default)
+    default = next(iter(models.choices[default].targets), "") if default in models.choices else default
     sides = split_reference(default)
     for name, provider in config.providers.items():
         if name in known and not provider.api_key_file and lacks_key(provider, known[name]):

@@ -48,7 +48,13 @@ _PARTS: Final = (
     *(schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_teams, schema_tools, schema_watch),
 )
 """Where the words stand."""
-_NAMED: Final = (schema.ProviderConfig, schema.TeamConfig, schema.WebhookEndpoint, schema.McpConfig)
+_NAMED: Final = (
+    schema.ProviderConfig,
+    schema.ChoiceConfig,
+    schema.TeamConfig,
+    schema.WebhookEndpoint,
+    schema.McpConfig,
+)
 """Sections under names of the user's choice."""
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "BreakerConfig",
     "Bytes",
     "Checks",
+    "ChoiceConfig",
     "CodexSettings",
     "Config",
     "Count",
@@ -155,6 +156,19 @@ class WebSocket(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long it may take to answer. A client that does not read does not answer either."""
 
 
+class ChoiceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One name for several targets. Whichever is taken, the others take its place when it fails before its first
+    event."""
+
+    targets: list[Text] = []
+    """Each as `provider/model`."""
+    by: Literal["weight", "price", "order"] = "weight"
+    """`weight`: as often as its weight says; a conversation stays with its target. `price`: the cheapest that gives
+    what is asked for. `order`: the first that is not left alone."""
+    weights: list[Count] = []
+    """How often each is taken, in relation to the others; none: all alike."""
+
+
 class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which model a name means."""
 
@@ -162,9 +176,10 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`provider/model`, or an alias, for requests that name no model; its provider gets the bare names.
     Empty: the default model of the first provider that has its key."""
     aliases: Mapping[str, str] = {}
-    """Bare name → `provider/model`; `*` catches every other bare name."""
+    """Bare name → `provider/model`, or a name of `models.choices`; `*` catches every other bare name."""
     fallbacks: Mapping[str, list[str]] = {}
     """Alias, or `provider/model` → models to try in order when it fails before its first event."""
+    choices: Mapping[str, ChoiceConfig] = {}
     demo: bool = True
     """Whether the built-in demo provider is offered."""
     listed: Annotated[int, Meta(ge=0)] = 10

@@ -61,6 +61,14 @@ class Embeddings:
         asked = request.body.get("model")
         candidate = self._directory.find(asked)
         permitted(caller, self._directory.spelled(asked), (candidate,))
+        if (choice := self._directory.choice_of(asked)) is not None:
+            targets = ", ".join(f"`{each}`" for each in self._directory.choices[choice].targets)
+            raise RequestRefused(
+                f"`{choice}` stands for several models, and vectors of two have nothing to say to each other; name one "
+                f"of them: {targets}",
+                code="invalid_model",
+                param="model",
+            )
         embedder = candidate.served.embedder
         if embedder is None or not candidate.target.capabilities.embeddings.supported:
             raise self._none_here(candidate)
