@@ -180,8 +180,8 @@ def test_where_everybody_refuses_the_first_refusal_is_told() -> None:
 def test_the_choice_is_a_decision_of_the_plan() -> None:
     target, *_ = order_options("fast", Choice(NAMES, by="order"), plain(), Occasion())
     (decision,) = tell_choice(target)
-    assert (decision.path, decision.action, decision.effective_value) == ("model", "supported", "a/one")
-    assert decision.reason == "`fast` chooses by order: number 1 of its targets"
+    assert (decision.path, decision.action, decision.effective_value) == ("models.choices.fast", "supported", "a/one")
+    assert decision.reason == "by order: number 1 of its targets"
     assert tell_choice(option("a/one").target) == ()
 
 

@@ -100,8 +100,8 @@ def test_the_choice_is_told_in_the_head_the_body_and_the_trace() -> None:
         assert told["diagnostics"] == []
         flow: Any = it.talk
         trace = trace_of(flow, answer.json["id"])
-        (decision,) = [each for each in trace["decisions"] if each["path"] == "model"]
-        assert decision["reason"].startswith("`mix` chooses by price: ")
+        (decision,) = [each for each in trace["decisions"] if each["path"] == "models.choices.mix"]
+        assert decision["reason"].startswith("by price: about ")
         for path, body in {
             "/v1/chat/completions": {"messages": [{"role": "user", "content": "hi"}]},
             "/v1/messages": {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 10},
@@ -204,8 +204,8 @@ def test_explain_shows_which_target_would_be_taken_and_why(tmp_path: Path, monke
     assert shown.exit_code == 0, shown.output
     explained = json.loads(shown.stdout)
     assert (explained["provider"], explained["model"]) == ("dear", "m")
-    (decision,) = [each for each in explained["decisions"] if each["path"] == "model"]
-    assert "`mix` chooses by price" in decision["reason"]
+    (decision,) = [each for each in explained["decisions"] if each["path"] == "models.choices.mix"]
+    assert decision["reason"].startswith("by price: ")
     assert "`cheap/m` would have to change `text.format`" in decision["reason"]
     screen = CliRunner().invoke(app, ["explain", str(asked), "--model", "mix"], env={"COLUMNS": "300"})
-    assert "chooses by price" in screen.output
+    assert "models.choices.mix" in screen.output

@@ -95,13 +95,12 @@ def order_options(name: str, choice: Choice, options: Sequence[Option], occasion
 
 
 def tell_choice(target: Target) -> tuple[CompatibilityDecision, ...]:
-    """The choice as a decision of the plan."""
+    """The choice as a decision of the plan. Its path is where the operator has it: `model` is the client's."""
     chosen = target.choice
     if chosen is None:
         return ()
-    reason = f"`{chosen.name}` chooses by {chosen.by}: {chosen.reason}"
-    used = f"{target.provider}/{target.model}"
-    return (CompatibilityDecision("model", "supported", reason, used, metadata={"choice": chosen.name}),)
+    path, used = f"models.choices.{chosen.name}", f"{target.provider}/{target.model}"
+    return (CompatibilityDecision(path, "supported", f"by {chosen.by}: {chosen.reason}", used),)
 
 
 def pick(targets: Sequence[Target], make: Callable[[Target], T], plan_of: Callable[[T], Plan]) -> tuple[Target, T]:
