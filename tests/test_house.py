@@ -30,6 +30,7 @@ DECLARATIONS: Final = {
     "config/schema_mcp": "likewise",
     "config/schema_watch": "likewise",
     "config/schema_search": "likewise",
+    "config/schema_teams": "likewise",
     "config/schema_tools": "likewise",
     "bridge/types/managed": "what is done with it is shown by the tests of `bridge/tools/managed` and of the turn",
     "conduct/attempt": "four fields; what is done with them is shown by the tests of `ways` and `run`",
