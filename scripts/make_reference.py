@@ -219,6 +219,7 @@ FIXED: Mapping[str, str] = {
     "bridge.envelope._MAX_PAYLOAD": "Bytes that an envelope of reasoning may unpack to; a larger one is not read.",
     "bridge.history.fitting._LONGEST_LABEL": "Characters of a file's name in the text that stands for it.",
     "bridge.projection._MAX_DEPTH": "Levels of references in a tool's schema that are written out.",
+    "bridge.choose.MOST_WEIGHT": "The sum of the weights of one of `models.choices`; a larger one is refused.",
     "bridge.projection._MAX_INLINED": "Objects that writing them out may add.",
     "bridge.projection._MAX_NOTE": "Characters of a keyword that is moved into a description.",
     "bridge.resolve.MAX_MODEL": "Characters of a model's name; a longer one is refused.",

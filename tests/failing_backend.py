@@ -9,6 +9,7 @@ from typing import Any
 from isthmus.bridge.deltas import Delta, Text
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
+from isthmus.ports import OURS, Behalf
 from isthmus.testing.fold import plan_for
 
 PLAN = plan_for()
@@ -23,7 +24,9 @@ class Scripted:
         self.closed = False
 
     @asynccontextmanager
-    async def send(self, plan: Plan, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    async def send(
+        self, plan: Plan, body: dict[str, Any], behalf: Behalf = OURS
+    ) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         self.sent += 1
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None:

@@ -83,13 +83,15 @@ def running_flow(
     """A gateway with all `PROVIDERS` at one scripted upstream.
 
     `extra`: more sections; `provider`: more keys for each provider; `keep`: more keys for the store. Nothing is
-    tried twice, so that a script says what the upstream is sent; `provider="retries = …"` changes that.
+    tried twice, so that a script says what the upstream is sent; `provider="retries = …"` changes that. However often
+    it fails, it is asked: the tests before this one are no reason to leave it alone.
     """
     database = folder / "flow.db" if store == "sqlite" else None
     with ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream.running())
         url = f"sqlite:{database}" if database else "memory:"
         once = "" if "retries" in provider else "retries = 0\n"
+        once += "" if "breaker" in provider else "breaker = { failures = 0 }\n"
         providers = "".join(
             f"[providers.{name}]\nuses = {uses!r}\nbase_url = {upstream.base_url!r}\napi_key = 'sk-upstream-secret'\n"
             f"dialect = 'chat'\n{once}{provider}\n"

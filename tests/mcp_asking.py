@@ -8,6 +8,7 @@ from typing import Any
 
 from isthmus.bridge.tools.mcp_rules import McpRule
 from isthmus.bridge.types.managed import Listing, Managed, ManagedCall, Ran
+from isthmus.ports import Behalf
 from isthmus.upstream.mcp.host import McpHost, Server
 from isthmus.upstream.mcp.sessions import Bounds, Sessions
 
@@ -39,4 +40,4 @@ async def called(
     host: McpHost, tool_name: str, tool: dict[str, Any] = LABEL, owner: str = "ann", **arguments: Any
 ) -> Ran:
     call = ManagedCall("mcp_1", "mcp", tool_name, arguments, tool)
-    return await host.runner(owner).run(call, lambda kind, fields: None)
+    return await host.runner(Behalf(owner)).run(call, lambda kind, fields: None)

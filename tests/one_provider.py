@@ -20,9 +20,14 @@ MODEL = "main/some-model"
 
 @contextmanager
 def one_provider(
-    upstream: ScriptedUpstream | str, settings: str = "", *, log: str = "error", uses: str = "openai-compatible"
+    upstream: ScriptedUpstream | str,
+    settings: str = "",
+    *,
+    log: str = "error",
+    uses: str = "openai-compatible",
+    server: str = "",
 ) -> Iterator[tuple[Talk, GatewayThread]]:
-    """`settings`: what `[providers.main]` says beside its address; sub-tables last."""
+    """`settings`: what `[providers.main]` says beside its address; sub-tables last. `server`: likewise `[server]`."""
     address = upstream if isinstance(upstream, str) else upstream.base_url
     toml = f"""
 [models]
@@ -32,6 +37,7 @@ default = "{MODEL}"
 url = "memory:"
 [server]
 port = 0
+{server}
 [log]
 level = "{log}"
 [providers.main]

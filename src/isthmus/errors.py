@@ -14,6 +14,7 @@
             CredentialsRefused, ModelNotFound, PromptRefused, ContextTooLong, QuotaSpent (final)
             RateLimited, Overloaded, UpstreamTimedOut, UpstreamUnreachable, UpstreamMalformed (worth another try)
             UpstreamBusy (not its fault: all connections that we allow ourselves are in use)
+            UpstreamResting (it failed so often in a row that it is left alone for a while)
 
 Every one of them has `code`, `retryable`, `retry_after`, `provider`, `status` and `request_id`.
 Anything else that rises is our own bug. What a code means to everybody who has to act on it stands in `FAILURES`, the
@@ -54,6 +55,8 @@ class Meaning:
     """Whether another key or place of the same provider may do better at once."""
     eject: bool = False
     """Whether it says that the place is sick, so that others are used meanwhile."""
+    breaks: bool = False
+    """Whether several of them in a row say that asking is in vain, so that nobody is for a while."""
     final: bool = False
     """Whether asking again is useless however long one waits: somebody has to change something first."""
     codex: Literal["as it is", "in the stream", "as a refusal"] = "as it is"
@@ -205,9 +208,13 @@ class UpstreamBusy(UpstreamFailed):
     default_code = "upstream_busy"
 
 
-def _passing(status: int, *upstream: int, wait: int = 0) -> Meaning:
+class UpstreamResting(UpstreamFailed):
+    default_code = "upstream_resting"
+
+
+def _passing(status: int, *upstream: int, wait: int = 0, breaks: bool = True) -> Meaning:
     """May be gone in a moment, and says something about the place rather than about the request."""
-    return Meaning(status, "provider", retry=True, elsewhere=True, eject=True, upstream=upstream, wait=wait)
+    return Meaning(status, "provider", True, elsewhere=True, eject=True, breaks=breaks, upstream=upstream, wait=wait)
 
 
 FAILURES: Final[Mapping[str, Meaning]] = {
@@ -257,7 +264,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "insufficient_quota": Meaning(429, "provider", elsewhere=True, eject=True, final=True, upstream=(402,)),
     # A conflict is a lock that somebody else holds: the SDKs wait and ask again, as they do for a 429.
     # Codex gives up at once on a 429 that names no time.
-    "rate_limit_exceeded": _passing(429, 429, 409, wait=5),
+    # It answers, and says itself when to come back: that is no reason to leave it alone.
+    "rate_limit_exceeded": _passing(429, 429, 409, wait=5, breaks=False),
     # Not 401: that would speak of the client's own key. Not 5xx: clients would ask again.
     "upstream_unauthorized": Meaning(
         403, "provider", elsewhere=True, eject=True, final=True, codex="as a refusal", upstream=(401, 403)
@@ -274,6 +282,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "images_too_large": Meaning(502, "provider", final=True),
     "server_is_overloaded": _passing(503, 503, 529, wait=1),
     "upstream_timeout": _passing(504, 504, 408),
+    # It was not asked at all; who may be asked in its place is asked at once, and nobody waits here.
+    "upstream_resting": Meaning(503, "provider", elsewhere=True, wait=5),
     # the operator's turn
     # All connections that we allow ourselves are in use, or all files: that says nothing about the provider's health.
     "upstream_busy": Meaning(503, "operator", retry=True, elsewhere=True, wait=1),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus import __version__
+from isthmus.bridge.choose import Choice
 from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.known import DEMO, tell_unserved
@@ -31,6 +32,7 @@ from isthmus.ports import Observer, Store, Workers
 from isthmus.ports.tools import HostedTool
 from isthmus.store.envelope_key import envelope_key
 from isthmus.store.open import database_path, open_store
+from isthmus.upstream.breaker import FAILURES
 from isthmus.upstream.wire import MAX_QUEUED
 from isthmus.wiring_endpoints import http_endpoint
 from isthmus.wiring_observe import open_tracer
@@ -67,7 +69,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
         stack.push_async_callback(workers.aclose)
         served: dict[str, Served] = {}
         for name, settings in config.providers.items():
-            served[name] = await serve_provider(name, _with_queue(settings), config, stack, workers, aside)
+            served[name] = await serve_provider(name, _as_gateway(settings), config, stack, workers, aside)
             stack.push_async_callback(served[name].backend.aclose)  # also if something further on cannot start
         if not served:
             raise ConfigError("no provider is configured; run `isthmus init`, or set a key such as DEEPSEEK_API_KEY")
@@ -101,6 +103,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
                 default=config.models.default or None,
                 aliases=_aliases(config),
                 fallbacks=config.models.fallbacks,
+                choices=choices_of(config),
                 unserved=lambda name: tell_unserved(name, [Path(folder) for folder in config.provider_folders]),
             ),
             store,
@@ -207,6 +210,14 @@ def _aliases(config: Config) -> Mapping[str, str]:
     return config.models.aliases
 
 
+def choices_of(config: Config) -> dict[str, Choice]:
+    """Names that stand for several targets."""
+    return {
+        name: Choice(tuple(choice.targets), tuple(choice.weights), choice.by)
+        for name, choice in config.models.choices.items()
+    }
+
+
 def new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(16)}"
 
@@ -217,6 +228,12 @@ def _envelope_key(store_url: str) -> bytes:
     return envelope_key(database) if database is not None else secrets.token_bytes(32)
 
 
-def _with_queue(settings: ProviderConfig) -> ProviderConfig:
-    """A gateway's callers do not know of each other: who would wait behind too many others is told so at once."""
-    return settings if settings.max_queued is not None else msgspec.structs.replace(settings, max_queued=MAX_QUEUED)
+def _as_gateway(settings: ProviderConfig) -> ProviderConfig:
+    """A gateway's callers do not know of each other: who would wait behind too many others, or for somebody who is out
+    of order, is told so at once."""
+    breaker = settings.breaker
+    return msgspec.structs.replace(
+        settings,
+        max_queued=MAX_QUEUED if settings.max_queued is None else settings.max_queued,
+        breaker=msgspec.structs.replace(breaker, failures=FAILURES) if breaker.failures is None else breaker,
+    )

@@ -196,6 +196,9 @@ class LocalConnect:
         known = [*self._profiles, *self._config.providers, *all_names(self._folders)]
         default = self._default or ""
         asked = (model or "").strip() or models.aliases.get(default, default)
+        if models.aliases.get(asked, asked) in models.choices:
+            words = f"`{asked}` stands for several models, among which a gateway chooses; name one of them"
+            raise ConfigError(f"{words}, or ask a gateway (`Bridge.remote`)", code="invalid_model")
         split = split_model(asked, known) if asked not in models.aliases else None
         if split is not None and split.provider in known:
             return split

@@ -17,6 +17,7 @@ from isthmus.errors import ConfigError
 from isthmus.providers import Provider
 from isthmus.providers.dialects import facts_in, more_dialects
 from isthmus.providers.schema import COMPUTED, EndpointFacts
+from isthmus.upstream.breaker import BreakerRule
 from isthmus.upstream.wire import EMBEDDINGS, IMAGE_EDITS, IMAGES, Elsewhere, Endpoint
 
 
@@ -35,6 +36,12 @@ def places_of(settings: ProviderConfig) -> list[ProviderConfig]:
         for place in settings.endpoints
         for key in ([place.api_key] if place.api_key else keys)
     ]
+
+
+def with_key(settings: ProviderConfig, key: str) -> ProviderConfig:
+    """The same places, all of them with this key alone."""
+    endpoints = [msgspec.structs.replace(place, api_key="") for place in settings.endpoints]
+    return msgspec.structs.replace(settings, api_key=key, api_keys=[], endpoints=endpoints)
 
 
 def http_endpoint(
@@ -62,6 +69,9 @@ def http_endpoint(
         verify_tls=settings.verify_tls,
         max_connections=settings.max_connections,
         max_queued=settings.max_queued,
+        max_queued_per_owner=settings.max_queued_per_owner,
+        queue_timeout=settings.queue_timeout,
+        breaker=BreakerRule(settings.breaker.failures or 0, settings.breaker.first_rest, settings.breaker.longest_rest),
         patience=settings.timeouts,
         credential=_tell_credential(name, settings),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from isthmus import __version__
 from isthmus.bridge.limits import AnswerLimits, take_limits
 from isthmus.conduct.aside import Aside
-from isthmus.config.keys import first_address, shows_header
+from isthmus.config.keys import Key, first_address, shows_header
 from isthmus.config.schema import Config, ProviderConfig
 from isthmus.config.secrets import configured_secrets
-from isthmus.gateway.directory import Served
+from isthmus.gateway.directory import Load, Served
 from isthmus.log import tell
-from isthmus.ports import Workers
+from isthmus.ports import Workers, key_for
 from isthmus.providers import Provider, load_provider
 from isthmus.providers.dialects import choose_dialect
 from isthmus.providers.schema import COMPUTED
@@ -25,12 +25,13 @@ from isthmus.upstream.asking import Asking
 from isthmus.upstream.http import HttpBackend
 from isthmus.upstream.pool import PooledBackend
 from isthmus.upstream.retry import RetryingBackend, RetryRule
-from isthmus.upstream.wire import EMBEDDINGS, IMAGES
-from isthmus.wiring_endpoints import http_endpoint, places_of
+from isthmus.upstream.wire import EMBEDDINGS, IMAGES, Wire
+from isthmus.wiring_endpoints import http_endpoint, places_of, with_key
 from isthmus.wiring_workers import schema_bounds
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.upstream.codex.options import CodexOptions
+    from isthmus.upstream.keyed import KeyedBackend
 
 log = logging.getLogger("isthmus.wiring")
 
@@ -59,15 +60,21 @@ async def serve_provider(
         demo = await stack.enter_async_context(DemoServer(workers=workers, bounds=schema_bounds(config.checks)))
         base_url = demo.base_url
     dialect = choose_dialect(name, provider, settings.dialect)
-    endpoints = [http_endpoint(name, provider, place, base_url, dialect) for place in places_of(settings)]
+    given = {
+        "": settings,
+        **{who: with_key(settings, key) for who, key in callers_keys(name, settings, config).items()},
+    }
+    ways_to = {
+        who: [http_endpoint(name, provider, place, base_url, dialect) for place in places_of(each)]
+        for who, each in given.items()
+    }
+    endpoints = [endpoint for each in ways_to.values() for endpoint in each]
     # Of all providers: what stands behind one address may well know the key of another.
     secrets = [*(secret for endpoint in endpoints for secret in endpoint.secrets()), *configured_secrets(config)]
     limits = take_limits(AnswerLimits, config.limits)
-    places = [HttpBackend(endpoint, secrets, limits, aside) for endpoint in endpoints]
-    wires = [place.wire for place in places]
-    backend: HttpBackend | PooledBackend | RetryingBackend = places[0] if len(places) == 1 else PooledBackend(places)
-    if settings.retries:
-        backend = RetryingBackend(backend, RetryRule(retries=settings.retries))
+    places = {who: [HttpBackend(place, secrets, limits, aside) for place in each] for who, each in ways_to.items()}
+    wires = {who: [place.wire for place in each] for who, each in places.items()}
+    backend = _keyed({who: _chain(each, settings.retries) for who, each in places.items()})
     if provider.endpoint.key_env:  # the others take none
         for told in dict.fromkeys(endpoint.credential for endpoint in endpoints):
             tell(log, "info", "provider.credential", provider=name, sent=told)
@@ -81,8 +88,42 @@ async def serve_provider(
         asking=asking,
         embedder=backend if all(EMBEDDINGS in endpoint.others for endpoint in endpoints) else None,
         drawer=backend if all(IMAGES in endpoint.others for endpoint in endpoints) else None,
-        load=lambda: (sum(wire.load[0] for wire in wires), sum(wire.load[1] for wire in wires)),
+        load=lambda: _load(wires),
+        resting=lambda behalf: all(wire.breaker.resting for wire in wires[key_for(backend, behalf)]),
     )
+
+
+_Chain = HttpBackend | PooledBackend | RetryingBackend
+
+
+def _chain(places: list[HttpBackend], retries: int) -> _Chain:
+    """One way to ask: all places that one caller's requests may go to."""
+    backend: _Chain = places[0] if len(places) == 1 else PooledBackend(places)
+    return RetryingBackend(backend, RetryRule(retries=retries)) if retries else backend
+
+
+def _keyed(chains: Mapping[str, _Chain]) -> _Chain | KeyedBackend:
+    if len(chains) == 1:
+        return chains[""]
+    from isthmus.upstream.keyed import KeyedBackend
+
+    return KeyedBackend(chains)
+
+
+def _load(wires: Mapping[str, Sequence[Wire]]) -> Load:
+    every = [wire for each in wires.values() for wire in each]
+    sent, waiting = (sum(each) for each in zip(*(wire.load for wire in every), strict=True))
+    return Load(sent, waiting, sum(wire.breaker.rest is not None for wire in every))
+
+
+def callers_keys(name: str, settings: ProviderConfig, config: Config) -> dict[str, str]:
+    """Caller → the key that this provider is shown for them: what it says itself goes before what a team says."""
+    said = {
+        f"team:{team}": Key(key, f"the key in `teams.{team}.upstream_keys.{name}`")
+        for team, each in config.teams.items()
+        if (key := each.upstream_keys.get(name))
+    }
+    return {**said, **settings.keys_for}
 
 
 def server_asking(name: str, provider: Provider, settings: ProviderConfig, base_url: str = "") -> Asking | None:

@@ -12,6 +12,7 @@ from isthmus.conduct.hosted import Hosted
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
 from isthmus.log import tell
+from isthmus.ports import Behalf
 from isthmus.ports.tools import HostedTool, ToolRunner
 from isthmus.protocol.json import JsonObject
 
@@ -53,10 +54,10 @@ class LaterTool:
     def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return managed if self._tool is None else self._tool.foresee(managed, tools, items)
 
-    def runner(self, owner: str) -> ToolRunner:
+    def runner(self, behalf: Behalf) -> ToolRunner:
         if self._tool is None:
             raise RuntimeError(f"nobody was offered `{self.kind}`")
-        return self._tool.runner(owner)
+        return self._tool.runner(behalf)
 
     async def aclose(self) -> None:
         if self._tool is not None:

@@ -91,6 +91,7 @@ def _names(config: Config, served: Mapping[str, Served]) -> Callable[[str], froz
     """The models of a provider that somebody other than a client names."""
     models = config.models
     said = [models.default, *models.aliases.values(), *(name for names in models.fallbacks.values() for name in names)]
+    said += [target for choice in models.choices.values() for target in choice.targets]
     pairs = [sides for name in [*said, *models.fallbacks] if (sides := split_reference(name)) is not None]
     found: dict[str, tuple[Provider, frozenset[str]]] = {}
 

@@ -17,7 +17,7 @@ from isthmus.conduct.around import Stop
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.hosted import NO_TOOLS
 from isthmus.conduct.run import Run
-from isthmus.ports import Checker, Ended
+from isthmus.ports import Behalf, Checker, Ended
 from isthmus.protocol.events import Event
 from isthmus.providers import load_provider
 from isthmus.testing.checker import InlineChecker
@@ -73,7 +73,7 @@ class Stage(OwnTime):
             "resp_1",
             self.attempt(first, body),
             others=iter(others) if others is not None else (self.attempt(name, body) for name in rest),
-            owner="ann",
+            behalf=Behalf("ann"),
             checker=checker or InlineChecker(),
             now=self.loop.time,
             save=self._save if stored else None,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedCall, ManagedKind, Ran
 from isthmus.conduct.hosted import NO_TOOLS, Hosted
+from isthmus.ports import Behalf
 from isthmus.ports.tools import Tell
 from isthmus.protocol.json import JsonObject
 
@@ -35,8 +36,8 @@ class Noting:
     def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return replace(managed, **self._offer)
 
-    def runner(self, owner: str) -> Noting:
-        self.owners.append(owner)
+    def runner(self, behalf: Behalf) -> Noting:
+        self.owners.append(behalf.owner)
         return self
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
@@ -81,7 +82,9 @@ async def test_nothing_runs_where_nothing_is_configured() -> None:
 async def test_a_runner_knows_who_asks() -> None:
     hosted = Hosted([Noting("web_search"), Noting("mcp")])
     call = ManagedCall("ws_1", "web_search", "web_search", {"query": "a"}, SEARCH)
-    assert await hosted.runner("web_search", "ann").run(call, lambda word, fields: None) == Ran("web_search for ann")
+    assert await hosted.runner("web_search", Behalf("ann")).run(call, lambda word, fields: None) == Ran(
+        "web_search for ann"
+    )
 
 
 async def test_all_are_closed() -> None:

@@ -16,7 +16,7 @@ from isthmus.client.local import LocalLine
 from isthmus.conduct.attempt import Attempt
 from isthmus.conduct.run import Run
 from isthmus.errors import ConfigError, IsthmusError, RequestRefused, UpstreamFailed, WorkNotDone
-from isthmus.ports import Accepted, Again, AttemptFailed, ContractChecked, Ended, FirstToken, Retried, Sent
+from isthmus.ports import OURS, Accepted, Again, AttemptFailed, ContractChecked, Ended, FirstToken, Retried, Sent
 from isthmus.providers import load_provider
 from isthmus.testing.checker import InlineChecker
 from wire.oracle import check_stream
@@ -416,8 +416,8 @@ def test_what_happened_below_an_asking_is_told_before_it_is_accepted_or_fails(st
     again = Again(UpstreamFailed("in passing"), 0.5)
 
     class Trailing(Upstream):
-        def send(self, plan: Any, body: Any) -> Any:
-            sending: Any = super().send(plan, body)
+        def send(self, plan: Any, body: Any, behalf: Any = OURS) -> Any:
+            sending: Any = super().send(plan, body, behalf)
             sending.trail = [again]
             return sending
 

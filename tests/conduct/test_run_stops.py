@@ -112,7 +112,7 @@ def test_what_is_not_waited_for_any_more_is_not_left_lying(stage: Stage, recwarn
 
     class Talking(Upstream):
         @asynccontextmanager
-        async def send(self, plan: Any, body: Any) -> AsyncIterator[Any]:
+        async def send(self, plan: Any, body: Any, behalf: Any = None) -> AsyncIterator[Any]:
             yield Words()
 
     stage.upstream = Talking()

@@ -22,7 +22,7 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.caller import Caller
-from isthmus.ports import Backend
+from isthmus.ports import OURS, Backend, Behalf
 from isthmus.protocol.json import JsonObject
 from isthmus.testing import Gate, chat, chat_chunks, chat_reply, reply, silence, stream
 from serving import GatewayThread, running_gateway_server
@@ -106,7 +106,9 @@ class Broken:
         self.asked = 0
 
     @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    async def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         self.asked += 1
         raise RuntimeError("a bug")
         yield  # type: ignore[unreachable]

@@ -17,7 +17,7 @@ from isthmus.gateway.directory import Directory, Served
 from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.runs import RunLimits
 from isthmus.gateway.settings import Settings
-from isthmus.ports import Fact, Store
+from isthmus.ports import OURS, Behalf, Fact, Store
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
 from isthmus.testing.checker import InlineChecker
@@ -78,7 +78,9 @@ class Upstream:
         return [asked for asked in self.asked if not asked.closed]
 
     @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    async def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         asked = Asked(plan.target.provider, body)
         self.asked.append(asked)
         try:

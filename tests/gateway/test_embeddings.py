@@ -31,7 +31,7 @@ class Vectors:
         self.let = asyncio.Event()
         self.answer: Embedded | Exception = Embedded([msgspec.Raw(b"[1]")], 7)
 
-    async def embed(self, plan: Any, trail: Any = None) -> Embedded:
+    async def embed(self, plan: Any, trail: Any = None, behalf: Any = None) -> Embedded:
         await self.let.wait()
         if isinstance(self.answer, Exception):
             raise self.answer

@@ -25,7 +25,7 @@ MADE = Drawn((Image(base64="aaaa", kind="image/png"),), {}, {"input_tokens": 1, 
 
 
 class Painter:
-    async def draw(self, plan: Any, tell: Any, trail: Any = None) -> Drawn:
+    async def draw(self, plan: Any, tell: Any, trail: Any = None, behalf: Any = None) -> Drawn:
         tell(Partial(0, MADE.images[0]))
         return MADE
 

@@ -225,7 +225,7 @@ async def one_more_has_to_wait(scene: Scene) -> None:
     async with scene.gateway() as gateway:
         (place,) = http_places(gateway)
         assert place.queue == 0
-        await place.wire._take_place()
+        await place.wire._take_place("")
         assert place.queue == 1
 
 

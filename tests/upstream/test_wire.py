@@ -210,7 +210,7 @@ async def test_a_place_is_given_back_however_an_answer_ends() -> None:
                     incoming.close()
                     incoming.close()  # nothing is given back twice
             assert wire.queue == 0
-        first = await wire._take_place()
+        first = await wire._take_place("")
         assert wire.queue == 1
         first.release()
         await wire.aclose()

@@ -27,6 +27,7 @@ class Outer(msgspec.Struct, frozen=True):
     base_url: str = "x"
     wait: Annotated[float, Meta(gt=0, extra={"quantity": DURATION})] = 1.0
     size: Annotated[int, Meta(ge=0, extra={"quantity": SIZE})] = 0
+    pause: Annotated[float, Meta(gt=0, extra={"quantity": DURATION})] | None = None
     word: Literal["low", "high"] = "low"
     maybe: Literal["a", "b"] | None = None
     lines: list[str] = []
@@ -47,6 +48,7 @@ def test_what_fits_is_taken_as_it_is_meant() -> None:
     made, problems = read(
         {
             "wait": "1m30s",
+            "pause": "2s",
             "size": "2KiB",
             "kinds": ["image"],
             "inner": {"name": "n"},
@@ -59,6 +61,7 @@ def test_what_fits_is_taken_as_it_is_meant() -> None:
     assert problems == []
     assert made == Outer(
         wait=90.0,
+        pause=2.0,
         size=2048,
         kinds=frozenset({"image"}),
         inner=Inner("n"),

@@ -141,6 +141,15 @@ def _print_summary(console: Console, reading: Reading) -> None:
         for alias, target in config.models.aliases.items():
             aliases.add_row(escape(alias), escape(target), escape(", ".join(config.models.fallbacks.get(alias, ()))))
         console.print(aliases)
+    if config.models.choices:
+        console.print()
+        choices = _table("choice", "by", "among")
+        for name, choice in config.models.choices.items():
+            weights = choice.weights or [1] * len(choice.targets)
+            pairs = zip(choice.targets, weights, strict=True)
+            among = [f"{target} ({weight})" if choice.by == "weight" else target for target, weight in pairs]
+            choices.add_row(escape(name), choice.by, escape(", ".join(among)))
+        console.print(choices)
 
 
 def _table(*columns: str) -> Table:

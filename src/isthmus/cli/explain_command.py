@@ -18,6 +18,7 @@ import typer
 from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
+from isthmus.cli.explain_choice import choice_named, explain_choice
 from isthmus.cli.explain_compare import compare, show_comparison
 from isthmus.cli.explain_kept import explain_kept, is_id
 from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
@@ -49,7 +50,7 @@ def explain(
         ),
     ] = None,
     provider: Annotated[str, typer.Option("--provider", "-p", help="The provider to plan for.")] = "",
-    model: Annotated[str, typer.Option("--model", "-m", help="Its model; the provider's default otherwise.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", help="Its model, or a name of `models.choices`.")] = "",
     everywhere: Annotated[bool, typer.Option("--all", help="Compare all providers, each with its model.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the providers.")] = False,
     chat: Annotated[bool, typer.Option("--chat", help="The request is a Chat Completions one.")] = False,
@@ -113,16 +114,20 @@ class _Wish:
 
 
 def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish, source: str) -> None:
-    name = _choose_name(asked, wish.provider, folders, config)
-    chosen, settings = load_known(name, folders, config)
-    known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
-    model = choose_model(asked, chosen, wish.model, known_as)
-    lessons = recall_lessons(config, name, chosen, model) if known_as else []
-    strict = wish.strict
+    choice = choice_named(asked, wish.model, config) if not wish.provider else None
     managed = foresee(config, asked)
-    explained = explain_request(
-        asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
-    )
+    if choice is not None:
+        explained, chosen = explain_choice(asked, choice, config, folders, strict=wish.strict, managed=managed)
+    else:
+        name = _choose_name(asked, wish.provider, folders, config)
+        chosen, settings = load_known(name, folders, config)
+        known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
+        model = choose_model(asked, chosen, wish.model, known_as)
+        lessons = recall_lessons(config, name, chosen, model) if known_as else []
+        strict = wish.strict
+        explained = explain_request(
+            asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
+        )
     if wish.body_only and explained.plan is not None:
         print_json(explained.body, pretty=not wish.as_json)
     elif wish.as_json:

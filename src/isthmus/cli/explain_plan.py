@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from isthmus.bridge.capabilities import Dialect
+from isthmus.bridge.choose import tell_choice
 from isthmus.bridge.compat.planner import plan_bridge_compatibility
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, apply_strict, diagnose
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
@@ -30,6 +31,7 @@ from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
 from isthmus.bridge.types.plan import (
     ANY_CLIENT,
     MESSAGES,
+    Chosen,
     ClientProfile,
     Host,
     Lesson,
@@ -173,16 +175,18 @@ def explain(
     dialect: Dialect | None = None,
     lessons: Sequence[Lesson] = (),
     managed: Managed = NOTHING_MANAGED,
+    choice: Chosen | None = None,
 ) -> Explained:
     """Plan the request; a refusal is part of the answer.
 
     `name`, `dialect` and `lessons` are those of a configured provider: what its server has taught the gateway counts.
-    `managed` are the tools of the request that the gateway would run itself.
+    `managed` are the tools of the request that the gateway would run itself. `choice`: why this target of several.
     """
-    target = learn(Target(name or provider.name, model, capabilities_for(provider, model, dialect)), lessons)
+    facts = capabilities_for(provider, model, dialect)
+    target = learn(Target(name or provider.name, model, facts, choice=choice), lessons)
     host = Host(HONOURED, strict, managed=managed)
     try:
-        noted = (*asked.noted, *tell_lessons(asked.request.body, target))
+        noted = (*asked.noted, *tell_lessons(asked.request.body, target), *tell_choice(target))
         plan = fit_request(
             asked.request,
             target,

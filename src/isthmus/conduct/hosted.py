@@ -14,6 +14,7 @@ from isthmus.bridge.capabilities import ToolSupport
 from isthmus.bridge.tools.catalog import CARRIERS
 from isthmus.bridge.tools.managed import managed_kind, managed_word, own_kinds
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, ManagedKind, ToolLimits
+from isthmus.ports import Behalf
 from isthmus.ports.tools import HostedTool, Reachable, ToolRunner
 from isthmus.protocol.json import JsonObject
 
@@ -61,8 +62,8 @@ class Hosted:
                 wanted.setdefault(kind, []).append(tool)
         return wanted
 
-    def runner(self, kind: ManagedKind, owner: str) -> ToolRunner:
-        return self._tools[kind].runner(owner)
+    def runner(self, kind: ManagedKind, behalf: Behalf) -> ToolRunner:
+        return self._tools[kind].runner(behalf)
 
     @property
     def servers(self) -> dict[str, Callable[[], Awaitable[str | None]]]:

@@ -70,7 +70,15 @@ class Life:
         self._stride = 1
         self._marks: list[Mark] = []
 
-    def sent(self, plan: Decided, *, anew: bool, why: Asking = "first", body: Mapping[str, Any] | None = None) -> None:
+    def sent(
+        self,
+        plan: Decided,
+        *,
+        anew: bool,
+        why: Asking = "first",
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> None:
         again = self.attempts > 0
         self.attempts += anew
         self._failure = None
@@ -78,7 +86,7 @@ class Life:
         if self._observer is not None:
             asking = "anew" if anew and again and why == "first" else why
             target = plan.target
-            self._observer.tell(Sent(self._id, target.provider, target.model, self.attempts, asking, body))
+            self._observer.tell(Sent(self._id, target.provider, target.model, self.attempts, asking, body, key))
 
     def accepted(self) -> None:
         """The head of the answer is here."""

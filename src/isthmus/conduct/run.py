@@ -37,7 +37,7 @@ from isthmus.conduct.tools import run_tools
 from isthmus.conduct.ways import Keep, Ways
 from isthmus.errors import IsthmusError, UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Checker, Ended, Observer, limits_of, trail_of
+from isthmus.ports import OURS, Behalf, Checker, Ended, Observer, key_for, limits_of, trail_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
 
@@ -58,7 +58,7 @@ class Run:
         first: Attempt,
         *,
         others: Iterator[Attempt] | None = None,
-        owner: str = "",
+        behalf: Behalf = OURS,
         checker: Checker,
         now: Callable[[], float],
         save: Save | None = None,
@@ -75,11 +75,12 @@ class Run:
         it ends. `aside`: where others must not wait for what a
         large request takes; without it, that is done on the spot."""
         self.id = id
-        self.owner = owner
+        self.owner = behalf.owner
+        self._behalf = behalf
         self.tells_refusals = False
         """Whether a failure before anything was told becomes events too: nobody is there for a status."""
         self._ways = Ways(id, first, iter(()) if others is None else others, now=now, keep=keep)
-        self._life = Life(id, owner, now, observer)
+        self._life = Life(id, behalf.owner, now, observer)
         self._checker = checker
         self._now = now
         self._save = save
@@ -255,7 +256,7 @@ class Run:
         try:
             while not isinstance(command, Done):
                 if isinstance(command, RunTool):
-                    tools = run_tools(turn, command, self._hosted, self.owner, self._wait, life.ran)
+                    tools = run_tools(turn, command, self._hosted, self._behalf, self._wait, life.ran)
                     async with aclosing(tools) as told:
                         async for events in told:
                             yield self._record(events)
@@ -306,9 +307,11 @@ class Run:
     def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
             raise Stopped
-        self._life.sent(self._turn.plan, anew=anew, why=command.why, body=command.body)
-        self._spend.sent(self._turn.plan.target)
-        return self._ways.current.backend.send(self._turn.plan, command.body)
+        plan = self._turn.plan
+        backend, behalf = self._ways.current.backend, self._behalf
+        self._life.sent(plan, anew=anew, why=command.why, body=command.body, key=key_for(backend, behalf))
+        self._spend.sent(plan.target)
+        return backend.send(plan, command.body, behalf)
 
     async def _open(
         self, sending: AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]

@@ -19,6 +19,7 @@ from isthmus.bridge.turn import Turn
 from isthmus.bridge.types.managed import ManagedCall, ManagedKind, Ran, ToolLimits
 from isthmus.conduct.hosted import Hosted
 from isthmus.log import Level, tell
+from isthmus.ports import Behalf
 from isthmus.ports.tools import ToolRunner, patience_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
@@ -61,12 +62,12 @@ Heard = Callable[[ManagedCall, Ran | None, float], None]
 
 
 async def run_tools(
-    turn: Turn, command: RunTool, hosted: Hosted, owner: str, wait: Wait, heard: Heard
+    turn: Turn, command: RunTool, hosted: Hosted, behalf: Behalf, wait: Wait, heard: Heard
 ) -> AsyncGenerator[list[Event], None]:
     """Carry these calls out, and tell how far they are; whoever stops listening stops them."""
     if events := turn.feed(()):
         yield events
-    work = Work(command.calls, lambda kind: hosted.runner(kind, owner), hosted.limits)
+    work = Work(command.calls, lambda kind: hosted.runner(kind, behalf), hosted.limits)
     try:
         async with work:
             while facts := await wait(work.news()):

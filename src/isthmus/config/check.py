@@ -11,8 +11,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from isthmus.addresses import host_of, is_local, is_loopback
+from isthmus.bridge.choose import MOST_WEIGHT
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
-from isthmus.config.keys import is_own_address, lacks_key
+from isthmus.config.keys import is_own_address, lacks_key, shows_header
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
 from isthmus.config.schema import CodexSettings, Config, Images, Limits, McpConfig, ProviderConfig, Search, Webhooks
 from isthmus.providers.check import find_problems
@@ -33,6 +34,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
             for name, provider in config.providers.items()
             for problem in check_provider(("providers", name), name, provider, known.get(name))
         ),
+        *_check_teams(config),
         *_check_keys(config, known),
         *_check_store(config.store.url),
         *_check_webhooks(config.webhooks),
@@ -119,21 +121,46 @@ def _check_models(config: Config) -> Iterator[Problem]:
             "run `isthmus init`, set a provider's key variable, or leave `models.demo` on",
         )
         return
-    if models.default and not ("/" not in models.default and models.default in models.aliases):
+    yield from _check_choices(config)
+    named = {*models.aliases, *models.choices}
+    if models.default and not ("/" not in models.default and models.default in named):
         yield from _check_reference(("models", "default"), models.default, providers, alias_too=True)
     for alias, target in models.aliases.items():
         path = ("models", "aliases", alias)
         if "/" in alias or not alias.strip():
             yield Problem(path, "is no usable alias: a name with a slash always means `provider/model`", "rename it")
-        yield from _check_reference(path, target, providers)
+        if target not in models.choices:
+            yield from _check_reference(path, target, providers)
     for key, targets in models.fallbacks.items():
         path = ("models", "fallbacks", key)
-        if key != ANY_NAME and key not in models.aliases and split_reference(key) is None:
-            near = nearest_name(key, models.aliases)
+        if key != ANY_NAME and key not in named and split_reference(key) is None:
+            near = nearest_name(key, named)
             fix = f"did you mean `{near}`?" if near else "use a name of `[models.aliases]`, or a `provider/model`"
             yield Problem(path, "stands for no alias and no model", fix)
         for target in targets:
             yield from _check_reference(path, target, providers)
+
+
+def _check_choices(config: Config) -> Iterator[Problem]:
+    models = config.models
+    for name, choice in models.choices.items():
+        path = ("models", "choices", name)
+        if "/" in name or not name.strip() or name == ANY_NAME:
+            yield Problem(path, "is no usable name: one with a slash always means `provider/model`", "rename it")
+        if name in models.aliases:
+            yield Problem(path, "is an alias, too", "rename one of them")
+        if not choice.targets:
+            yield Problem((*path, "targets"), "is missing", 'name them: `targets = ["provider/model", …]`')
+        if len(set(choice.targets)) < len(choice.targets):
+            yield Problem((*path, "targets"), "names one of them twice", "give it a larger weight instead")
+        for target in choice.targets:
+            yield from _check_reference((*path, "targets"), target, config.providers)
+        if choice.weights and choice.by != "weight":
+            yield Problem((*path, "weights"), f'means nothing with `by = "{choice.by}"`', "remove one of them")
+        if choice.weights and len(choice.weights) != len(choice.targets):
+            yield Problem((*path, "weights"), "has another length than `targets`", "give one weight for each target")
+        if sum(choice.weights) > MOST_WEIGHT:
+            yield Problem((*path, "weights"), f"is more than {MOST_WEIGHT} in all", "use smaller numbers")
 
 
 def _check_reference(
@@ -157,6 +184,7 @@ def check_provider(at: KeyPath, name: str, provider: ProviderConfig, known: Know
         yield Problem(at, "is no usable name for a provider: clients write `name/model`", "rename it, without a slash")
     yield from _check_addresses(at, provider)
     yield from _check_one_key(at, provider)
+    yield from _check_callers_keys(at, provider)
     if provider.endpoints and provider.base_url:
         yield Problem((*at, "endpoints"), "excludes `base_url`", "put that address into `endpoints` too")
     yield from _check_header_text(at, provider)
@@ -206,6 +234,36 @@ def _check_one_key(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
         yield Problem((*at, "api_keys"), f"excludes `{named}`", "keep one of them")
 
 
+def _check_callers_keys(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
+    for name, key in provider.keys_for.items():
+        path = (*at, "keys_for", name)
+        if not name.removeprefix("team:").strip():
+            yield Problem(path, "names nobody", "write `team:NAME`, or the id of a caller's key")
+        if not key:
+            yield Problem(path, "is empty", "set it, or remove the entry")
+    if provider.keys_for and provider.uses == CODEX:
+        yield Problem((*at, "keys_for"), "means nothing to Codex, which has a login of its own", "remove it")
+    if provider.keys_for and shows_header(provider):
+        fix = "remove that header, and set `api_key` for everybody else"
+        yield Problem((*at, "keys_for"), "would be covered by a key in `headers` or `query`", fix)
+
+
+def _check_teams(config: Config) -> Iterator[Problem]:
+    for team, settings in config.teams.items():
+        for name, key in settings.upstream_keys.items():
+            path, provider = ("teams", team, "upstream_keys", name), config.providers.get(name)
+            if provider is None:
+                near = nearest_name(name, config.providers)
+                fix = f"did you mean `{near}`?" if near else f"add `[providers.{name}]`, or remove it"
+                yield Problem(path, "names a provider that is not configured", fix)
+            elif f"team:{team}" in provider.keys_for:
+                fix = f"keep this one, or the one in `providers.{name}.keys_for`"
+                yield Problem(path, "says twice which key this team has", fix)
+            if not key:
+                yield Problem(path, "is empty", "set it, or remove the entry")
+            yield from check_header(path, key)
+
+
 def _check_addresses(at: KeyPath, provider: ProviderConfig) -> Iterator[Problem]:
     shared = bool(provider.api_key or provider.api_keys)
     places = [((*at, "base_url"), provider.base_url, shared)]
@@ -237,6 +295,7 @@ def _check_header_text(at: KeyPath, provider: ProviderConfig) -> Iterator[Proble
     """Keys and headers travel in header lines: a line break from a secret file would break the request."""
     texts = [((*at, "api_key"), provider.api_key)]
     texts += [((*at, f"api_keys[{index}]"), key) for index, key in enumerate(provider.api_keys)]
+    texts += [((*at, "keys_for", name), key) for name, key in provider.keys_for.items()]
     texts += [((*at, "headers", header), value) for header, value in provider.headers.items()]
     for index, place in enumerate(provider.endpoints):
         texts.append(((*at, f"endpoints[{index}]", "api_key"), place.api_key))
@@ -257,7 +316,9 @@ def check_header(path: KeyPath, text: str) -> Iterator[Problem]:
 
 def _check_keys(config: Config, known: Mapping[str, KnownProvider]) -> Iterator[Problem]:
     """A missing key is fatal only for the provider that requests go to by default."""
-    default = config.models.aliases.get(config.models.default, config.models.default)
+    models = config.models
+    default = models.aliases.get(models.default, models.default)
+    default = next(iter(models.choices[default].targets), "") if default in models.choices else default
     sides = split_reference(default)
     for name, provider in config.providers.items():
         if name in known and not provider.api_key_file and lacks_key(provider, known[name]):

@@ -90,7 +90,9 @@ def _list_providers(config: Config, state: Completion) -> dict[str, ProviderConf
         discovered = _discover(state)
         found = {name: found.get(name, ProviderConfig()) for name in (*discovered, *found)}
     names = all_names(state.folders)
-    for reference in (config.models.default, *config.models.aliases.values(), *_flat(config.models.fallbacks)):
+    models = config.models
+    chosen = [target for choice in models.choices.values() for target in choice.targets]
+    for reference in (models.default, *models.aliases.values(), *_flat(models.fallbacks), *chosen):
         sides = split_reference(reference)
         if sides and sides[0] in names:
             found.setdefault(sides[0], ProviderConfig())

@@ -95,6 +95,10 @@ def fill_keys(at: KeyPath, provider: ProviderConfig, known: KnownProvider, sourc
             _with_origin((*at, f"api_keys[{index}]"), key, sources) if key else key
             for index, key in enumerate(provider.api_keys)
         ],
+        keys_for={
+            name: _with_origin((*at, "keys_for", name), key, sources) if key else key
+            for name, key in provider.keys_for.items()
+        },
         endpoints=[
             _fill_place((*at, f"endpoints[{index}]"), place, sources) for index, place in enumerate(provider.endpoints)
         ],

@@ -39,6 +39,7 @@ NO_BOUNDS: Final = frozenset(
         *("store.keep_conversation_days", "search.keep", "otel.sample", "otel.interval"),
         *("lessons.keep", "checks.idle", "mcp.NAME.idle", "providers.NAME.retries", "plan.repair_budget"),
         "usage.keep_days",
+        *("providers.NAME.breaker.first_rest", "providers.NAME.breaker.longest_rest"),
     }
 )
 """Numbers that refuse nothing and cut nothing off."""
@@ -50,9 +51,10 @@ _PARTS: Final = (
 """Where the words stand."""
 _NAMED: Final = (
     schema.ProviderConfig,
+    schema.ChoiceConfig,
+    schema.TeamConfig,
     schema.WebhookEndpoint,
     schema.McpConfig,
-    schema.TeamConfig,
     schema_limits.ModelLimits,
 )
 """Sections under names of the user's choice."""

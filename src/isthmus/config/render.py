@@ -17,7 +17,7 @@ from isthmus.config.known import CODEX
 from isthmus.config.load import Reading
 from isthmus.config.origins import Origin
 from isthmus.values.problems import KeyPath, dotted
-from isthmus.values.redact import HIDDEN, is_secret_key, redact, redact_unnamed
+from isthmus.values.redact import HIDDEN, KEY_TABLES, is_secret_key, redact, redact_unnamed
 from isthmus.values.toml_text import toml_key, toml_value
 
 _REFERENCE_ONLY: Final = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
@@ -94,6 +94,8 @@ def _shown_text(value: str, path: KeyPath, written: Mapping[KeyPath, Any]) -> st
     name = path[-1].partition("[")[0]
     show = redact_unnamed if path[-2:-1] in (("query",), ("headers",)) else redact
     reference = written.get(path)
+    if path[-2:-1] and path[-2] in KEY_TABLES:
+        name = "key"
     if isinstance(reference, str):
         if _REFERENCE_ONLY.fullmatch(reference):
             return reference

@@ -15,7 +15,7 @@ from msgspec import Meta
 from isthmus.config.schema_bounds import Checks, Limits
 from isthmus.config.schema_limits import TeamConfig, Usage
 from isthmus.config.schema_mcp import McpConfig
-from isthmus.config.schema_providers import CodexSettings, EndpointConfig, ProviderConfig, Timeouts
+from isthmus.config.schema_providers import BreakerConfig, CodexSettings, EndpointConfig, ProviderConfig, Timeouts
 from isthmus.config.schema_search import Search, SearchLocation
 from isthmus.config.schema_tools import Tools
 from isthmus.config.schema_watch import Metrics, Otel
@@ -23,8 +23,10 @@ from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
 
 __all__ = [
     "Background",
+    "BreakerConfig",
     "Bytes",
     "Checks",
+    "ChoiceConfig",
     "CodexSettings",
     "Config",
     "Count",
@@ -154,6 +156,19 @@ class WebSocket(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long it may take to answer. A client that does not read does not answer either."""
 
 
+class ChoiceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One name for several targets. Whichever is taken, the others take its place when it fails before its first
+    event."""
+
+    targets: list[Text] = []
+    """Each as `provider/model`."""
+    by: Literal["weight", "price", "order"] = "weight"
+    """`weight`: as often as its weight says; a conversation stays with its target. `price`: the cheapest that gives
+    what is asked for. `order`: the first that is not left alone."""
+    weights: list[Count] = []
+    """How often each is taken, in relation to the others; none: all alike."""
+
+
 class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which model a name means."""
 
@@ -161,9 +176,10 @@ class Models(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`provider/model`, or an alias, for requests that name no model; its provider gets the bare names.
     Empty: the default model of the first provider that has its key."""
     aliases: Mapping[str, str] = {}
-    """Bare name → `provider/model`; `*` catches every other bare name."""
+    """Bare name → `provider/model`, or a name of `models.choices`; `*` catches every other bare name."""
     fallbacks: Mapping[str, list[str]] = {}
     """Alias, or `provider/model` → models to try in order when it fails before its first event."""
+    choices: Mapping[str, ChoiceConfig] = {}
     demo: bool = True
     """Whether the built-in demo provider is offered."""
     listed: Annotated[int, Meta(ge=0)] = 10
@@ -353,11 +369,11 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     websocket: WebSocket = WebSocket()
     models: Models = Models()
     providers: Mapping[str, ProviderConfig] = {}
+    teams: Mapping[str, TeamConfig] = {}
     store: Store = Store()
     plan: PlanSettings = PlanSettings()
     checks: Checks = Checks()
     limits: Limits = Limits()
-    teams: Mapping[str, TeamConfig] = {}
     usage: Usage = Usage()
     lessons: Lessons = Lessons()
     tools: Tools = Tools()

@@ -35,7 +35,7 @@ class TeamConfig(RateLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models: list[Text] = []
     """Models that its keys may ask for, whatever they say themselves; `*` stands for anything. Empty: all."""
     upstream_keys: Mapping[str, str] = {}
-    """The key that each provider is asked with on its behalf, by the provider's name."""
+    """Provider → the key that it is shown for this team, in place of its own (see also `providers.NAME.keys_for`)."""
 
 
 class Usage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -64,6 +64,19 @@ class CodexSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """After how long without use a conversation is closed."""
 
 
+class BreakerConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a place is left alone because it fails again and again: whoever asks meanwhile gets 503 at once, or a
+    fallback."""
+
+    failures: Annotated[int, Meta(ge=0)] | None = None
+    """After how many failures in a row, for each key and place: it cannot be reached, breaks the rules of HTTP, answers
+    5xx or not in time. 0: never. Unset: 10; in a `Bridge` never."""
+    first_rest: Timeout = 5.0
+    """For how long; then one request tries it. Twice as long each time that one fails, too."""
+    longest_rest: Timeout = 300.0
+    """The longest of these times."""
+
+
 class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One provider, under the name that clients use for it."""
 
@@ -84,6 +97,9 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A file with the key, as secret stores mount it. A relative path starts where that of `store.url` does."""
     api_keys: list[str] = []
     """Several keys, used in turn, in place of `api_key`; one that is refused is replaced within the request."""
+    keys_for: Mapping[str, str] = {}
+    """Key of a caller's own, in place of all of these: `team:NAME`, or the id of a caller's key → the key. Each has
+    connections, a queue and rests of its own."""
     endpoints: list[EndpointConfig] = []
     """Several places, used in turn, in place of `base_url`."""
     headers: Mapping[str, str] = {}
@@ -100,6 +116,13 @@ class ProviderConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_queued: Annotated[int, Meta(ge=0)] | None = None
     """How many requests may wait for a connection, for each key and place; more are answered with 503. Unset: 100; in a
     `Bridge` any number."""
+    max_queued_per_owner: Count | None = None
+    """How many of them may be one owner's, a key's or a team's. Unset: as many as `max_queued`. Where as many wait as
+    may, whoever has the most of them gives way to whoever has fewer."""
+    queue_timeout: Timeout | None = None
+    """How long they may wait; who would wait longer, at the pace of those before them, is answered with 503 at once.
+    Unset: `timeouts.first_byte`."""
+    breaker: BreakerConfig = BreakerConfig()
     retries: Annotated[int, Meta(ge=0, le=10)] = 2
     """New attempts after a failure that may pass, before the first event only; another key is asked in any case."""
     models: Mapping[str, Mapping[str, Any]] = {}

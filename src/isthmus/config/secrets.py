@@ -43,6 +43,8 @@ def _find_in_table(name: str, table: Mapping[Any, Any]) -> Iterator[Secret]:
             yield from header_secrets(texts)
         case "query":
             yield from query_secrets(texts)
+        case "keys_for" | "upstream_keys":  # their names are those of callers and of providers
+            yield from (Secret(text, name) for text in texts.values() if text)
         case _:
             for key, inner in table.items():
                 yield from _find(str(key), inner)

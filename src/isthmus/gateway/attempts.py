@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from isthmus.bridge.assemble.speech import Seal
+from isthmus.bridge.choose import tell_choice
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.fit import fit_request
@@ -78,6 +79,8 @@ class Attempts:
         settings, target, noted = self.settings, candidate.target, self.noted
         if target.lessons:
             noted = (*noted, *tell_lessons(self.request.body, target))
+        if target.choice is not None:
+            noted = (*noted, *tell_choice(target))
         strictly = settings.strict if self.strict is None else self.strict
         host = Host(
             HONOURED, strictly, settings.repair_budget, settings.bounds, self.remembers, self.managed, settings.tools

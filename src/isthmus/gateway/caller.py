@@ -31,5 +31,10 @@ class Caller:
     asked_at: float = 0.0
     """When all of that was there, by the gateway's clock; 0: nobody knows."""
 
+    @property
+    def behalf(self) -> ports.Behalf:
+        """For whom upstreams are asked."""
+        return ports.Behalf(self.owner, self.key, self.team)
+
 
 LOCAL: Final = Caller()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from isthmus.bridge.capabilities import ProviderCapabilities
-from isthmus.bridge.resolve import ModelRef, resolve_fallbacks, resolve_model, split_reference
+from isthmus.bridge.choose import Choice
+from isthmus.bridge.resolve import ANY_NAME, ModelRef, resolve_fallbacks, resolve_model, split_reference
 from isthmus.bridge.types.plan import Target
-from isthmus.ports import Backend, Drawer, Embedder
+from isthmus.ports import Backend, Behalf, Drawer, Embedder
 from isthmus.providers import Provider
 from isthmus.providers.catalog import LISTED, KnownModel, Offered, offered_models
 from isthmus.providers.dialects import capabilities_for
@@ -25,6 +26,16 @@ class Asking(Protocol):
     """Which server it is: another one has another word."""
 
     async def ask(self) -> Told: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many requests to a provider are on their way, how many wait for a connection, and how many of its places are
+    left alone."""
+
+    sent: int = 0
+    waiting: int = 0
+    resting: int = 0
 
 
 @dataclass(slots=True)
@@ -45,8 +56,9 @@ class Served:
     """The way to its vectors, where it makes some."""
     drawer: Drawer | None = None
     """The way to its images, likewise."""
-    load: Callable[[], tuple[int, int]] = lambda: (0, 0)
-    """How many requests to it are on their way, and how many wait for a connection."""
+    load: Callable[[], Load] = lambda: Load()
+    resting: Callable[[Behalf], bool] = lambda _: False
+    """Whether nobody of it would be asked for them now: all its places are left alone for a while."""
 
     def hear(self, told: Told) -> None:
         """What its server says counts from the next request on."""
@@ -83,12 +95,43 @@ class Directory:
     default: str | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    """Names that stand for several targets."""
     unserved: Callable[[str], str] = lambda _: ""
     """What to do to be served by a provider that is known and not configured."""
 
     def find(self, name: str | None) -> Candidate:
-        """The model that a request asks for; an unknown one is refused with what to write instead."""
-        return self._candidate(resolve_model(name, self.aliases, self.default, self.served, self.unserved))
+        """The model that a request asks for, of a choice its first one; an unknown one is refused with what to write
+        instead."""
+        names = self._names() if self.choices else self.aliases
+        return self._candidate(resolve_model(name, names, self.default, self.served, self.unserved))
+
+    def choice_of(self, name: str | None) -> str | None:
+        """The choice that a name means, by itself or through an alias."""
+        if not self.choices:
+            return None
+        asked = (name if name is not None else self.default or "").strip()
+        if asked in self.choices or "/" in asked:
+            return asked if asked in self.choices else None
+        meant = self.aliases.get(asked) or self.aliases.get(ANY_NAME, "")
+        return meant if meant in self.choices else None
+
+    def options(self, choice: str, name: str | None) -> list[Candidate]:
+        """Its targets; `name` is what was asked for."""
+        asked = (name if name is not None else self.default or "").strip() or choice
+        alias = asked if asked in self.choices or asked in self.aliases else choice
+        sides = [split_reference(each) for each in self.choices[choice].targets]
+        return [self._candidate(ModelRef(*each, alias)) for each in sides if each is not None]
+
+    def _names(self) -> dict[str, str]:
+        first = {name: choice.targets[0] for name, choice in self.choices.items()}
+        return {**first, **{alias: first.get(target, target) for alias, target in self.aliases.items()}}
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """Each name of the user's own, and what it stands for."""
+        several = {name: " or ".join(choice.targets) for name, choice in self.choices.items()}
+        return {**self.aliases, **several}
 
     def spelled(self, name: str | None) -> str:
         """The name that a request goes by: without one, that of the default."""
@@ -98,7 +141,7 @@ class Directory:
         """The name that stands behind a prefix, where that is one of ours, and the whole is none."""
         rest = name.removeprefix(prefix)
         sides = split_reference(rest)
-        ours = rest in self.aliases or (sides is not None and sides[0] in self.served)
+        ours = rest in self.aliases or rest in self.choices or (sides is not None and sides[0] in self.served)
         return rest if rest != name and name not in self.aliases and ours else name
 
     def after(self, first: Candidate) -> list[Candidate]:

@@ -24,7 +24,7 @@ from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
-from isthmus.ports import Observer
+from isthmus.ports import Observer, key_for
 
 Embedding = Once[EmbeddingPlan, Embedded]
 
@@ -64,6 +64,14 @@ class Embeddings:
         asked = request.body.get("model")
         candidate = self._directory.find(asked)
         permitted(caller, self._directory.spelled(asked), (candidate,))
+        if (choice := self._directory.choice_of(asked)) is not None:
+            targets = ", ".join(f"`{each}`" for each in self._directory.choices[choice].targets)
+            raise RequestRefused(
+                f"`{choice}` stands for several models, and vectors of two have nothing to say to each other; name one "
+                f"of them: {targets}",
+                code="invalid_model",
+                param="model",
+            )
         embedder = candidate.served.embedder
         if embedder is None or not candidate.target.capabilities.embeddings.supported:
             raise self._none_here(candidate)
@@ -75,13 +83,14 @@ class Embeddings:
         embedding = Embedding(
             id,
             plan,
-            lambda trail: embedder.embed(plan, trail),
+            lambda trail: embedder.embed(plan, trail, caller.behalf),
             what="the embeddings",
             usage=_usage,
             life=life,
             runs=self._runs,
             total_timeout=candidate.served.total_timeout,
             gate=self._gates.of_once(caller, str(request.body.get("model") or ""), plan, request.body),
+            key=key_for(embedder, caller.behalf),
         )
         tell_planned(self._observer, caller, embedding, request.body, (), 0, began, self._now())
         return embedding

@@ -31,6 +31,7 @@ from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.attempts import Attempts
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.chats import AsChat, StoredChats, is_chat
+from isthmus.gateway.choosing import Choosing, begin
 from isthmus.gateway.conversations import Conversations
 from isthmus.gateway.counting import countable, without_window
 from isthmus.gateway.directory import Candidate, Directory
@@ -121,6 +122,7 @@ class Gateway:
         self.lessons = Lessons(store, keep=settings.keep_lessons, now=now)
         self.words = Words(directory.served, store, refresh=settings.refresh_words, keep=settings.keep_lessons, now=now)
         self.offer = Offer(directory, self.words)
+        self._choosing = Choosing(directory, store)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -296,7 +298,7 @@ class Gateway:
 
     async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
         """What would be sent, without sending it: all of it, however small the model's window is."""
-        candidate, *_ = await self._candidates(caller, request)
+        candidate, *_ = await self._candidates(caller, request, peek=True)
         history, request, _ = await self._past(caller, request)
         managed = await self._managed(caller, request, history, [candidate])
         attempts = Attempts(self.settings, caller, countable(request, history), history, noted=noted, managed=managed)
@@ -411,15 +413,15 @@ class Gateway:
             streamed = request.body.get("stream") is True and not request.body.get("background")
             outline = Outline() if taken.stored and streamed and not chat else None
 
-            def prepare() -> tuple[Attempt, Save | None]:
-                return attempts.make(candidates[0]), self._keeping.saver(taken, outline, lane, lock)
+            def prepare() -> tuple[Attempt, Sequence[Candidate], Save | None]:
+                return *begin(attempts, candidates), self._keeping.saver(taken, outline, lane, lock)
 
-            first, save = await self.aside.do(prepare, heavy=request.heavy)
+            first, others, save = await self.aside.do(prepare, heavy=request.heavy)
             run = Run(
                 id,
                 first,
-                others=attempts.others(candidates[1:]),
-                owner=caller.owner,
+                others=attempts.others(others),
+                behalf=caller.behalf,
                 checker=self._checker,
                 now=self._now,
                 save=save,
@@ -460,12 +462,11 @@ class Gateway:
         denied = denied_tools(caller, all_tools(tools, items)) if caller.grant.tools is not None else {}
         return await self.hosted.managed_for(tools, items, caller.owner, supports, denied)
 
-    async def _candidates(self, caller: Caller, request: Request) -> list[Candidate]:
+    async def _candidates(self, caller: Caller, request: Request, *, peek: bool = False) -> list[Candidate]:
         """The model that is asked for and those that may take its place, each with what its server taught us; of these
         those that the caller may use."""
-        asked = request.body.get("model")
-        first = self.directory.find(asked)
-        found = permitted(caller, self.directory.spelled(asked), (first, *self.directory.after(first)))
+        named = self.directory.spelled(request.body.get("model"))
+        found = permitted(caller, named, await self._choosing.candidates(caller, request, peek=peek))
         return [await self._taught(each) for each in found]
 
     async def _taught(self, candidate: Candidate) -> Candidate:

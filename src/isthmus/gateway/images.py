@@ -21,7 +21,7 @@ from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import check_target
 from isthmus.gateway.settings import Settings
-from isthmus.ports import Observer
+from isthmus.ports import Observer, key_for
 from isthmus.tools.images import Studio
 
 Drawing = Once[ImagePlan, Drawn]
@@ -74,13 +74,14 @@ class Images:
         drawing = Drawing(
             id,
             plan,
-            lambda trail: studio.draw(plan, hear, trail),
+            lambda trail: studio.draw(plan, hear, trail, caller.behalf),
             what="the images",
             usage=_usage,
             life=life,
             runs=self._runs,
             total_timeout=studio.timeout,
             gate=self._gates.of_once(caller, plan.target.model, plan, {"prompt": request.prompt}),
+            key=key_for(studio.drawer, caller.behalf),
         )
         asked = {"prompt": request.prompt, **request.options}
         tell_planned(self._observer, caller, drawing, asked, (), 0, began, self._now())

@@ -39,8 +39,8 @@ class Offer:
     async def _models(self) -> dict[str, Offered]:
         await self._words.settled(_PATIENCE)
         directory = self._directory
-        names = [name for name in (directory.default, *directory.aliases) if name and name != ANY_NAME]
-        listed = {name: self._configured(name) for name in names}
+        known = (directory.default, *directory.aliases, *directory.choices)
+        listed = {name: self._configured(name) for name in known if name and name != ANY_NAME}
         for name, served in directory.served.items():
             vectors = offered_embeddings(served.provider) if served.embedder is not None else []
             for offered in (*await served.offered(), *vectors):
@@ -66,7 +66,23 @@ class Offer:
         candidate = self._directory.find(name)
         provider, model = candidate.served.provider, candidate.target.model
         found = offer_named(provider, model)
+        if (choice := self._directory.choice_of(name)) is not None:
+            return self._together(choice)
         if found is None:
             return Offered(describe_model(provider, model), "configuration", served=False)
         embeds = model in provider.capabilities().embeddings.models
         return replace(found, source=found.source if candidate.target.alias is None else "configuration", embeds=embeds)
+
+    def _together(self, choice: str) -> Offered:
+        """Of several targets what holds for all of them: whoever reads it may be answered by any."""
+        found = [each.target for each in self._directory.options(choice, choice)]
+        known = [describe_model(self._directory.served[each.provider].provider, each.model) for each in found]
+        first = known[0]
+        together = replace(
+            first,
+            context=min((each.context for each in known if each.context is not None), default=None),
+            output=min((each.output for each in known if each.output is not None), default=None),
+            input=tuple(kind for kind in first.input if all(kind in each.input for each in known)),
+            efforts=tuple(effort for effort in first.efforts if all(effort in each.efforts for each in known)),
+        )
+        return Offered(together, "configuration")

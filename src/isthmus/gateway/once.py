@@ -44,9 +44,10 @@ class Once(Generic[_P, _T]):
         runs: Runs,
         total_timeout: float | None,
         gate: Callable[[], Awaitable[Admitted]] | None = None,
+        key: str = "",
     ) -> None:
         """`ask` notes in its list how often it asked again. `what` it is that takes its time, in words: "the
-        embeddings"."""
+        embeddings". `key`: under which name the key stands that is shown, where callers have keys of their own."""
         self.id = id
         self.plan = plan
         self.failed = False
@@ -60,6 +61,7 @@ class Once(Generic[_P, _T]):
         self._gate = gate
         self._admitted: Admitted | None = None
         self._sent = False
+        self._key = key
         self._stop: Stop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._failure: IsthmusError | None = None
@@ -106,7 +108,7 @@ class Once(Generic[_P, _T]):
         if self._gate is not None:
             self._admitted = await self._gate()
         self._sent = True
-        self._life.sent(self.plan, anew=True, body=self.plan.body)
+        self._life.sent(self.plan, anew=True, body=self.plan.body, key=self._key)
         trail: list[Again] = []
         try:
             async with asyncio.timeout(self._total):

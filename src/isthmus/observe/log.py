@@ -28,7 +28,7 @@ class LogObserver:
         elif isinstance(fact, Sent | FirstToken) and log.isEnabledFor(logging.DEBUG):
             if isinstance(fact, Sent):
                 told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
-                tell(log, "debug", "attempt.sent", id=fact.id, **told)
+                tell(log, "debug", "attempt.sent", id=fact.id, **told, key=fact.key or None)
             else:
                 tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from isthmus.ports.backend import Again, Backend, Checker, Drawer, Embedder, Visits, Workers, limits_of, trail_of
+from isthmus.ports.backend import (
+    OURS,
+    Again,
+    Backend,
+    Behalf,
+    Checker,
+    Drawer,
+    Embedder,
+    Visits,
+    Workers,
+    key_for,
+    limits_of,
+    trail_of,
+)
 from isthmus.ports.chats import ChatPage, Chats
 from isthmus.ports.conversations import (
     APPENDING,
@@ -59,6 +72,7 @@ __all__ = [
     "DEFAULT_MAX_DEPTH",
     "EXPIRED_AT_ONCE",
     "LOCAL",
+    "OURS",
     "OUTGOING",
     "UNFINISHED",
     "Accepted",
@@ -68,6 +82,7 @@ __all__ = [
     "AttemptFailed",
     "Backend",
     "Backlog",
+    "Behalf",
     "ChatPage",
     "Chats",
     "Checker",
@@ -110,6 +125,7 @@ __all__ = [
     "Workers",
     "conversation_lease",
     "conversation_locked",
+    "key_for",
     "limits_of",
     "request_lease",
     "run_lease",

@@ -36,7 +36,9 @@ OURS = Behalf()
 class Backend(Protocol):
     """One upstream. Entering `send` means that it has accepted; leaving it closes the connection at once."""
 
-    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+    def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         """Raises `UpstreamFailed` on entering when it refuses, and from the iterator when it breaks off."""
 
     async def ready(self) -> str | None:
@@ -48,14 +50,20 @@ class Backend(Protocol):
 class Embedder(Protocol):
     """An upstream that makes vectors of texts."""
 
-    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None, behalf: Behalf = OURS) -> Embedded:
         """Raises `UpstreamFailed`. `trail` takes what happens on the way."""
 
 
 class Drawer(Protocol):
     """An upstream that draws images."""
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
+    async def draw(
+        self,
+        plan: ImagePlan,
+        tell: Callable[[Partial], None],
+        trail: list[Again] | None = None,
+        behalf: Behalf = OURS,
+    ) -> Drawn:
         """Raises `UpstreamFailed`. `tell` hears of images that are still being drawn."""
 
 
@@ -73,6 +81,13 @@ def limits_of(sending: object) -> Mapping[str, str]:
     nothing, or is none that speaks HTTP: not every `send` knows of `limits`."""
     found: Mapping[str, str] | None = getattr(sending, "limits", None)
     return found or {}
+
+
+def key_for(backend: object, behalf: Behalf) -> str:
+    """Under which name the key stands that it shows for them, where callers have keys of their own; of one that knows,
+    like `limits_of`."""
+    told: Callable[[Behalf], str] | None = getattr(backend, "key_for", None)
+    return "" if told is None else told(behalf)
 
 
 class Again(msgspec.Struct, frozen=True):

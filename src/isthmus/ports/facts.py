@@ -83,6 +83,9 @@ class Sent(msgspec.Struct, frozen=True):
     why: Asking = "first"
     body: Mapping[str, Any] | None = None
     """The body as it goes out; fields go in this order."""
+    key: str = ""
+    """Under which name the key stands that it is shown, where callers have keys of their own (`team:search`); never
+    the key."""
 
 
 class Accepted(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # only words here: a store must not load the whole bridge
     from isthmus.bridge.types.managed import Managed, ManagedCall, ManagedKind, Ran
+    from isthmus.ports.backend import Behalf
     from isthmus.protocol.json import JsonObject
 
 Tell = Callable[[str, "JsonObject"], None]
@@ -41,7 +42,7 @@ class HostedTool(Protocol):
     def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         """The same as far as it can be told without asking anybody: for those who only look at a plan."""
 
-    def runner(self, owner: str) -> ToolRunner:
+    def runner(self, behalf: Behalf) -> ToolRunner:
         """Whoever carries out the calls of one run."""
 
     async def aclose(self) -> None: ...

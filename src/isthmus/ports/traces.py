@@ -80,6 +80,8 @@ class TracedCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     first_byte: float | None = None
     retries: tuple[TracedRetry, ...] = ()
     error: TracedError | None = None
+    key: str = ""
+    """Under which name the key stands that it was shown, where callers have keys of their own."""
 
 
 class TracedDecision(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

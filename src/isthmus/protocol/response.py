@@ -81,6 +81,8 @@ class Extension(TypedDict):
     provider: str
     model: str
     alias: NotRequired[str]
+    choice: NotRequired[JsonObject]
+    """Why this target, where the name stands for several: `name`, `by`, `reason`."""
     stop_sequence: NotRequired[str]
     """The one that ended the answer, where the provider tells it."""
     diagnostics: list[JsonObject]

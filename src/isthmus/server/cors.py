@@ -19,7 +19,8 @@ _LIMITS: Final = ", ".join(
     f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "reset") for of in ("requests", "tokens")
 )
 _READABLE: Final = (
-    "isthmus-plan, openai-processing-ms, retry-after, x-client-request-id, x-request-id, x-should-retry, " + _LIMITS
+    "isthmus-choice, isthmus-plan, openai-processing-ms, retry-after, "
+    "x-client-request-id, x-request-id, x-should-retry, " + _LIMITS
 ).encode()
 """Headers of ours that a page may read besides those that every page may."""
 _METHODS: Final = b"GET, HEAD, POST, DELETE"

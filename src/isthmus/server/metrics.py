@@ -57,9 +57,10 @@ class MetricsApi:
         yield "isthmus_background_runs", ("queued",), waiting
         yield "isthmus_queue_length", ("aside",), gateway.aside.waiting
         for name, served in gateway.directory.served.items():
-            sent, queued = served.load()
-            yield "isthmus_upstream_connections", (name,), sent
-            yield "isthmus_upstream_queue_length", (name,), queued
+            load = served.load()
+            yield "isthmus_upstream_connections", (name,), load.sent
+            yield "isthmus_upstream_queue_length", (name,), load.waiting
+            yield "isthmus_upstream_resting", (name,), load.resting
         for name, backlog in (gateway.deliveries.backlogs() if gateway.deliveries is not None else {}).items():
             yield "isthmus_webhook_backlog", (name, "waiting"), backlog.waiting
             yield "isthmus_webhook_backlog", (name, "given_up"), backlog.given_up

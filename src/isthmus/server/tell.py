@@ -37,10 +37,14 @@ def failed_late(run: Run, failure: IsthmusError) -> IsthmusError:
 
 
 def plan_header(plan: Decided) -> dict[str, str]:
-    """`Isthmus-Plan: degraded=2, ignored=1`; `ok` when nothing was changed."""
+    """`Isthmus-Plan: degraded=2, ignored=1`; `ok` when nothing was changed. Where the name stands for several targets,
+    `Isthmus-Choice` is the one that was taken."""
     counted = Counter(diagnostic.action for diagnostic in plan.diagnostics)
     words = ", ".join(f"{action}={counted[action]}" for action in ("degraded", "ignored") if counted[action])
-    return {"isthmus-plan": words or "ok"}
+    told, chosen = {"isthmus-plan": words or "ok"}, plan.target.choice
+    if chosen is not None:
+        told["isthmus-choice"] = f"{plan.target.provider}/{plan.target.model}; by={chosen.by}"
+    return told
 
 
 def tell_run(run: Planned) -> None:

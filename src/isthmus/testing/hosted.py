@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isthmus.bridge.types.managed import Managed, ManagedCall, ManagedKind, Ran
+from isthmus.ports import Behalf
 from isthmus.ports.tools import Tell
 from isthmus.protocol.json import JsonObject
 
@@ -42,8 +43,8 @@ class ScriptedTool:
     def foresee(self, managed: Managed, tools: Sequence[JsonObject], items: Sequence[JsonObject]) -> Managed:
         return replace(managed, **self._offer)
 
-    def runner(self, owner: str) -> _Runner:
-        return _Runner(self, owner)
+    def runner(self, behalf: Behalf) -> _Runner:
+        return _Runner(self, behalf.owner)
 
     async def aclose(self) -> None:
         self.closed = True

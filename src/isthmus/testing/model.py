@@ -20,6 +20,7 @@ from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Re
 from isthmus.bridge.types.plan import Plan
 from isthmus.client.line import Batch, Line, Route
 from isthmus.client.local import LocalLine
+from isthmus.ports import OURS, Behalf
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import load_provider
 from isthmus.testing.checker import InlineChecker
@@ -105,7 +106,9 @@ class _ScriptedBackend:
         self._model = model
 
     @asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    async def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         yield _tell(self._model._next())
 
     async def ready(self) -> str | None:

@@ -23,7 +23,7 @@ from isthmus.bridge.tools.pictures import image_made
 from isthmus.bridge.types.managed import PICTURES, Managed, ManagedCall, ManagedKind, Ran
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
-from isthmus.ports import Again, Drawer, Visits
+from isthmus.ports import OURS, Again, Behalf, Drawer, Visits
 from isthmus.ports.tools import Tell, ToolRunner
 from isthmus.protocol.json import JsonObject
 
@@ -60,7 +60,7 @@ class Studio:
         self.target = target
         self.timeout = timeout
         self.max_image = max_image
-        self._drawer = drawer
+        self.drawer = drawer
         self._visits = visits
         self._max_answer = max_answer
         self._sizes = sizes
@@ -79,10 +79,16 @@ class Studio:
             target = Target(sides[0], sides[1], target.capabilities)
         return plan_images(request, target, sizes=self._sizes, strict=strict, noted=noted)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
+    async def draw(
+        self,
+        plan: ImagePlan,
+        tell: Callable[[Partial], None],
+        trail: list[Again] | None = None,
+        behalf: Behalf = OURS,
+    ) -> Drawn:
         """Raises `UpstreamFailed`."""
         async with self._places:
-            drawn = await self._drawer.draw(plan, tell, trail)
+            drawn = await self.drawer.draw(plan, tell, trail, behalf)
             if plan.answers == "url" or all(image.base64 for image in drawn.images):
                 return drawn
             images = [image if image.base64 else await self._fetch(image) for image in drawn.images]
@@ -125,8 +131,8 @@ class ImageTool:
         who, edits = f"{target.provider}/{target.model}", facts.max_inputs if facts.edits else 0
         return msgspec.structs.replace(managed, images=who, edits=edits, lost=lost)
 
-    def runner(self, owner: str) -> ToolRunner:
-        return ImageRunner(self._studio)
+    def runner(self, behalf: Behalf) -> ToolRunner:
+        return ImageRunner(self._studio, behalf)
 
     async def aclose(self) -> None: ...
 
@@ -151,8 +157,9 @@ class ImageTool:
 class ImageRunner:
     """Carries out a model's call. One that changes an image is handed those of the conversation with it."""
 
-    def __init__(self, studio: Studio) -> None:
+    def __init__(self, studio: Studio, behalf: Behalf = OURS) -> None:
         self._studio = studio
+        self._behalf = behalf
         self.patience = studio.timeout
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:
@@ -162,7 +169,7 @@ class ImageRunner:
 
         try:
             plan = self._studio.plan(self._request(call))
-            drawn = await self._studio.draw(plan, hear)
+            drawn = await self._studio.draw(plan, hear, None, self._behalf)
         except IsthmusError as failure:
             return _failed(failure)
         image = drawn.images[0]

@@ -25,12 +25,12 @@ _DONE: Final = b"[DONE]"
 TOO_LARGE: Final = "images_too_large"
 
 
-async def draw(backend: HttpBackend, plan: ImagePlan, tell: Callable[[Partial], None]) -> Drawn:
+async def draw(backend: HttpBackend, plan: ImagePlan, tell: Callable[[Partial], None], owner: str = "") -> Drawn:
     size = sum(len(each.data) for each in plan.images)
     kind, data = await backend.aside.do(lambda: write_images(plan), heavy=size > HEAVY_TEXT)
     elsewhere = plan.operation == "edit" and plan.facts.edits != "inline"
     incoming = await backend.wire.send(
-        data, headers={"content-type": kind}, dialect=IMAGE_EDITS if elsewhere else IMAGES
+        data, headers={"content-type": kind}, dialect=IMAGE_EDITS if elsewhere else IMAGES, owner=owner
     )
     try:
         if not incoming.ok:

@@ -19,7 +19,7 @@ from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import OUTGOING, Again
+from isthmus.ports import OURS, OUTGOING, Again, Behalf
 from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
@@ -64,14 +64,16 @@ class HttpBackend:
         """How far from the front one more request would stand; 0: it would be sent at once."""
         return self.wire.queue
 
-    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
-        return _Sending(self, plan, body)
+    def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body, behalf.owner)
 
-    async def open(self, plan: Plan, body: JsonObject) -> tuple[Incoming, Decoder]:
+    async def open(self, plan: Plan, body: JsonObject, owner: str) -> tuple[Incoming, Decoder]:
         """An answer that was accepted, and what reads it."""
-        size = plan.size
+        size, wire, dialect = plan.size, self.wire, plan.target.capabilities.dialect
         data = await self.aside.do(lambda: encode_sized(body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, headers=_trace(), dialect=plan.target.capabilities.dialect)
+        incoming = await wire.send(data, headers=_trace(), dialect=dialect, owner=owner)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
@@ -82,13 +84,17 @@ class HttpBackend:
             incoming.close()
             raise
 
-    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None, behalf: Behalf = OURS) -> Embedded:
         """Vectors, whole: of those nothing can be told before all are there."""
+        with self.wire.breaker.asking():
+            return await self._embed(plan, behalf.owner)
+
+    async def _embed(self, plan: EmbeddingPlan, owner: str) -> Embedded:
         from isthmus.bridge.embeddings.answer import NotVectors, read_embeddings
 
         size = plan.size
         data = await self.aside.do(lambda: encode_sized(plan.body, size), heavy=size > 0)
-        incoming = await self.wire.send(data, headers=_trace(), dialect=EMBEDDINGS)
+        incoming = await self.wire.send(data, headers=_trace(), dialect=EMBEDDINGS, owner=owner)
         try:
             scrubber = self.wire.scrubber
             if not incoming.ok:
@@ -106,11 +112,18 @@ class HttpBackend:
         finally:
             incoming.close()
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
+    async def draw(
+        self,
+        plan: ImagePlan,
+        tell: Callable[[Partial], None],
+        trail: list[Again] | None = None,
+        behalf: Behalf = OURS,
+    ) -> Drawn:
         """Images; `tell` hears of partial ones."""
         from isthmus.upstream.draw import draw
 
-        return await draw(self, plan, tell)
+        with self.wire.breaker.asking():
+            return await draw(self, plan, tell, behalf.owner)
 
     async def ready(self) -> str | None:
         return await self.wire.reach()
@@ -181,12 +194,13 @@ class HttpBackend:
 class _Sending:
     """One request and its answer; written out, because a generator costs more than what it does."""
 
-    __slots__ = ("_backend", "_body", "_decoder", "_incoming", "_plan")
+    __slots__ = ("_backend", "_body", "_decoder", "_incoming", "_owner", "_plan")
 
-    def __init__(self, backend: HttpBackend, plan: Plan, body: JsonObject) -> None:
+    def __init__(self, backend: HttpBackend, plan: Plan, body: JsonObject, owner: str) -> None:
         self._backend = backend
         self._plan = plan
         self._body = body
+        self._owner = owner
 
     @property
     def limits(self) -> dict[str, str]:
@@ -194,7 +208,8 @@ class _Sending:
         return rate_limits(self._incoming.headers, self._backend.wire.scrubber)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
-        self._incoming, self._decoder = await self._backend.open(self._plan, self._body)
+        with self._backend.wire.breaker.asking():
+            self._incoming, self._decoder = await self._backend.open(self._plan, self._body, self._owner)
         return self._backend.answer(self._incoming, self._decoder)
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:

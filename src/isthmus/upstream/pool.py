@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import Again, Backend, Drawer, Embedder, limits_of
+from isthmus.ports import OURS, Again, Backend, Behalf, Drawer, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
@@ -66,20 +66,34 @@ class PooledBackend:
         self._clock = now
         self._turn = 0
 
-    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
-        return _Sending(self, plan, body)
+    def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body, behalf)
 
-    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None, behalf: Behalf = OURS) -> Embedded:
         """Of places that can."""
         trail = [] if trail is None else trail
-        return await self._first(plan.target.provider, None, lambda place: cast(Embedder, place).embed(plan), trail)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
+        def ask(place: Place) -> Awaitable[Embedded]:
+            return cast(Embedder, place).embed(plan, None, behalf)
+
+        return await self._first(plan.target.provider, None, ask, trail)
+
+    async def draw(
+        self,
+        plan: ImagePlan,
+        tell: Callable[[Partial], None],
+        trail: list[Again] | None = None,
+        behalf: Behalf = OURS,
+    ) -> Drawn:
         """Likewise."""
         trail = [] if trail is None else trail
-        return await self._first(
-            plan.target.provider, None, lambda place: cast(Drawer, place).draw(plan, tell, trail), trail
-        )
+
+        def ask(place: Place) -> Awaitable[Drawn]:
+            return cast(Drawer, place).draw(plan, tell, trail, behalf)
+
+        return await self._first(plan.target.provider, None, ask, trail)
 
     async def ready(self) -> str | None:
         now = self._now()
@@ -93,11 +107,11 @@ class PooledBackend:
         for member in self._members:
             await member.backend.aclose()
 
-    async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
+    async def open(self, plan: Plan, body: JsonObject, trail: list[Again], behalf: Behalf = OURS) -> _Opened:
         """The place that accepts: what it answers, and what ends it."""
 
         async def ask(place: Place) -> _Opened:
-            sending = place.send(plan, body)
+            sending = place.send(plan, body, behalf)
             return sending, await sending.__aenter__()
 
         return await self._first(plan.target.provider, plan.echo.get("prompt_cache_key"), ask, trail)
@@ -152,12 +166,13 @@ class PooledBackend:
 class _Sending:
     """One request and its answer."""
 
-    __slots__ = ("_body", "_plan", "_pool", "_sending", "trail")
+    __slots__ = ("_behalf", "_body", "_plan", "_pool", "_sending", "trail")
 
-    def __init__(self, pool: PooledBackend, plan: Plan, body: JsonObject) -> None:
+    def __init__(self, pool: PooledBackend, plan: Plan, body: JsonObject, behalf: Behalf) -> None:
         self._pool = pool
         self._plan = plan
         self._body = body
+        self._behalf = behalf
         self.trail: list[Again] = []
 
     @property
@@ -165,7 +180,7 @@ class _Sending:
         return limits_of(self._sending)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
-        self._sending, answer = await self._pool.open(self._plan, self._body, self.trail)
+        self._sending, answer = await self._pool.open(self._plan, self._body, self.trail, self._behalf)
         return answer
 
     async def __aexit__(self, *_: object) -> None:

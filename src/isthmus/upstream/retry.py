@@ -21,7 +21,7 @@ from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
-from isthmus.ports import Again, Backend, Drawer, Embedder, limits_of, trail_of
+from isthmus.ports import OURS, Again, Backend, Behalf, Drawer, Embedder, limits_of, trail_of
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
@@ -60,8 +60,10 @@ class RetryingBackend:
         self._sleep = sleep
         self._jitter = jitter
 
-    def send(self, plan: Plan, body: JsonObject) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
-        return _Sending(self, plan, body)
+    def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+        return _Sending(self, plan, body, behalf)
 
     async def ready(self) -> str | None:
         return await self._inner.ready()
@@ -69,21 +71,29 @@ class RetryingBackend:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None) -> Embedded:
+    async def embed(self, plan: EmbeddingPlan, trail: list[Again] | None = None, behalf: Behalf = OURS) -> Embedded:
         """Of an inner one that can."""
         trail = [] if trail is None else trail
-        return await self._again(plan.target.provider, lambda: cast(Embedder, self._inner).embed(plan, trail), trail)
+        inner = cast(Embedder, self._inner)
+        return await self._again(plan.target.provider, lambda: inner.embed(plan, trail, behalf), trail)
 
-    async def draw(self, plan: ImagePlan, tell: Callable[[Partial], None], trail: list[Again] | None = None) -> Drawn:
+    async def draw(
+        self,
+        plan: ImagePlan,
+        tell: Callable[[Partial], None],
+        trail: list[Again] | None = None,
+        behalf: Behalf = OURS,
+    ) -> Drawn:
         """Likewise."""
         trail = [] if trail is None else trail
-        return await self._again(plan.target.provider, lambda: cast(Drawer, self._inner).draw(plan, tell, trail), trail)
+        inner = cast(Drawer, self._inner)
+        return await self._again(plan.target.provider, lambda: inner.draw(plan, tell, trail, behalf), trail)
 
-    async def open(self, plan: Plan, body: JsonObject, trail: list[Again]) -> _Opened:
+    async def open(self, plan: Plan, body: JsonObject, trail: list[Again], behalf: Behalf = OURS) -> _Opened:
         """The first attempt that is accepted: what it answers, and what ends it."""
 
         async def attempt() -> _Opened:
-            sending = self._inner.send(plan, body)
+            sending = self._inner.send(plan, body, behalf)
             try:
                 return sending, await sending.__aenter__()
             finally:
@@ -130,12 +140,13 @@ _Opened = tuple[AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]], Asy
 class _Sending:
     """One request and its answer. Written out: a generator and a stack cost as much again as the rest of this file."""
 
-    __slots__ = ("_backend", "_body", "_plan", "_sending", "trail")
+    __slots__ = ("_backend", "_behalf", "_body", "_plan", "_sending", "trail")
 
-    def __init__(self, backend: RetryingBackend, plan: Plan, body: JsonObject) -> None:
+    def __init__(self, backend: RetryingBackend, plan: Plan, body: JsonObject, behalf: Behalf) -> None:
         self._backend = backend
         self._plan = plan
         self._body = body
+        self._behalf = behalf
         self.trail: list[Again] = []
 
     @property
@@ -143,7 +154,7 @@ class _Sending:
         return limits_of(self._sending)
 
     async def __aenter__(self) -> AsyncIterator[Sequence[Delta]]:
-        self._sending, answer = await self._backend.open(self._plan, self._body, self.trail)
+        self._sending, answer = await self._backend.open(self._plan, self._body, self.trail, self._behalf)
         return answer
 
     async def __aexit__(

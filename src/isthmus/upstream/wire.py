@@ -25,6 +25,7 @@ from yarl import URL
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
+from isthmus.upstream.breaker import NEVER, Breaker, BreakerRule
 from isthmus.upstream.connections import Allows, Connector, Guarded, Lookup, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
@@ -103,6 +104,11 @@ class Endpoint:
     max_connections: int = MAX_CONNECTIONS
     max_queued: int | None = None
     """How many may wait for one of these; `None`: any number."""
+    max_queued_per_owner: int | None = None
+    """How many of one owner's; likewise."""
+    queue_timeout: float | None = None
+    """Seconds that they wait; `None`: as long as for the first byte."""
+    breaker: BreakerRule = NEVER
     patience: Waits = Patience()
     called: str = ""
     """What sentences call it where it is no provider of the configuration."""
@@ -143,8 +149,14 @@ class Wire:
         self._headers = {"": _fold(plain, endpoint.headers)}
         self._headers |= {name: _fold(plain, other.headers) for name, other in endpoint.others.items()}
         self._sessions: dict[str, aiohttp.ClientSession] = {}
-        patience = endpoint.patience
-        self._queue = Queue(endpoint.provider, endpoint.max_connections, endpoint.max_queued, patience.first_byte)
+        self._queue = Queue(
+            endpoint.provider,
+            endpoint.max_connections,
+            endpoint.max_queued,
+            self._queue_timeout,
+            endpoint.max_queued_per_owner,
+        )
+        self.breaker = Breaker(endpoint.provider, endpoint.breaker, called=endpoint.called)
 
     @property
     def queue(self) -> int:
@@ -170,11 +182,13 @@ class Wire:
         url: str = "",
         headers: Mapping[str, str] | None = None,
         dialect: str = "",
+        owner: str = "",
     ) -> Incoming:
         """The answer, whose head is there; to be closed. `url`: where it is not the endpoint's own; `headers`: those of
-        this request alone. `dialect`: what is spoken, for it may be spoken elsewhere."""
+        this request alone. `dialect`: what is spoken, for it may be spoken elsewhere. `owner`: among whose requests it
+        waits, if it has to."""
         other = self.endpoint.others.get(dialect)
-        places = await self._take_place()
+        places = await self._take_place(owner)
         try:
             if other is None:
                 response = await self._ask(method, url or self.endpoint.url, data, headers)
@@ -186,7 +200,9 @@ class Wire:
         return Incoming(self, response, places)
 
     async def reach(self) -> str | None:
-        """What keeps us from connecting, in words; `None`: nothing. Nothing is sent."""
+        """What keeps us from asking, in words; `None`: nothing. Nothing is sent."""
+        if (resting := self.breaker.words()) is not None:
+            return resting
         if self._proxy_fault is not None:
             return f"cannot be reached: {self._proxy_fault}"
         return await reach(self._proxy or self.endpoint.url, self.endpoint.patience.connect)
@@ -210,20 +226,40 @@ class Wire:
         told = explain(error, begun=begun)
         return self.failed(told.words, told.code)
 
-    async def _take_place(self) -> Places:
+    @property
+    def _queue_timeout(self) -> float:
+        own = self.endpoint.queue_timeout
+        return self.endpoint.patience.first_byte if own is None else own
+
+    async def _take_place(self, owner: str) -> Places:
         try:
-            return await self._queue.take()
-        except QueueFull:
-            failure = self._busy(f"and {self.endpoint.max_queued} more wait, as `max_queued` beside it allows")
+            return await self._queue.take(owner)
+        except QueueFull as full:
+            failure = self._busy(self._why_not(full), full.wait)
         except TimeoutError:
-            failure = self._busy(f"and none of them ended within {self.endpoint.patience.first_byte:g} s")
+            failure = self._busy(f"and none of them ended within {self._queue_timeout:g} s")
         raise failure
 
-    def _busy(self, why: str) -> UpstreamFailed:
+    def _why_not(self, full: QueueFull) -> str:
+        endpoint = self.endpoint
+        match full.why:
+            case "full":
+                return f"and {endpoint.max_queued} more wait, as `max_queued` beside it allows"
+            case "own":
+                most = endpoint.max_queued_per_owner
+                return f"and {most} more of yours wait, as `max_queued_per_owner` beside it allows"
+            case "displaced":
+                return f"and {endpoint.max_queued} more wait; this one made room for somebody who had fewer of them"
+        wait = f"and one more would wait for about {full.wait or 0.0:.0f} s"
+        return f"{wait}, longer than `queue_timeout` beside it allows ({self._queue_timeout:g} s)"
+
+    def _busy(self, why: str, wait: float | None = None) -> UpstreamFailed:
         endpoint = self.endpoint
         setting = "we send at a time" if endpoint.called else f"`providers.{endpoint.provider}.max_connections` allows"
         words = f"is busy with as many requests as {setting} ({endpoint.max_connections}), {why}"
-        return self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
+        failure = self.failed(f"{words}; raise it, or ask for less at a time", "upstream_busy", spent=True)
+        failure.retry_after = None if wait is None else max(wait, 1.0)
+        return failure
 
     async def _ask(
         self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None, other: str = ""

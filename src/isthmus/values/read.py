@@ -188,6 +188,8 @@ def _bounds(metas: list[msgspec.Meta]) -> str:
 
 
 def _quantity_parser(kind: Any) -> Callable[[str], float] | None:
+    if get_origin(kind) in (types.UnionType, typing.Union):  # it may be left out
+        return next((found for part in get_args(kind) if (found := _quantity_parser(part))), None)
     for meta in getattr(kind, "__metadata__", ()):
         quantity = (meta.extra or {}).get("quantity")
         if quantity is not None:

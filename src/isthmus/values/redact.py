@@ -29,6 +29,8 @@ _LOOKS_SECRET: Final = re.compile(
     r"|eyJ[A-Za-z0-9_-]{10,}"
     r"|(?=[A-Za-z0-9+=_.-]*\d)(?=[A-Za-z0-9+=_.-]*[A-Za-z])[A-Za-z0-9+=_-]{32,}(?:\.[A-Za-z0-9+=_-]+)*"
 )
+KEY_TABLES: Final = ("keys_for", "upstream_keys")
+"""Tables of secrets whose names tell nothing: callers, providers."""
 _USER_INFO: Final = re.compile(r"(?<=://)(?P<user>[^/@\s:?#]*):(?P<password>[^/\s?#]*)@")
 _LONE_USER: Final = re.compile(r"(?<=://)[^/@\s:?#]{16,}@")
 _QUERY: Final = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]*)")
@@ -39,6 +41,8 @@ def redact(key: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if key in ("query", "headers"):
             return {name: redact_unnamed(str(name), inner) for name, inner in value.items()}
+        if key in KEY_TABLES:
+            return {name: HIDDEN if inner else inner for name, inner in value.items()}
         return {name: redact(str(name), inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact(key, inner) for inner in value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isthmus.bridge.types.managed import NOTHING_MANAGED, ManagedCall, Ran
+from isthmus.ports import Behalf
 from isthmus.ports.search import Hit, Location, Scope
 from isthmus.tools.search.hosted import SearchTool
 from tools.search.faking import FakePages, FakeSearcher
@@ -16,7 +17,7 @@ B = Hit("https://b.example", "B", "about b")
 async def run(tool: SearchTool, arguments: dict[str, Any], **declared: Any) -> tuple[Ran, list[str]]:
     told: list[str] = []
     call = ManagedCall("ws_1", "web_search", "web_search", arguments, {"type": "web_search", **declared})
-    return await tool.runner("ann").run(call, lambda word, fields: told.append(word)), told
+    return await tool.runner(Behalf("ann")).run(call, lambda word, fields: told.append(word)), told
 
 
 def tool(*hits: Hit, **pages: str) -> tuple[SearchTool, FakeSearcher, FakePages]:

@@ -181,6 +181,9 @@ def extension_of(plan: Plan, notices: Sequence[CompatibilityDiagnostic] = ()) ->
     told: Extension = {"provider": plan.target.provider, "model": plan.target.model, "diagnostics": diagnostics}
     if plan.target.alias is not None:
         told["alias"] = plan.target.alias
+    chosen = plan.target.choice
+    if chosen is not None:
+        told["choice"] = {"name": chosen.name, "by": chosen.by, "reason": chosen.reason}
     return told
 
 

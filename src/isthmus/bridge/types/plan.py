@@ -129,6 +129,16 @@ class OutputContract:
 NO_CONTRACT: Final = OutputContract()
 
 
+class Chosen(msgspec.Struct, frozen=True):
+    """Why a target was taken where a name stands for several."""
+
+    name: str
+    by: str
+    reason: str
+    resting: bool = False
+    """Whether it was taken although it is left alone just now: so are all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     provider: str
@@ -137,6 +147,7 @@ class Target:
     alias: str | None = None
     lessons: tuple[Lesson, ...] = ()
     """What the server has taught us about the model; the capabilities know it already."""
+    choice: Chosen | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):

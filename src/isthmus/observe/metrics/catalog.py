@@ -88,6 +88,12 @@ _ALL: Final = (
     ),
     Metric("isthmus_upstream_connections", "gauge", "Requests on their way to a provider.", ("provider",)),
     Metric("isthmus_upstream_queue_length", "gauge", "Requests that wait for a connection to it.", ("provider",)),
+    Metric(
+        "isthmus_upstream_resting",
+        "gauge",
+        "Places of it that are left alone, for they failed too often.",
+        ("provider",),
+    ),
     # ── what is under way ───────────────────────────────────────────────────────────────────────────
     Metric("isthmus_requests_in_flight", "gauge", "Requests that are served now."),
     Metric("isthmus_open_streams", "gauge", "Answers that are being streamed now."),

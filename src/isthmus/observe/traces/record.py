@@ -288,7 +288,7 @@ def _call(
     if sent.body is not None:
         body = contents.keep(bodies.read(sent.body, size), sent.body)
     return TracedCall(
-        sent.provider, sent.model, sent.attempt, sent.why, at - began, body, first_byte, tuple(retries), error
+        sent.provider, sent.model, sent.attempt, sent.why, at - began, body, first_byte, tuple(retries), error, sent.key
     )
 
 

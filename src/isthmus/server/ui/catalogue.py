@@ -88,7 +88,7 @@ async def models_view(look: Look) -> dict[str, Any]:
     listed = await look.gateway.offer.models(look.visitor.caller)
     wanted = look.asked.get("q", "").strip().lower()[:200]
     rows = [{"id": id, "offered": offered} for id, offered in listed.items() if wanted in id.lower()]
-    return {"rows": rows[:1000], "total": len(rows), "q": wanted, "aliases": dict(look.gateway.directory.aliases)}
+    return {"rows": rows[:1000], "total": len(rows), "q": wanted, "aliases": look.gateway.directory.meanings}
 
 
 async def settings_view(look: Look) -> dict[str, Any]:

@@ -36,5 +36,5 @@ async def home_view(look: Look) -> dict[str, Any]:
         "origin": look.origin,
         "keys": look.options.keys.needed,
         "latest": await latest(look, 8),
-        "aliases": dict(directory.aliases),
+        "aliases": directory.meanings,
     }

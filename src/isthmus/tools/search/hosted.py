@@ -14,6 +14,7 @@ import msgspec
 
 from isthmus.bridge.types.managed import Managed, ManagedCall, Ran
 from isthmus.errors import UpstreamFailed
+from isthmus.ports import Behalf
 from isthmus.ports.search import Found, Hit, Opener, Searcher
 from isthmus.ports.tools import Tell, ToolRunner
 from isthmus.protocol.json import JsonObject
@@ -60,7 +61,7 @@ class SearchTool:
             prefers=managed.prefers | {self.kind} if self._prefers else managed.prefers,
         )
 
-    def runner(self, owner: str) -> ToolRunner:
+    def runner(self, behalf: Behalf) -> ToolRunner:
         return self
 
     async def run(self, call: ManagedCall, tell: Tell) -> Ran:

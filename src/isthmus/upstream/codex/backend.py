@@ -25,6 +25,7 @@ from isthmus.bridge.limits import DEFAULT_ANSWER, AnswerLimits
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
+from isthmus.ports import OURS, Behalf
 from isthmus.protocol.json import JsonObject, deep_merge
 from isthmus.upstream.codex.failures import CodexGone, RpcRefused
 from isthmus.upstream.codex.leg import Begin, Leg
@@ -58,7 +59,9 @@ class CodexBackend:
         self._supervisor.begin()  # the first request should not have to wait for it
 
     @contextlib.asynccontextmanager
-    async def send(self, plan: Plan, body: JsonObject) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
+    async def send(
+        self, plan: Plan, body: JsonObject, behalf: Behalf = OURS
+    ) -> AsyncIterator[AsyncIterator[Sequence[Delta]]]:
         try:
             leg = await self._accepted_leg(body, QUICK if plan.stream else None)
         except UpstreamFailed as failure:

@@ -28,6 +28,7 @@ from isthmus.bridge.tools.mcp_rules import (
 from isthmus.bridge.types.managed import Listing, Managed
 from isthmus.errors import RequestRefused
 from isthmus.log import tell
+from isthmus.ports import Behalf
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, Scrubber, Secret, header_secrets
 from isthmus.upstream.mcp.results import INVALID, list_tools, shape_error, too_late
@@ -102,8 +103,8 @@ class McpHost:
         listing = _narrow(known[: self._servers[rule.name].bounds.max_tools], rule, given)
         return msgspec.structs.replace(listing, known=True, own=own)
 
-    def runner(self, owner: str) -> McpRunner:
-        return McpRunner(self, owner)
+    def runner(self, behalf: Behalf) -> McpRunner:
+        return McpRunner(self, behalf.owner)
 
     def find(self, given: JsonObject) -> Found:
         """The rule and the place of a server; raises where nobody lets it in."""
