@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from time import monotonic
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from isthmus.bridge.commands import Check, Done, RunTool, Send
 from isthmus.bridge.deltas import Delta
@@ -39,6 +39,10 @@ from isthmus.log import tell
 from isthmus.ports import Checker, Ended, Observer, limits_of, trail_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
+
+if TYPE_CHECKING:  # loaded only where somebody has hooks
+    from isthmus.bridge.parse import Request
+    from isthmus.conduct.review import Review
 
 log = logging.getLogger("isthmus.conduct")
 
@@ -68,9 +72,10 @@ class Run:
         aside: Aside | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
         hosted: Hosted = NO_TOOLS,
+        review: Review | None = None,
     ) -> None:
         """`release` gives back what was taken for it, however it ends. `aside`: where others must not wait for what a
-        large request takes; without it, that is done on the spot."""
+        large request takes; without it, that is done on the spot. `review`: what the operator's hooks have a say in."""
         self.id = id
         self.owner = owner
         self.tells_refusals = False
@@ -85,6 +90,7 @@ class Run:
         self._aside = aside
         self._release = release
         self._hosted = hosted
+        self._review = review
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
@@ -102,6 +108,8 @@ class Run:
         """Whether its reader was cut off."""
         self.lost = False
         """Whether somebody else makes or ends it now: how it ends is not to be learned here."""
+        self.asked: Request | None = None
+        """The request as it is planned and kept, where that is another one than the client's."""
         self.recorder: Recorder | None = None
         """Whoever takes note of what is told, where that is worth it."""
 
@@ -139,7 +147,12 @@ class Run:
         """A sign of life for a silent stream; none before it began or after it ended."""
         if self._at_work or not self._turn.started or self._turn.ended:
             return None
-        event = self._turn.heartbeat()
+        return self._tell_now(self._turn.heartbeat())
+
+    def _tell_now(self, event: Event) -> Event:
+        """Out of turn: nothing waits for it."""
+        if self._review is not None and (told := self._review.tell(event)) is not None:
+            return told
         self._record([event])
         return event
 
@@ -168,9 +181,7 @@ class Run:
     def tell_steering(self, kind: str, **fields: object) -> Event:
         """An event about that, numbered on; also behind the terminal one."""
         event = self._turn.tell_steering(kind, **fields)
-        if not self._turn.ended:
-            self._record([event])
-        return event
+        return event if self._turn.ended else self._tell_now(event)
 
     def abandon(self) -> None:
         """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
@@ -193,12 +204,16 @@ class Run:
         self._reader = asyncio.current_task()
         if self._total is not None:
             self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
+        review = self._review
+        if review is not None:
+            self.recorder = review.begin(self.recorder)
         try:
             while True:
                 try:
                     async with aclosing(self._steps()) as steps:
                         async for batch in steps:
-                            yield batch
+                            if review is None or (batch := review.take(batch)):
+                                yield batch
                     return
                 except Refused as refused:
                     failure = refused.failure
@@ -256,7 +271,7 @@ class Run:
                             yield self._record(events)
                     command = await self._end()
                     continue
-                sending, anew = self._send(command, anew=anew), False
+                sending, anew = await self._send(command, anew=anew), False
                 answer, told_at = await self._open(sending), inf
                 try:
                     await self._ways.accepted()
@@ -297,9 +312,12 @@ class Run:
             done = self._failed(error)
         yield (await self._finish(done)).events
 
-    def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+    async def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
             raise Stopped
+        if self._review is not None:
+            attempt = self._life.attempts + anew
+            command = await self._wait(self._review.before_send(self._ways, command, attempt))
         self._life.sent(self._turn.plan, anew=anew, why=command.why, body=command.body)
         return self._ways.current.backend.send(self._turn.plan, command.body)
 
@@ -396,7 +414,9 @@ class Run:
         return self._turn.fail(failure, self._time())
 
     async def _finish(self, done: Done) -> Done:
-        """Saved, then told: what could not be kept must not be believed to be."""
+        """Looked at, saved, then told: what could not be kept must not be believed to be."""
+        if self._review is not None:
+            done = await self._review.after_reply(self._ways, self._turn, done)
         self._record(done.events)
         try:
             if self._save is not None:
