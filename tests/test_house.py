@@ -8,13 +8,17 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "isthmus"
-ROOMS: Final = ("bridge", "protocol", "config", "values", "conduct", "gateway", "store", "upstream", "demo", "server", "access")
+ROOMS: Final = (
+    *("bridge", "protocol", "config", "values", "conduct", "hooks", "gateway", "store", "upstream", "demo", "server"),
+    "access",
+)
 FILES: Final = ("errors",)
 """Of rooms that are not mirrored as a whole."""
 DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
+    "config/schema_hooks": "likewise",
     "config/schema_mcp": "likewise",
     "config/schema_watch": "likewise",
     "config/schema_search": "likewise",

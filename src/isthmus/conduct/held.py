@@ -1,7 +1,7 @@
 """Events that wait until somebody has looked at the whole answer; then they are told as if nobody had.
 
-What says nothing of the answer (`created`, `in_progress`, signs of life) goes out at once, so that the client knows that
-we are there. Numbers are given when an event is told: without a gap, in the order in which the client reads them.
+What says nothing of the answer (`created`, `in_progress`, signs of life) goes out at once, so that the client knows
+that we are there. Numbers are given when an event is told: without a gap, in the order in which the client reads them.
 """
 
 from __future__ import annotations

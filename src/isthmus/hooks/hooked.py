@@ -81,6 +81,7 @@ class Hooked:
     context: Context
     _states: dict[str, dict[str, Any]] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
+    _attempt: int = 1
 
     @property
     def holds(self) -> bool:
@@ -96,6 +97,8 @@ class Hooked:
 
     async def before_send(self, body: JsonObject, sending: Sending) -> Changes:
         check = partial(check_sending, self.all.limits)
+        if sending.attempt != self._attempt:  # another way to answer is told of anew
+            self._attempt, self._told = sending.attempt, set()
         return await self._ask("before_send", body, (sending,), check, "upstream")
 
     async def after_reply(self, response: JsonObject) -> Changes:
