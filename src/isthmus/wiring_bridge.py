@@ -36,7 +36,7 @@ from isthmus.ports import Workers
 from isthmus.ports.tools import HostedTool
 from isthmus.tools.definition import ToolLike
 from isthmus.upstream.remote import GatewayAddress, RemoteGateway
-from isthmus.wiring import open_hooks, open_workers, schema_bounds
+from isthmus.wiring import open_workers, schema_bounds
 from isthmus.wiring import serve_provider as serve_provider
 from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.workers.checker import PooledChecker
@@ -247,6 +247,8 @@ class LocalConnect:
 
     def _open_hooks(self) -> Hooks | None:
         if self._hooks is None and self._config.hooks.uses:
+            from isthmus.wiring_hooks import open_hooks
+
             self._hooks = open_hooks(self._config)
         return self._hooks
 

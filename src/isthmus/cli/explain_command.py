@@ -19,8 +19,9 @@ from isthmus.bridge.limits import RequestLimits, take_limits
 from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
 from isthmus.cli.explain_compare import compare, show_comparison
+from isthmus.cli.explain_hooks import explain_hooked
 from isthmus.cli.explain_kept import explain_kept, is_id
-from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
+from isthmus.cli.explain_plan import Asked, Explained, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.foreseen import foresee
@@ -120,9 +121,19 @@ def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish,
     lessons = recall_lessons(config, name, chosen, model) if known_as else []
     strict = wish.strict
     managed = foresee(config, asked)
-    explained = explain_request(
-        asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
-    )
+
+    def plan(asked: Asked) -> Explained:
+        return explain_request(
+            asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
+        )
+
+    try:
+        explained = explain_hooked(config, asked, plan)
+    except RequestRefused as error:
+        if wish.as_json:
+            print_json({"refused": refusal_json(error, asked)})
+        say_error(f"the request is refused by the hook `{error.metadata['hook']}`: {error.message}")
+        raise typer.Exit(REFUSED) from error
     if wish.body_only and explained.plan is not None:
         print_json(explained.body, pretty=not wish.as_json)
     elif wish.as_json:

@@ -15,6 +15,7 @@ import msgspec
 from isthmus.config import (
     schema,
     schema_bounds,
+    schema_hooks,
     schema_mcp,
     schema_providers,
     schema_search,
@@ -42,7 +43,16 @@ NO_BOUNDS: Final = frozenset(
 """Numbers that refuse nothing and cut nothing off."""
 
 
-_PARTS: Final = (schema, schema_bounds, schema_mcp, schema_providers, schema_search, schema_tools, schema_watch)
+_PARTS: Final = (
+    schema,
+    schema_bounds,
+    schema_hooks,
+    schema_mcp,
+    schema_providers,
+    schema_search,
+    schema_tools,
+    schema_watch,
+)
 """Where the words stand."""
 _NAMED: Final = (schema.ProviderConfig, schema.WebhookEndpoint, schema.McpConfig)
 """Sections under names of the user's choice."""
