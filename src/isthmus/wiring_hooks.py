@@ -1,4 +1,4 @@
-"""`[hooks]` → the operator's own code. Loaded only where there is some, and at once: a mistake in it is told at start."""
+"""`[hooks]` → the operator's own code. Loaded only where there is some, at once: a mistake in it is told at start."""
 
 from __future__ import annotations
 
