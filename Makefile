@@ -11,12 +11,13 @@ CLAUDE := $(VENV)/.installed-claude
 CLAUDE_PINS := tests/real/claude/node
 PROMETHEUS := $(VENV)/.installed-prometheus
 PAGE := $(VENV)/.installed-page
+FUZZ := $(VENV)/.installed-fuzz
 PAGE_PINS := tests/real/page/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -65,6 +66,9 @@ test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, i
 test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool over metrics, alerts and dashboard
 	@$(BIN)/pytest -m real tests/real/prometheus
 
+test-fuzz: $(STAMP) $(FUZZ) ## the real schemathesis over our OpenAPI document, with keys on
+	@$(BIN)/pytest -m real tests/real/fuzz
+
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
 	@$(BIN)/pytest -m real tests/real/page
 
@@ -83,8 +87,9 @@ check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for te
 check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
 	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}
 
-check-fuzz: $(STAMP) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`)
+check-fuzz: $(STAMP) $(FUZZ) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`), then schemathesis
 	@$(BIN)/python -m bench.fuzz --seconds $${FUZZ_SECONDS:-300}
+	@$(BIN)/python -m bench.fuzz.specified --schemathesis $(VENV)/fuzz/bin/schemathesis --examples $${FUZZ_EXAMPLES:-20}
 
 bench: $(STAMP) ## CPU figures of the pure core
 	@$(BIN)/python -m bench.core
@@ -107,6 +112,8 @@ lock: ## pin every version again (needs uv)
 		-o requirements.lock
 	@uv pip compile -q pyproject.toml --group dev --group real --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-real.lock
+	@echo "schemathesis>=4.32" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
+		-o requirements-fuzz.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
 		-c requirements.lock -o requirements-run.lock
 	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
@@ -135,6 +142,10 @@ $(CLAUDE): $(STAMP) $(CLAUDE_PINS)/package-lock.json
 
 $(PROMETHEUS): $(STAMP)
 	@sh scripts/setup_prometheus.sh $(VENV)
+
+$(FUZZ): $(STAMP) requirements-fuzz.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_fuzz.sh $(VENV)/fuzz requirements-fuzz.lock
+	@touch $(FUZZ)
 
 $(PAGE): $(STAMP) $(PAGE_PINS)/package-lock.json
 	@sh scripts/setup_page.sh $(VENV) $(PAGE_PINS)
