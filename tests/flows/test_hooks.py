@@ -20,6 +20,8 @@ from isthmus.testing import Gate, ScriptedUpstream, chat, chat_chunks, error, re
 from one_provider import one_provider
 from serving import GatewayThread
 from socketing import open_socket
+from speaking_messages import claude, said
+from speaking_responses import native
 from talking import Talk, message_text
 from waiting import until
 
@@ -31,11 +33,16 @@ Json = dict[str, Any]
 
 @contextmanager
 def hooked(
-    upstream: ScriptedUpstream, *uses: str, folder: Path = EXAMPLES, more: str = "", settings: str = "", **named: Any
+    upstream: ScriptedUpstream,
+    *uses: str,
+    folder: Path = EXAMPLES,
+    more: str = "",
+    settings: str = "",
+    uses_file: str = "openai-compatible",
 ) -> Iterator[tuple[Talk, GatewayThread]]:
     listed = ", ".join(f'"{each}"' for each in uses)
     section = f'{settings}\n[hooks]\nuses = [{listed}]\nfolder = "{folder}"\n{more}\n'
-    with one_provider(upstream, section, **named) as (talk, gateway):
+    with one_provider(upstream, section, uses=uses_file) as (talk, gateway):
         yield talk, gateway
 
 
@@ -161,6 +168,22 @@ def test_over_a_websocket_too(redacting: Any) -> None:
     assert ADDRESS not in seen(upstream)
 
 
+@pytest.mark.parametrize(("uses", "answer"), [("openai", native), ("anthropic", lambda text: claude(said(text)))])
+def test_other_dialects_are_the_same_to_it(uses: str, answer: Any) -> None:
+    dialect = {"openai": "responses", "anthropic": "messages"}[uses]
+    with (
+        ScriptedUpstream.running(default=answer("I have written to <email-1>."), strict=False) as upstream,
+        hooked(upstream, "redact.py:Redact", settings=f'dialect = "{dialect}"\napi_key = "k"', uses_file=uses) as (
+            talk,
+            _,
+        ),
+    ):
+        whole, _ = talk.both(ASKED)
+        assert whole["output_text"] == f"I have written to {ADDRESS}."
+        assert all(ADDRESS not in request.body.decode() for request in upstream.requests)
+        assert len(upstream.requests) == 2
+
+
 def test_the_trace_tells_it(redacting: Any) -> None:
     talk, _, gateway = redacting
     response = talk.create(ASKED)
@@ -247,7 +270,7 @@ def test_an_answer_can_be_refused_before_anybody_sees_it() -> None:
         assert (chat_answer.status, chat_answer.json["error"]["code"]) == (400, "refused_by_hook")
 
 
-def test_embeddings_and_images_pass_by_the_same_hooks(tmp_path: Path) -> None:
+def test_embeddings_pass_by_the_same_hooks(tmp_path: Path) -> None:
     folder = written(
         tmp_path,
         """
@@ -256,7 +279,7 @@ class Mine:
         if "secret" in str(request):
             return Refuse("no " + context.kind)
     def before_send(self, body, sending, context):
-        return {**body, "input": ["other"]} if context.kind == "embeddings" else {**body, "prompt": "other"}
+        return {**body, "input": ["other"]}
 """,
     )
     vectors = {"object": "list", "data": [{"embedding": [0.5], "index": 0}], "usage": {"prompt_tokens": 1}}

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
+from gateway.house import Heard
 from gateway.test_embeddings import House
+from gateway.test_images import images
 from isthmus.bridge.embeddings.read import read_embedding_request
+from isthmus.bridge.images.read import check_image_request
+from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.hooked import context_of
-from isthmus.hooks import Context, Sending
+from isthmus.hooks import Context, Refuse, Sending
 from isthmus.hooks.bounded import Bounded
 from isthmus.hooks.hooked import Hooks, Named
 
@@ -51,3 +56,23 @@ async def test_what_becomes_vectors_passes_by_them() -> None:
     assert seen == [("embeddings", "ann"), ("openai", "embeddings", ["planned"])]
     assert made.plan.body["input"] == ["sent"]
     assert [each.path for each in made.plan.diagnostics] == ["input[0]", "upstream.input[0]"]
+
+
+async def test_what_is_to_be_drawn_passes_by_them() -> None:
+    class Mine:
+        def before_plan(self, request: Any, context: Context) -> Any:
+            assert context.kind == "images"
+            if "bomb" in request["prompt"]:
+                raise Refuse("not that")
+            return {**request, "prompt": "a fox"}
+
+        def before_send(self, body: Any, sending: Sending, context: Context) -> Any:
+            return {**body, "user": sending.dialect}
+
+    drawing = images(Heard())
+    drawing._hooks = Hooks([Named("mine", Mine())], Bounded(60, 9))
+    made = await drawing.create(Caller("ann"), check_image_request("generate", {"prompt": "a cat"}))
+    assert (made.plan.body["prompt"], made.plan.body["user"]) == ("a fox", "images")
+    assert [each.path for each in made.plan.diagnostics] == ["prompt", "upstream.user"]
+    with pytest.raises(RequestRefused, match="not that"):
+        await drawing.create(Caller("ann"), check_image_request("generate", {"prompt": "a bomb"}))
