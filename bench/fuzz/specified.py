@@ -38,7 +38,8 @@ def main() -> int:
 def run(url: str, key: str, arguments: argparse.Namespace, seed: int) -> int:
     """Its exit code: 0 where it found nothing."""
     command = [
-        *(str(arguments.schemathesis.absolute()), "run", f"{url}/openapi.json", "--checks", "not_a_server_error,ignored_auth"),
+        *(str(arguments.schemathesis.absolute()), "run", f"{url}/openapi.json"),
+        *("--checks", "not_a_server_error,ignored_auth"),
         *("--phases", "coverage,fuzzing", "--max-examples", str(arguments.examples), "--seed", str(seed)),
         *("--request-timeout", "30", "--suppress-health-check", "all", "--continue-on-failure", "--no-color"),
     ]
