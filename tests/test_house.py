@@ -9,16 +9,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "isthmus"
 ROOMS: Final = (
-    "bridge",
-    "protocol",
-    "config",
-    "values",
-    "conduct",
-    "gateway",
-    "store",
-    "upstream",
-    "demo",
-    "server",
+    *("bridge", "protocol", "config", "values", "conduct", "hooks", "gateway", "store", "upstream", "demo", "server"),
     "access",
 )
 FILES: Final = ("errors",)
@@ -28,6 +19,7 @@ DECLARATIONS: Final = {
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
     "config/schema_limits": "likewise",
+    "config/schema_hooks": "likewise",
     "config/schema_mcp": "likewise",
     "config/schema_watch": "likewise",
     "config/schema_search": "likewise",

@@ -8,9 +8,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Any
 
 from bench.fuzz.engine import fuzz, tell
 from bench.fuzz.house import TIGHT, running_house
+from bench.fuzz.keyed import running_town, sweep
+from bench.fuzz.keyed import tell as tell_swept
+
+HOUSES: dict[str, dict[str, Any]] = {
+    "limits as they are": {},
+    "tight limits": {"limits": TIGHT},
+    "with keys": {"key": "some-key", "operator": "operator-key"},
+}
+"""A quarter of the time each: what the limits let through, whether they are kept, and the same behind keys."""
 
 
 def main() -> int:
@@ -21,13 +31,16 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = int(time.time()) if arguments.seed is None else arguments.seed
     found = 0
-    for limits in (None, TIGHT):  # half of it each: what the limits let through, and whether they are kept
-        with running_house(limits=limits) as house:
-            seconds = None if arguments.cases else arguments.seconds / 2
+    seconds = None if arguments.cases else arguments.seconds / 4
+    for name, settings in HOUSES.items():
+        with running_house(**settings) as house:
             outcome = fuzz(house, seed=seed, cases=arguments.cases, seconds=seconds)
-        print(f"{'tight limits' if limits else 'limits as they are'}: {tell(outcome)}", flush=True)
+        print(f"{name}: {tell(outcome)}", flush=True)
         found += len(outcome.findings)
-    return 1 if found else 0
+    with running_town() as town:
+        swept = sweep(town, seed=seed, rounds=1 if arguments.cases else None, seconds=seconds)
+    print(f"every route, by everybody: {tell_swept(swept)}", flush=True)
+    return 1 if found or swept.findings else 0
 
 
 if __name__ == "__main__":

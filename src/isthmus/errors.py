@@ -35,6 +35,9 @@ BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT = "bridge.response.invalid_output_format"
 BRIDGE_RESPONSE_OUTPUT_UNCHECKED = "bridge.response.output_unchecked"
 SCHEMA_TOO_LARGE = "schema_too_large"
 REQUEST_TOO_LARGE = "request_too_large"
+REFUSED_BY_HOOK = "refused_by_hook"
+HOOK_FAILED = "hook_failed"
+BY_HOOKS = frozenset({REFUSED_BY_HOOK, HOOK_FAILED})
 
 LONGEST_WAIT: Final = 86_400.0
 """Seconds: nobody is asked to wait longer than a day, whatever a provider says."""
@@ -230,6 +233,8 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "key_exists": Meaning(409, "caller", final=True),
     # Somebody else changed it at the same time: what they did is to be seen first.
     "key_changed": Meaning(409, "caller", final=True),
+    # Like a provider's own refusal of a prompt: no SDK asks again, and Codex shows the words.
+    REFUSED_BY_HOOK: Meaning(400, "caller", final=True),
     "response_not_found": Meaning(404, "caller", final=True),
     "conversation_not_found": Meaning(404, "caller", final=True),
     "item_not_in_conversation": Meaning(404, "caller", final=True),
@@ -296,6 +301,7 @@ FAILURES: Final[Mapping[str, Meaning]] = {
     "draining": Meaning(503, "operator", wait=1),
     "workers_busy": Meaning(503, "operator", wait=1),
     "work_failed": Meaning(500, "operator"),
+    HOOK_FAILED: Meaning(500, "operator"),
 }
 """Code → what it means. Every table of failures elsewhere is read off this one."""
 

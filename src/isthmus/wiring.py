@@ -44,6 +44,7 @@ from isthmus.workers.checker import PooledChecker
 
 if TYPE_CHECKING:  # loaded only where somebody uses it
     from isthmus.gateway.deliver import Deliveries
+    from isthmus.hooks.hooked import Hooks
     from isthmus.ports.admission import Admission
     from isthmus.tools.images import Studio
     from isthmus.wiring_search import Searching
@@ -136,6 +137,7 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             hosted=hosted,
             search=None if searching is None else searching.standalone,
             admission=lambda: _open_gate(config, store, meters),
+            hooks=_open_hooks(config, aside) if config.hooks.uses else None,
         )
         stack.push_async_callback(gateway.aclose)
         gateway.words.start()
@@ -152,6 +154,12 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
             pruning = asyncio.create_task(keep_pruning(store, rule, time.time), name="prune the store")
             stack.callback(pruning.cancel)
         yield gateway
+
+
+def _open_hooks(config: Config, aside: Aside) -> Hooks:
+    from isthmus.wiring_hooks import open_hooks
+
+    return open_hooks(config, aside)
 
 
 def _open_search(config: Config, workers: Workers) -> Searching:

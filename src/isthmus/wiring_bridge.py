@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -41,6 +41,9 @@ from isthmus.wiring import serve_provider as serve_provider
 from isthmus.wiring_tools import LaterTool, open_hosted
 from isthmus.workers.checker import PooledChecker
 from isthmus.workers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from isthmus.hooks.hooked import Hooks
 
 Profiles = Mapping[str, Mapping[str, Mapping[str, Any] | ProviderConfig]]
 """Provider → profile → settings, spelled as in the configuration: `{"openai": {"prod": {"api_key": "…"}}}`."""
@@ -163,6 +166,7 @@ class LocalConnect:
         self._workers: WorkerPool | None = None
         self._executors = tuple(executors)
         self._hosted: Hosted | None = None
+        self._hooks: Hooks | None = None
 
     async def find(self, model: str | None) -> Route:
         name = self._name(model)
@@ -241,7 +245,15 @@ class LocalConnect:
             keep_lessons=self._config.lessons.keep,
             limits=take_limits(RequestLimits, self._config.limits),
             hosted=self._hosted,
+            hooks=self._open_hooks(),
         )
+
+    def _open_hooks(self) -> Hooks | None:
+        if self._hooks is None and self._config.hooks.uses:
+            from isthmus.wiring_hooks import open_hooks
+
+            self._hooks = open_hooks(self._config)
+        return self._hooks
 
     def _searching(self, workers: Workers) -> Iterable[HostedTool]:
         """What `[search]` of the configuration runs."""

@@ -44,5 +44,6 @@ def open_deliveries(config: Config, store: Store, new_id: Callable[[str], str]) 
         give_up=webhooks.give_up,
         keep=webhooks.keep,
     )
-    announcer = Announcer(wanted, most=webhooks.max_queued, now=time.time, new_id=new_id)
+    owners = {name: frozenset(endpoint.owners) for name, endpoint in webhooks.endpoints.items()}
+    announcer = Announcer(wanted, owners=owners, most=webhooks.max_queued, now=time.time, new_id=new_id)
     return Deliveries(store, messengers, announcer, holder=new_id("gw"), rule=rule, chance=random.random)

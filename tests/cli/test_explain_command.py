@@ -147,6 +147,21 @@ def test_tools_that_run_here_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     ]
 
 
+def test_hooks_of_the_configuration_are_asked_and_named(tmp_path: Path) -> None:
+    (tmp_path / "isthmus.toml").write_text(
+        f'[hooks]\nuses = ["redact.py:Redact", "guard.py:Guard"]\nfolder = "{EXAMPLES}/hooks"\n'
+    )
+    asked = json.dumps({"input": "write to ann@example.org"})
+    shown = json.loads(run("-", "--provider", "deepseek", "--json", stdin=asked).stdout)
+    assert shown["body"]["messages"][0]["content"] == "write to <email-1>"
+    told = [(said["code"], said["path"], said["metadata"]["hook"]) for said in shown["diagnostics"]]
+    assert told == [("bridge.hook.changed", "upstream.messages[0].content", "redact.py:Redact")]
+    assert "redact.py:Redact" in run("-", "--provider", "deepseek", stdin=asked).stdout
+    refused = run("-", "--provider", "deepseek", stdin=json.dumps({"input": "Project Heron"}))
+    assert refused.exit_code == 2
+    assert "refusedbythehook`guard.py:Guard`" in unwrapped(refused.output)
+
+
 def test_a_contract_says_how_it_is_kept() -> None:
     done = run(example("structured.json"), "-p", "zhipu")
     assert "json_schema crew_report, strict" in done.output

@@ -47,3 +47,12 @@ def test_without_receivers_nothing_is_told() -> None:
     silent = Announcer()
     silent.queued()
     assert silent.notices("r", "ann", "completed") == ()
+
+
+def test_a_receiver_is_told_of_its_owners_only() -> None:
+    told = Announcer({"all": frozenset(), "mine": frozenset()}, owners={"mine": frozenset({"team:search", "key_1"})})
+    heard = {owner: [notice.endpoint for notice in told.notices("r", owner, "completed")] for owner in OWNERS}
+    assert heard == {"local": ["all"], "team:search": ["all", "mine"], "key_1": ["all", "mine"], "team:sear": ["all"]}
+
+
+OWNERS = ("local", "team:search", "key_1", "team:sear")

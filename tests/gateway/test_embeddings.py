@@ -58,15 +58,15 @@ class House:
             observer=self.heard,
         )
 
-    def create(self, **body: Any) -> Any:
+    async def create(self, **body: Any) -> Any:
         asked = {"model": "openai/text-embedding-3-small", "input": "a", **body}
-        return self.embeddings.create(Caller("ann"), read_embedding_request(msgspec.json.encode(asked)))
+        return await self.embeddings.create(Caller("ann"), read_embedding_request(msgspec.json.encode(asked)))
 
 
 async def test_its_life_is_told_like_that_of_a_run() -> None:
     house = House()
     house.vectors.let.set()
-    embedding = house.create()
+    embedding = await house.create()
     assert (await embedding.answer()).tokens == 7
     planned, sent, accepted, ended = house.heard.facts
     assert isinstance(planned, Planned)
@@ -84,7 +84,7 @@ async def test_a_failure_is_told_and_no_other_model_takes_its_place() -> None:
     house.vectors.let.set()
     house.vectors.answer = UpstreamFailed("it is full", code="server_is_overloaded")
     with pytest.raises(UpstreamFailed, match="it is full"):
-        await house.create().answer()
+        await (await house.create()).answer()
     _, _, failed, ended = house.heard.facts
     assert isinstance(failed, AttemptFailed)
     assert isinstance(ended, Ended)
@@ -93,7 +93,7 @@ async def test_a_failure_is_told_and_no_other_model_takes_its_place() -> None:
 
 async def test_a_shutdown_waits_for_it_and_then_tells_its_client() -> None:
     house = House()
-    asking = asyncio.create_task(house.create().answer())
+    asking = asyncio.create_task((await house.create()).answer())
     await asyncio.sleep(0)
     assert len(house.runs) == 1
     waiting = asyncio.create_task(house.runs.none())
@@ -107,7 +107,7 @@ async def test_a_shutdown_waits_for_it_and_then_tells_its_client() -> None:
 
 async def test_whose_client_is_gone_is_ended_without_a_word() -> None:
     house = House()
-    embedding = house.create()
+    embedding = await house.create()
     asking = asyncio.create_task(embedding.answer())
     await asyncio.sleep(0)
     embedding.stop("left")
@@ -119,11 +119,11 @@ async def test_whose_client_is_gone_is_ended_without_a_word() -> None:
 
 async def test_it_may_not_take_longer_than_all_attempts_together_may() -> None:
     with pytest.raises(UpstreamFailed, match="longer than allowed") as told:
-        await House(total=0.001).create().answer()
+        await (await House(total=0.001).create()).answer()
     assert told.value.code == "upstream_timeout"
 
 
 async def test_who_has_none_is_refused_with_the_names_of_those_that_have() -> None:
     with pytest.raises(RequestRefused, match="`openai/text-embedding-3-small`") as refused:
-        House().create(model="deepseek/deepseek-v4-pro")
+        await House().create(model="deepseek/deepseek-v4-pro")
     assert (refused.value.code, refused.value.param) == ("embeddings_not_supported", "model")

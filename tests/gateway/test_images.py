@@ -42,7 +42,7 @@ async def test_its_life_is_told_like_that_of_a_run() -> None:
     heard = Heard()
     told: list[Partial] = []
     asked = check_image_request("generate", {"prompt": "a fox"})
-    drawing = images(heard).create(Caller("ann"), asked, tell=told.append)
+    drawing = await images(heard).create(Caller("ann"), asked, tell=told.append)
     assert await drawing.answer() == MADE
     assert len(told) == 1
     planned, sent, first, _, ended = heard.facts
@@ -56,11 +56,11 @@ async def test_its_life_is_told_like_that_of_a_run() -> None:
 async def test_the_settings_say_how_strict_it_is_unless_the_request_does() -> None:
     asked = check_image_request("generate", {"prompt": "a", "model": "other"})
     with pytest.raises(RequestRefused):
-        images(Heard(), strict=True).create(Caller("ann"), asked)
-    assert images(Heard(), strict=True).create(Caller("ann"), asked, strict=False).plan.diagnostics
+        await images(Heard(), strict=True).create(Caller("ann"), asked)
+    assert (await images(Heard(), strict=True).create(Caller("ann"), asked, strict=False)).plan.diagnostics
 
 
 async def test_nobody_draws_where_nobody_was_chosen() -> None:
     with pytest.raises(RequestRefused) as refused:
-        images(Heard(), studio=False).create(Caller("ann"), check_image_request("generate", {"prompt": "a"}))
+        await images(Heard(), studio=False).create(Caller("ann"), check_image_request("generate", {"prompt": "a"}))
     assert refused.value.code == "images_not_supported"

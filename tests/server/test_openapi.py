@@ -60,3 +60,15 @@ def test_the_openapi_schema_of_a_request_accepts_what_the_gateway_accepts(flow: 
     assert not validator.is_valid({"input": 3})
     flow.script(chat("ok"))
     assert flow.post("/v1/responses", good).status == 200
+
+
+def test_the_document_says_where_a_key_is_needed_and_how_it_is_shown(flow: Flow) -> None:
+    document = flow.get("/openapi.json").json
+    assert document["security"] == [{"bearer": []}, {"x-api-key": []}]
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "x-api-key"}
+    free = {path for path, item in document["paths"].items() for each in item.values() if _is_free(each)}
+    assert free == {"/health", "/api/hello"}
+
+
+def _is_free(operation: Any) -> bool:
+    return isinstance(operation, dict) and operation.get("security") == []

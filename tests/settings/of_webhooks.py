@@ -9,7 +9,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from isthmus.bridge.parse import parse_request
 from isthmus.errors import ConfigError
-from isthmus.gateway.caller import LOCAL
+from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.gateway.deliver import DeliveryRule
 from isthmus.gateway.gateway import Gateway
 from isthmus.testing import Gate, RecordedRequest, ScriptedUpstream, chat, error, reply
@@ -27,10 +27,10 @@ HOOK = {
 AT = "webhooks.endpoints.hook."
 
 
-async def _make(gateway: Gateway, **fields: Any) -> str:
+async def _make(gateway: Gateway, *, by: Caller = LOCAL, **fields: Any) -> str:
     request = parse_request({"model": "main/some-model", "input": "hi", "background": True, **fields})
-    run = await gateway.create(LOCAL, request)
-    return str((await gateway.create_in_background(LOCAL, run, request))["id"])
+    run = await gateway.create(by, request)
+    return str((await gateway.create_in_background(by, run, request))["id"])
 
 
 async def _told(scene: Scene, *steps: Any, count: int = 1) -> list[RecordedRequest]:
@@ -100,6 +100,21 @@ async def of_other_ends_it_hears_nothing(scene: Scene) -> None:
             assert gateway.deliveries is not None
             await gateway.deliveries.settle(PATIENCE)
         assert [request.json["type"] for request in receiver.requests] == ["response.failed"]
+
+
+@proves("webhooks.endpoints.NAME.owners", '["team:search"]', at=AT + "owners")
+async def of_others_it_hears_nothing(scene: Scene) -> None:
+    with (
+        ScriptedUpstream.running(default=chat("ok")) as upstream,
+        ScriptedUpstream.running(default=reply({})) as receiver,
+    ):
+        async with scene.gateway(HOOK, UPSTREAM=upstream.base_url, PORT=receiver.port) as gateway:
+            await _make(gateway)
+            theirs = await _make(gateway, by=Caller("team:search"))
+            await gateway.runs.none()
+            assert gateway.deliveries is not None
+            await gateway.deliveries.settle(PATIENCE)
+        assert [request.json["data"]["id"] for request in receiver.requests] == [theirs]
 
 
 @proves("webhooks.private_hosts", '["127.0.0.1:@PORT@"]', instead="[]")

@@ -47,6 +47,9 @@ CODES: Final[Mapping[str, str]] = {
     "bridge.response.output_unclean": "The requested JSON came amid other text that was streamed already; it stayed.",
     "bridge.response.compaction_failed": "The model wrote no summary; the conversation went on as it was.",
     "bridge.response.part_ignored": "The answer held something that has no place in a Response; it was left out.",
+    "bridge.hook.changed": "A hook of this gateway's operator changed the request, what was sent, or the answer.",
+    "bridge.hook.late": "A hook would have changed a stream that was told already; it stayed as it was.",
+    "bridge.hook.skipped": "A hook failed or was too slow; its operator has the request go on without it.",
     "bridge.response.markup_parsed": "Reasoning or tool markup that leaked into the text was parsed out of it.",
 }
 

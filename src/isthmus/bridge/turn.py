@@ -121,6 +121,10 @@ class Turn:
         """The text of that answer, as far as it has come."""
         return self._reply.text
 
+    def renumber(self, told: int) -> None:
+        """So many events were told in all, whoever numbered them: what follows the end is numbered on from there."""
+        self._output.sequence = told
+
     def steer(self) -> bool:
         """End with the item that is open. False: there is none, so that it can be stopped at once (`steer_out`), and so
         can tools that run here."""

@@ -20,8 +20,9 @@ from isthmus.bridge.parse import decode_json
 from isthmus.bridge.resolve import split_reference
 from isthmus.cli.explain_choice import choice_named, explain_choice
 from isthmus.cli.explain_compare import compare, show_comparison
+from isthmus.cli.explain_hooks import explain_hooked
 from isthmus.cli.explain_kept import explain_kept, is_id
-from isthmus.cli.explain_plan import Asked, ask, choose_model, refusal_json
+from isthmus.cli.explain_plan import Asked, Explained, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.foreseen import foresee
@@ -36,7 +37,7 @@ from isthmus.config.known import all_names
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.protocol.json import JsonObject
-from isthmus.providers import load_provider, provider_names
+from isthmus.providers import Provider, load_provider, provider_names
 
 REFUSED = 2
 
@@ -114,29 +115,46 @@ class _Wish:
 
 
 def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish, source: str) -> None:
-    choice = choice_named(asked, wish.model, config) if not wish.provider else None
-    managed = foresee(config, asked)
-    if choice is not None:
-        explained, chosen = explain_choice(asked, choice, config, folders, strict=wish.strict, managed=managed)
-    else:
-        name = _choose_name(asked, wish.provider, folders, config)
-        chosen, settings = load_known(name, folders, config)
-        known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
-        model = choose_model(asked, chosen, wish.model, known_as)
-        lessons = recall_lessons(config, name, chosen, model) if known_as else []
-        strict = wish.strict
-        explained = explain_request(
-            asked, chosen, model, strict=strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
-        )
+    title = ""
+
+    def plan(asked: Asked) -> Explained:
+        nonlocal title
+        explained, chosen = _plan(asked, config, folders, wish)
+        title = chosen.title
+        return explained
+
+    try:
+        explained = explain_hooked(config, asked, plan)
+    except RequestRefused as error:
+        if wish.as_json:
+            print_json({"refused": refusal_json(error, asked)})
+        say_error(f"the request is refused by the hook `{error.metadata['hook']}`: {error.message}")
+        raise typer.Exit(REFUSED) from error
     if wish.body_only and explained.plan is not None:
         print_json(explained.body, pretty=not wish.as_json)
     elif wish.as_json:
         print_json(explained.to_json())
     else:
         console = open_console(stderr=wish.body_only)
-        show_explained(console, explained, title=chosen.title, source=source, full=wish.full)
+        show_explained(console, explained, title=title, source=source, full=wish.full)
     if explained.refusal is not None:
         raise typer.Exit(REFUSED)
+
+
+def _plan(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish) -> tuple[Explained, Provider]:
+    choice = choice_named(asked, wish.model, config) if not wish.provider else None
+    managed = foresee(config, asked)
+    if choice is not None:
+        return explain_choice(asked, choice, config, folders, strict=wish.strict, managed=managed)
+    name = _choose_name(asked, wish.provider, folders, config)
+    chosen, settings = load_known(name, folders, config)
+    known_as, dialect = (name, settings.dialect) if settings is not None else ("", None)
+    model = choose_model(asked, chosen, wish.model, known_as)
+    lessons = recall_lessons(config, name, chosen, model) if known_as else []
+    explained = explain_request(
+        asked, chosen, model, strict=wish.strict, name=known_as, dialect=dialect, lessons=lessons, managed=managed
+    )
+    return explained, chosen
 
 
 def _compare(asked: Asked, folders: Sequence[Path], *, strict: bool, full: bool, as_json: bool, source: str) -> None:

@@ -64,6 +64,8 @@ class Asked:
     """What MCP servers had listed when it was answered, as items."""
     owner: str = ""
     envelope_key: bytes = _NOBODYS
+    hooked: tuple[CompatibilityDecision, ...] = ()
+    """What the operator's hooks have changed of it."""
 
     def path(self, path: str) -> str:
         """A planner's path in the words of whoever wrote the request."""
@@ -72,7 +74,8 @@ class Asked:
     @property
     def noted(self) -> tuple[CompatibilityDecision, ...]:
         """What was decided while it was read."""
-        return self.door.decisions if isinstance(self.door, MessagesRequest) else ()
+        read = self.door.decisions if isinstance(self.door, MessagesRequest) else ()
+        return (*read, *self.hooked)
 
     @property
     def client(self) -> ClientProfile:
@@ -202,7 +205,7 @@ def explain(
         return _refused(asked, target, host, error)
     decisions = plan.decisions
     tools = _follow_tools(asked, decisions, tuple(plan.tools.identities), plan)
-    return Explained(asked, target, _reworded(asked, decisions), tools, plan, None)
+    return Explained(asked, target, reworded(asked, decisions), tools, plan, None)
 
 
 def refusal_json(error: RequestRefused, asked: Asked | None = None) -> JsonObject:
@@ -230,7 +233,7 @@ def _refused(asked: Asked, target: Target, host: Host, error: RequestRefused) ->
     named = {decision.path for decision in rejecting}
     decisions = (*rejecting, *(d for d in decided if d.path not in named))
     fates = _follow_tools(asked, decisions, identities, None)
-    return Explained(asked, target, _reworded(asked, decisions), fates, None, error)
+    return Explained(asked, target, reworded(asked, decisions), fates, None, error)
 
 
 def _from_diagnostic(said: JsonObject) -> CompatibilityDecision:
@@ -271,7 +274,7 @@ def _parts(tool: CatalogTool, identities: Sequence[ToolIdentity]) -> list[Catalo
     return [CatalogTool(path, tool.type, it.requested_name, tool.name, it.tool) for path, it in places]
 
 
-def _reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:
+def reworded(asked: Asked, decisions: Sequence[CompatibilityDecision]) -> tuple[CompatibilityDecision, ...]:
     if asked.door is None:
         return tuple(decisions)
     return tuple(replace(decision, path=asked.path(decision.path)) for decision in decisions)

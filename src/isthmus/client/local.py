@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities
+from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.envelope import Kind, Sealed, seal
 from isthmus.bridge.fit import fit_request
 from isthmus.bridge.history.locate import locate_content
@@ -35,6 +36,10 @@ from isthmus.ports import Backend, Checker
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.catalog import KnownModel, describe_model, is_known, known_models
+
+if TYPE_CHECKING:  # loaded only where somebody has hooks
+    from isthmus.conduct.review import Review
+    from isthmus.hooks.hooked import Hooks
 
 _REMEMBERED: Final = 256
 """Models whose lessons are kept; a forgotten one is learned again."""
@@ -62,6 +67,7 @@ class LocalLine:
         keep_lessons: float = 604_800.0,
         limits: RequestLimits = OWN_LIMITS,
         hosted: Hosted = NO_TOOLS,
+        hooks: Hooks | None = None,
     ) -> None:
         self._name = name
         self._provider = provider
@@ -72,6 +78,7 @@ class LocalLine:
         self._credential = credential
         self._host = Host(frozenset({"store"}), strict, repair_budget, bounds, limits=hosted.limits)
         self._hosted = hosted
+        self._hooks = hooks
         self._keep_lessons = keep_lessons
         self._limits = limits
         self._lessons: dict[str, tuple[Lesson, ...]] = {}
@@ -86,12 +93,30 @@ class LocalLine:
 
     async def events(self, request: JsonObject) -> AsyncGenerator[Batch, None]:
         id, checked = _response_id(request), parse_request(request, self._limits)
-        target = self._target(request["model"])
+        noted: Sequence[CompatibilityDecision] = ()
+        review: Review | None = None
+        if self._hooks is not None:
+            from isthmus.conduct.review import before_plan
+            from isthmus.hooks import Context
+
+            context = Context(
+                id, model=request["model"], metadata=request.get("metadata") or {}, streamed=bool(request.get("stream"))
+            )
+            review, checked, noted = await before_plan(self._hooks, context, checked, (), self._limits)
+        target = self._target(checked.body.get("model") or request["model"])
         supports = [target.capabilities.tools]
         managed = await self._hosted.managed_for(checked.body.get("tools"), checked.items, "", supports)
-        first = self._attempt(checked, target, id, managed=managed)
+        first = self._attempt(checked, target, id, managed=managed, noted=noted)
         await self._checker.admit(first.plan.contract)
-        run = Run(id, first, checker=self._checker, now=time.time, keep=self._remember, hosted=self._hosted)
+        run = Run(
+            id,
+            first,
+            checker=self._checker,
+            now=time.time,
+            keep=self._remember,
+            hosted=self._hosted,
+            review=review,
+        )
         try:
             async with aclosing(run.events()) as batches:
                 async for batch in batches:
@@ -108,13 +133,14 @@ class LocalLine:
         id: str,
         dropped: frozenset[str] = frozenset(),
         managed: Managed = NOTHING_MANAGED,
+        noted: Sequence[CompatibilityDecision] = (),
     ) -> Attempt:
         host = self._host if managed is NOTHING_MANAGED else replace(self._host, managed=managed)
-        noted = tell_lessons(request.body, target) if target.lessons else ()
-        plan = fit_request(request, leave_out(target, dropped), host, envelope_key=ENVELOPE_KEY, noted=noted)
+        told = (*noted, *tell_lessons(request.body, target)) if target.lessons else noted
+        plan = fit_request(request, leave_out(target, dropped), host, envelope_key=ENVELOPE_KEY, noted=told)
 
         def without(lesson: Lesson) -> Attempt:
-            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter}, managed)
+            return self._attempt(request, learn(target, [lesson]), id, dropped | {lesson.parameter}, managed, noted)
 
         def locate(kind: str) -> str | None:
             return locate_content(kind, request.items, ())

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from time import monotonic
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from isthmus.bridge.commands import Check, Done, RunTool, Send
 from isthmus.bridge.deltas import Delta
@@ -40,6 +40,10 @@ from isthmus.log import tell
 from isthmus.ports import OURS, Behalf, Checker, Ended, Observer, key_for, limits_of, trail_of
 from isthmus.protocol.events import Event
 from isthmus.protocol.response import FinishedResponse, Response
+
+if TYPE_CHECKING:  # loaded only where somebody has hooks
+    from isthmus.bridge.parse import Request
+    from isthmus.conduct.review import Review
 
 log = logging.getLogger("isthmus.conduct")
 
@@ -70,10 +74,11 @@ class Run:
         release: Callable[[], Awaitable[None]] | None = None,
         hosted: Hosted = NO_TOOLS,
         gate: Gate | None = None,
+        review: Review | None = None,
     ) -> None:
         """`gate` lets it through before anything is sent, or not. `release` gives back what was taken for it, however
-        it ends. `aside`: where others must not wait for what a
-        large request takes; without it, that is done on the spot."""
+        it ends. `aside`: where others must not wait for what a large request takes; without it, that is done on the
+        spot. `review`: what the operator's hooks have a say in."""
         self.id = id
         self.owner = behalf.owner
         self._behalf = behalf
@@ -90,6 +95,7 @@ class Run:
         self._release = release
         self._hosted = hosted
         self._spend = Spend(gate)
+        self._review = review
         self._at_work = False
         """Whether the turn is worked on aside: nobody else may touch it."""
         self._answering: object = None
@@ -107,6 +113,8 @@ class Run:
         """Whether its reader was cut off."""
         self.lost = False
         """Whether somebody else makes or ends it now: how it ends is not to be learned here."""
+        self.asked: Request | None = None
+        """The request as it is planned and kept, where that is another one than the client's."""
         self.recorder: Recorder | None = None
         """Whoever takes note of what is told, where that is worth it."""
 
@@ -144,7 +152,12 @@ class Run:
         """A sign of life for a silent stream; none before it began or after it ended."""
         if self._at_work or not self._turn.started or self._turn.ended:
             return None
-        event = self._turn.heartbeat()
+        return self._tell_now(self._turn.heartbeat())
+
+    def _tell_now(self, event: Event) -> Event:
+        """Out of turn: nothing waits for it."""
+        if self._review is not None and (told := self._review.tell(event)) is not None:
+            return told
         self._record([event])
         return event
 
@@ -173,9 +186,7 @@ class Run:
     def tell_steering(self, kind: str, **fields: object) -> Event:
         """An event about that, numbered on; also behind the terminal one."""
         event = self._turn.tell_steering(kind, **fields)
-        if not self._turn.ended:
-            self._record([event])
-        return event
+        return event if self._turn.ended else self._tell_now(event)
 
     def abandon(self) -> None:
         """It was stopped, and its reader does not even take that: cut the reader off. What there was is saved."""
@@ -198,13 +209,17 @@ class Run:
         self._reader = asyncio.current_task()
         if self._total is not None:
             self._timer = asyncio.get_running_loop().call_later(self._total, self._expire)
+        review = self._review
+        if review is not None:
+            self.recorder = review.begin(self.recorder)
         try:
             failure = await self._spend.enter(self.plan)
             while failure is None:
                 try:
                     async with aclosing(self._steps()) as steps:
                         async for batch in steps:
-                            yield batch
+                            if review is None or (batch := review.take(batch)):
+                                yield batch
                     return
                 except Refused as refused:
                     failure = refused.failure
@@ -262,7 +277,7 @@ class Run:
                             yield self._record(events)
                     command = await self._end()
                     continue
-                sending, anew = self._send(command, anew=anew), False
+                sending, anew = await self._send(command, anew=anew), False
                 answer, told_at = await self._open(sending), inf
                 try:
                     await self._ways.accepted()
@@ -304,9 +319,12 @@ class Run:
             done = self._failed(error)
         yield (await self._finish(done)).events
 
-    def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
+    async def _send(self, command: Send, *, anew: bool) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Delta]]]:
         if self.stopping():
             raise Stopped
+        if self._review is not None:
+            attempt = self._life.attempts + anew
+            command = await self._wait(self._review.before_send(self._ways, command, attempt))
         plan = self._turn.plan
         backend, behalf = self._ways.current.backend, self._behalf
         self._life.sent(plan, anew=anew, why=command.why, body=command.body, key=key_for(backend, behalf))
@@ -406,9 +424,11 @@ class Run:
         return self._turn.fail(failure, self._time())
 
     async def _finish(self, done: Done) -> Done:
-        """Settled and saved, then told: whoever hears of the end may ask again at once, and what could not be kept must
-        not be believed to be."""
+        """Settled, looked at and saved, then told: whoever hears of the end may ask again at once, and what could not
+        be kept must not be believed to be."""
         self._spend.settle()
+        if self._review is not None:
+            done = await self._review.after_reply(self._ways, self._turn, done)
         self._record(done.events)
         try:
             if self._save is not None:

@@ -13,7 +13,7 @@ from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.lessons import find_refusal, lasts, learn
 from isthmus.bridge.types.plan import Lesson, Target
 from isthmus.conduct.attempt import Attempt
-from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
+from isthmus.errors import BY_HOOKS, IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.log import tell
 
 log = logging.getLogger("isthmus.conduct")
@@ -38,7 +38,9 @@ class Ways:
         self._notes: list[CompatibilityDiagnostic] = []
 
     def go_on_after(self, failure: IsthmusError) -> bool:
-        """Whether there is another way; it is the current one then."""
+        """Whether there is another way; it is the current one then. What the operator's hooks refuse is refused."""
+        if failure.code in BY_HOOKS:
+            return False
         return self._ask_without(failure) or self._try_next(failure)
 
     async def accepted(self) -> None:

@@ -24,7 +24,7 @@ from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, Images, Metrics, ProviderConfig, Search, Server, Webhooks
+from isthmus.config.schema import Config, Hooks, Images, Metrics, ProviderConfig, Search, Server, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -59,6 +59,7 @@ def complete(config: Config, state: Completion) -> Config:
         metrics=_fill_metrics(config.metrics, state),
         search=_fill_search(config.search, state),
         images=_fill_images(config.images, providers, state),
+        hooks=_fill_hooks(config.hooks, state),
     )
 
 
@@ -236,6 +237,14 @@ def _store_url(url: str, state: Completion) -> str:
     if path == url or not path or path.startswith(("//", ":memory:")):
         return url
     return f"{SQLITE}{state.base(('store', 'url')) / Path(path).expanduser()}"
+
+
+def _fill_hooks(hooks: Hooks, state: Completion) -> Hooks:
+    """Their folder made absolute: that of whoever names them, where none is said."""
+    if not hooks.uses:
+        return hooks
+    key = ("hooks", "folder" if hooks.folder else "uses")
+    return msgspec.structs.replace(hooks, folder=str((state.base(key) / Path(hooks.folder).expanduser()).absolute()))
 
 
 def _attempt(read: Callable[[], Any], state: Completion, key: KeyPath) -> Any:

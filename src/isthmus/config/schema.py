@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from isthmus.config.schema_bounds import Checks, Limits
+from isthmus.config.schema_hooks import Hooks
 from isthmus.config.schema_limits import TeamConfig, Usage
 from isthmus.config.schema_mcp import McpConfig
 from isthmus.config.schema_providers import BreakerConfig, CodexSettings, EndpointConfig, ProviderConfig, Timeouts
@@ -31,6 +32,7 @@ __all__ = [
     "Config",
     "Count",
     "EndpointConfig",
+    "Hooks",
     "Images",
     "Lessons",
     "Limits",
@@ -266,6 +268,9 @@ class WebhookEndpoint(Section, frozen=True, kw_only=True, forbid_unknown_fields=
     theirs one by one."""
     events: list[WebhookEvent] = []
     """Which ends it is told of; none: all."""
+    owners: list[Text] = []
+    """Whose responses it is told of, as `team:search`, `key_0a1b2c3d4e5f6a7b`, or `local` for those of keys in this
+    file; none: everybody's."""
 
 
 class Webhooks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -379,6 +384,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()
+    hooks: Hooks = Hooks()
     images: Images = Images()
     mcp: Mapping[str, McpConfig] = {}
     search: Search = Search()

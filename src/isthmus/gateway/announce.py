@@ -23,12 +23,15 @@ class Announcer:
         self,
         receivers: Mapping[str, frozenset[str]] | None = None,
         *,
+        owners: Mapping[str, frozenset[str]] | None = None,
         most: int = 10_000,
         now: Callable[[], float] = lambda: 0.0,
         new_id: Callable[[str], str] = lambda prefix: prefix,
     ) -> None:
-        """`receivers`: name → the events that it wants, empty: all. `most`: how many notices may wait for one."""
+        """`receivers`: name → the events that it wants, empty: all. `owners`: name → whose responses it hears of,
+        empty, or not named: everybody's. `most`: how many notices may wait for one."""
         self._receivers = receivers or {}
+        self._owners = owners or {}
         self._most = most
         self._now = now
         self._new_id = new_id
@@ -38,6 +41,7 @@ class Announcer:
     def notices(self, id: str, owner: str, status: str) -> tuple[Notice, ...]:
         kind = f"response.{status}"
         wanted = [name for name, events in self._receivers.items() if not events or kind in events]
+        wanted = [name for name in wanted if not (owners := self._owners.get(name)) or owner in owners]
         if not wanted or status not in _ENDS:
             return ()
         event = {

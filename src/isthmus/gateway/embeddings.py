@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.embeddings.answer import Embedded
 from isthmus.bridge.embeddings.plan import EmbeddingPlan, plan_embeddings
-from isthmus.bridge.embeddings.read import EmbeddingRequest
+from isthmus.bridge.embeddings.read import EmbeddingRequest, read_embedding_request
 from isthmus.conduct.life import Life
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.gates import NO_GATES, Gates
+from isthmus.gateway.hooked import before_once, before_sending_once
 from isthmus.gateway.once import Once
 from isthmus.gateway.planned import tell_planned
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import permitted
 from isthmus.gateway.settings import Settings
 from isthmus.gateway.words import Words
+from isthmus.hooks.hooked import Hooked, Hooks
 from isthmus.ports import Observer, key_for
+from isthmus.protocol.json import JsonObject
 
 Embedding = Once[EmbeddingPlan, Embedded]
 
@@ -41,6 +46,7 @@ class Embeddings:
         new_id: Callable[[str], str],
         observer: Observer | None = None,
         gates: Gates = NO_GATES,
+        hooks: Hooks | None = None,
     ) -> None:
         self._directory = directory
         self._words = words
@@ -50,8 +56,9 @@ class Embeddings:
         self._new_id = new_id
         self._observer = observer
         self._gates = gates
+        self._hooks = hooks
 
-    def create(
+    async def create(
         self,
         caller: Caller,
         request: EmbeddingRequest,
@@ -60,7 +67,9 @@ class Embeddings:
         noted: Sequence[CompatibilityDecision] = (),
     ) -> Embedding:
         """Plan it; nothing is sent before it is awaited."""
-        began = self._now()
+        began, id, hooked = self._now(), self._new_id("emb"), None
+        if self._hooks is not None:
+            hooked, request, noted = await self._before_plan(self._hooks, caller, request, noted, id)
         asked = request.body.get("model")
         candidate = self._directory.find(asked)
         permitted(caller, self._directory.spelled(asked), (candidate,))
@@ -78,7 +87,8 @@ class Embeddings:
         self._words.used(candidate.target.provider)
         strictly = self._settings.strict if strict is None else strict
         plan = plan_embeddings(request, candidate.target, strict=strictly, noted=noted)
-        id = self._new_id("emb")
+        if hooked is not None:
+            plan = await before_sending_once(hooked, plan)
         life = Life(id, caller.owner, self._now, self._observer)
         embedding = Embedding(
             id,
@@ -94,6 +104,20 @@ class Embeddings:
         )
         tell_planned(self._observer, caller, embedding, request.body, (), 0, began, self._now())
         return embedding
+
+    async def _before_plan(
+        self,
+        hooks: Hooks,
+        caller: Caller,
+        request: EmbeddingRequest,
+        noted: Sequence[CompatibilityDecision],
+        id: str,
+    ) -> tuple[Hooked, EmbeddingRequest, Sequence[CompatibilityDecision]]:
+        def read(body: JsonObject) -> EmbeddingRequest:
+            return read_embedding_request(msgspec.json.encode(body), self._settings.limits)
+
+        hooked, body, decisions = await before_once(hooks, caller, "embeddings", id, request.body, read)
+        return hooked, request if body is None else read(body), (*noted, *decisions)
 
     def _none_here(self, candidate: Candidate) -> RequestRefused:
         target, able = candidate.target, self.models()

@@ -58,9 +58,11 @@ from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Response
 
 if TYPE_CHECKING:  # loaded only where there are receivers, or vectors or images are asked for
+    from isthmus.conduct.review import Review
     from isthmus.gateway.deliver import Deliveries
     from isthmus.gateway.embeddings import Embeddings
     from isthmus.gateway.images import Images
+    from isthmus.hooks.hooked import Hooks
     from isthmus.ports.traces import Tracing
     from isthmus.tools.images import Studio
     from isthmus.tools.search.standalone import StandaloneSearch
@@ -95,6 +97,7 @@ class Gateway:
         search: StandaloneSearch | None = None,
         studio: Callable[[], Studio] | None = None,
         admission: Callable[[], Admission] | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.directory = directory
         self.store = store
@@ -110,6 +113,7 @@ class Gateway:
         self._search = search
         self._studio = studio
         self.gates = Gates(admission)
+        self.hooks = hooks
         announcer = deliveries.announcer if deliveries is not None else None
         self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
         self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
@@ -139,6 +143,7 @@ class Gateway:
             new_id=new_id,
             observer=self.observer,
             gates=self.gates,
+            hooks=self.hooks,
         )
 
     @cached_property
@@ -162,6 +167,7 @@ class Gateway:
             new_id=self._new_id,
             observer=self.observer,
             gates=self.gates,
+            hooks=self.hooks,
         )
 
     @property
@@ -221,6 +227,7 @@ class Gateway:
     ) -> Response:
         """Start a run that goes on without its client; the answer is the queued response."""
         response = run.queued()
+        request = run.asked or request
         record = StoredResponse(
             id=run.id,
             response=_encode(response),
@@ -298,6 +305,9 @@ class Gateway:
 
     async def plan_only(self, caller: Caller, request: Request, *, noted: Sequence[CompatibilityDecision] = ()) -> Plan:
         """What would be sent, without sending it: all of it, however small the model's window is."""
+        review = None
+        if self.hooks is not None:
+            review, request, noted = await self._hooked(self.hooks, caller, request, noted, self._new_id("resp"), False)
         candidate, *_ = await self._candidates(caller, request, peek=True)
         history, request, _ = await self._past(caller, request)
         managed = await self._managed(caller, request, history, [candidate])
@@ -305,7 +315,7 @@ class Gateway:
         whole = replace(candidate, target=without_window(candidate.target))
         plan = await self.aside.do(lambda: attempts.plan(whole), heavy=request.heavy)
         await self._checker.admit(plan.contract)
-        return plan
+        return plan if review is None else await review.foresee(plan)
 
     async def _until_ended(self, caller: Caller, id: str, word: str) -> StoredResponse:
         """Have it ended by the gateway that makes it; here, if that is dead and its lease has run out."""
@@ -400,9 +410,14 @@ class Gateway:
                 code="invalid_value",
                 param="store",
             )
+        review, given = None, request
+        if self.hooks is not None:
+            streamed = lane is not None or request.body.get("stream") is True
+            review, request, noted = await self._hooked(self.hooks, caller, request, noted, id, streamed)
         candidates = await self._candidates(caller, request)
         lock = await self.conversations.lock(caller, request, id)
         try:
+            asked = request if request is not given else None
             history, request, at = await self._past(caller, request, lane)
             began = self._now() if created is None else created
             managed = await self._managed(caller, request, history, candidates)
@@ -433,8 +448,9 @@ class Gateway:
                 release=None if lock is None else lock.release,
                 hosted=self.hosted,
                 gate=self.gates.of_run(caller, request.body),
+                review=review,
             )
-            run.recorder = outline
+            run.recorder, run.asked = outline, asked
             await self._checker.admit(run.plan.contract)
             tell_planned(self.observer, caller, run, request.body, request.items, len(history), asked_at, self._now())
         except BaseException:
@@ -442,6 +458,22 @@ class Gateway:
                 await lock.release()
             raise
         return run
+
+    async def _hooked(
+        self,
+        hooks: Hooks,
+        caller: Caller,
+        request: Request,
+        noted: Sequence[CompatibilityDecision],
+        id: str,
+        streamed: bool,
+    ) -> tuple[Review, Request, Sequence[CompatibilityDecision]]:
+        """What the operator's hooks have to say before anything is planned, and who asks them from there on."""
+        from isthmus.conduct.review import before_plan
+        from isthmus.gateway.hooked import context_of
+
+        context = context_of(caller, id, request.body, streamed=streamed)
+        return await before_plan(hooks, context, request, noted, self.settings.limits)
 
     async def _past(self, caller: Caller, request: Request, lane: Lane | None = None) -> Past:
         return await load_past(

@@ -26,7 +26,7 @@ class EmbeddingsApi:
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await self._gateway.read(body_of(scope), read_embedding_request)
         caller, strict = caller_of(scope), asks_strict(scope)
-        embedding = self._gateway.embeddings.create(caller, request, strict=strict, noted=unnamed(scope))
+        embedding = await self._gateway.embeddings.create(caller, request, strict=strict, noted=unnamed(scope))
         exchange_of(scope).run = embedding
         tell_run(embedding)
         embedded = await answer_of(embedding, scope, receive)

@@ -45,7 +45,7 @@ class ImagesApi:
     async def _create(self, scope: Scope, receive: Receive, send: Send, read: Reader) -> None:
         request = await self._gateway.read(body_of(scope), read)
         told: asyncio.Queue[Partial] = asyncio.Queue()  # bounded by what was asked for: at most three of each image
-        drawing = self._gateway.images.create(
+        drawing = await self._gateway.images.create(
             caller_of(scope), request, strict=asks_strict(scope), noted=unnamed(scope), tell=told.put_nowait
         )
         exchange_of(scope).run = drawing

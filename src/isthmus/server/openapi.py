@@ -117,14 +117,15 @@ def build_document() -> JsonObject:
             **_key_paths(id_parameter, key_body),
             "/v1/models": {"get": _operation("List models", "listModels")},
             "/v1/models/{id}": {"parameters": [id_parameter], "get": _operation("Describe a model", "getModel")},
-            "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello")},
-            "/health": {"get": _operation("Whether the process answers", "health")},
+            "/api/hello": {"get": _operation("Whether somebody answers, as Claude Code asks", "hello", open=True)},
+            "/health": {"get": _operation("Whether the process answers", "health", open=True)},
             "/ready": {"get": _operation("Whether it can serve", "ready")},
             "/metrics": {"get": _operation("Everything that is counted, for Prometheus", "metrics", kind="text/plain")},
             "/openapi.json": {"get": _operation("This surface as an OpenAPI document", "openapi")},
             "/": {"get": _operation("What answers here, and its default model", "welcome")},
         },
-        "components": {"schemas": {**components, "Error": _ERROR}},
+        "components": {"schemas": {**components, "Error": _ERROR}, "securitySchemes": _KEYS},
+        "security": [{name: []} for name in _KEYS],  # as soon as there is one; without keys nobody is asked
     }
 
 
@@ -270,6 +271,10 @@ _SEARCH: JsonObject = {
         "max_output_tokens": {"type": "integer"},
     },
 }
+_KEYS: JsonObject = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+}
 _ERROR: JsonObject = {
     "type": "object",
     "required": ["error"],
@@ -305,7 +310,9 @@ def _operation(
     query: JsonObject | None = None,
     stream: bool = False,
     kind: str = "application/json",
+    open: bool = False,
 ) -> JsonObject:
+    """`open`: nobody needs a key for it."""
     content: JsonObject = {kind: {"schema": {"type": "object" if kind == "application/json" else "string"}}}
     if stream:
         content["text/event-stream"] = {}  # events, not one value: OpenAPI 3.1 has no words for them
@@ -318,6 +325,8 @@ def _operation(
         "operationId": id,
         "responses": {"200": {"description": "Success", "content": content}, "4XX": error, "5XX": error},
     }
+    if open:
+        operation["security"] = []
     if body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     if query:

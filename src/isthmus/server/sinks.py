@@ -13,6 +13,7 @@ from isthmus.bridge.limits import HEAVY_TEXT
 from isthmus.bridge.sse import DONE, PING
 from isthmus.conduct.aside import Aside
 from isthmus.conduct.run import Run
+from isthmus.errors import BY_HOOKS
 from isthmus.protocol.events import Event
 from isthmus.protocol.large import encode_sized
 from isthmus.protocol.response import FinishedResponse, weigh_response
@@ -78,6 +79,8 @@ class JsonSink(_Http):
 
     async def end(self, run: Run) -> None:
         assert run.response is not None
+        if run.failure is not None and run.failure.code in BY_HOOKS:
+            raise run.failure  # nothing was told: it still has its status
         answer, size = self._render(run.response), weigh_response(run.response)
         data = await self._aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
         await send_bytes(self._send, 200, data, headers=run_headers(run))

