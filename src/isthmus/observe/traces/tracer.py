@@ -7,7 +7,7 @@ time is bounded; the facts of one more are not gathered, and it is counted as lo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from isthmus.observe.traces.recorder import Recorder
 from isthmus.observe.traces.small import is_small_end, is_small_plan, is_small_request
 from isthmus.ports import Answered, Ended, Fact, Planned, Received, ToolRan
 from isthmus.ports.traces import Capturing, TraceStore
+from isthmus.scrub import Secret
 
 MOST_OPEN: Final = 20_000
 _SMALL: Final = 4_000
@@ -164,6 +165,10 @@ class Tracer:
 
     async def room_to_forget(self) -> None:
         await self._recorder.room_to_forget()
+
+    def learn(self, secrets: Sequence[Secret]) -> None:
+        """Secrets that came with another configuration."""
+        self._recorder.cleaner.learn(secrets)
 
     def forget(self, owner: str, response: str) -> None:
         self._recorder.forget(owner, response)
