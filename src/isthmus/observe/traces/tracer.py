@@ -54,6 +54,8 @@ class Tracer:
         }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
+        self.tell_others: Callable[[float, str, str], None] = lambda until, owner, key: None
+        """Where other workers hear until when all is captured, and whose."""
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
@@ -140,9 +142,13 @@ class Tracer:
         return self._full_owner in ("", owner) and self._full_key in ("", key)
 
     def capture_all(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
-        self._full_until = self._now() + seconds if seconds > 0 else 0.0
-        self._full_owner, self._full_key = owner, key
+        self.capture_until(self._now() + seconds if seconds > 0 else 0.0, owner, key)
+        self.tell_others(self._full_until, owner, key)
         return self.capturing()
+
+    def capture_until(self, until: float, owner: str, key: str) -> None:
+        """As another worker was told."""
+        self._full_until, self._full_owner, self._full_key = until, owner, key
 
     def capturing(self) -> Capturing:
         recorder = self._recorder
