@@ -86,6 +86,7 @@ async def whoever_needs_the_old_configuration_is_waited_for_so_long(scene: Scene
             house,
             board,
             read=lambda: reading,
+            check=lambda config: None,
             adopt=lambda gateway, config, reading, old: create_app(gateway, ServerOptions(), old),
         )
 
@@ -121,7 +122,7 @@ async def a_longer_body_is_refused(scene: Scene) -> None:
 async def _pulses(scene: Scene) -> list[Any]:
     config = scene.load()
     async with scene.gateway() as gateway:
-        app: Any = _make_app(gateway, config)
+        app: Any = _make_app(gateway, config, ServerOptions())
         paths = ("/v1/responses", "/v1/chat/completions", "/v1/messages")
         return [_door(app._exact[path]["POST"])._options.server for path in paths]
 
@@ -178,7 +179,7 @@ async def the_operator_is_known_as_one(scene: Scene) -> None:
     config = scene.load()
     async with scene.served() as server:
         assert await server.status("GET", "/v1/models", x_api_key="sk-chief") == 200
-        keys = _make_app(server.gateway, config)._options.keys
+        keys = _make_app(server.gateway, config, ServerOptions())._options.keys
     asked = {"path": "/v1/models", "headers": [(b"x-api-key", b"sk-chief")]}
     assert keys.identify(asked).scopes == {"admin"}
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from isthmus.config.load import Reading
 from isthmus.config.reload import Reload, plan_reload
 from isthmus.config.schema import Config
 from isthmus.errors import IsthmusError
@@ -24,11 +23,14 @@ from isthmus.server.app import App
 from isthmus.server.board import Board
 from isthmus.wiring import House
 
+if TYPE_CHECKING:
+    from isthmus.config.load import Reading
+
 log = logging.getLogger("isthmus.server")
 
 MOST_OLD: Final = 16
 """Configurations that requests still run with: for one more, the first of them has to be over."""
-Read = Callable[[], Reading]
+Read: TypeAlias = "Callable[[], Reading]"
 """Reads the configuration as the first one was read. Raises `ConfigError`."""
 
 
