@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from isthmus.server.reload import Board
 from isthmus.testing import Answer, Gate, ScriptedUpstream, chat, chat_chunks, error, stream
 from serving import PATIENCE, GatewayProcess, running_gateway_process
 from socketing import open_socket
@@ -240,3 +241,20 @@ def counted(gateway: GatewayProcess, talk: Talk) -> tuple[int, int, int]:
     files = len(os.listdir(f"/proc/{gateway.process.pid}/fd"))
     resident = int(Path(f"/proc/{gateway.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     return files, talk.get("/ready").json["tasks"], resident
+
+
+async def test_whatever_comes_goes_to_the_app_that_serves_now() -> None:
+    told: list[str] = []
+
+    def app(name: str) -> Any:
+        async def serve(scope: Any, receive: Any, send: Any) -> None:
+            told.append(name)
+
+        return serve
+
+    board, nothing = Board(app("old")), Any
+    begun = board({}, nothing, nothing)  # type: ignore[arg-type]
+    board.app = app("new")
+    await board({}, nothing, nothing)  # type: ignore[arg-type]
+    await begun
+    assert told == ["new", "old"], "what was begun goes on where it began"

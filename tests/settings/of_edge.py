@@ -8,8 +8,8 @@ from typing import Any
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
 from isthmus.server.app import App
-from isthmus.server.board import Board
 from isthmus.server.options import ServerOptions
+from isthmus.server.reload import Board
 from isthmus.server.serve import _make_app, _uvicorn_config
 from settings.proving import Scene, proves
 

@@ -17,10 +17,9 @@ from isthmus.cli.serve_command import serve as serve_command
 from isthmus.errors import ConfigError
 from isthmus.log import tell
 from isthmus.server.app import create_app
-from isthmus.server.board import Board
 from isthmus.server.listen import listen
 from isthmus.server.options import ServerOptions
-from isthmus.server.reload import Reloading
+from isthmus.server.reload import Board, Reloading
 from isthmus.server.serve import _make_app
 from isthmus.server.supervise import Supervisor
 from isthmus.testing import Gate, ScriptedUpstream, chat, reply

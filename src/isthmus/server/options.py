@@ -19,7 +19,7 @@ from isthmus.server.ended import Ended
 
 if TYPE_CHECKING:  # only words here: most servers show no page
     from isthmus.config.load import Reading
-    from isthmus.server.post import Reporting
+    from isthmus.server.reporting import Reporting
 
 
 @dataclass(frozen=True, slots=True)

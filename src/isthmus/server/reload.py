@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from starlette.types import Receive, Scope, Send
 
 from isthmus.config.reload import Reload, plan_reload
 from isthmus.config.schema import Config
@@ -20,7 +22,6 @@ from isthmus.errors import IsthmusError
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.app import App
-from isthmus.server.board import Board
 from isthmus.wiring import House
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ MOST_OLD: Final = 16
 """Configurations that requests still run with: for one more, the first of them has to be over."""
 Read: TypeAlias = "Callable[[], Reading]"
 """Reads the configuration as the first one was read. Raises `ConfigError`."""
+
+
+class Board:
+    """One address for whichever app serves: connections outlive a configuration, what comes next goes to the newest."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return self.app(scope, receive, send)
 
 
 class Reloading:

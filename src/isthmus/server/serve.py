@@ -30,22 +30,20 @@ from isthmus.observe.metrics.meters import Labels, Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
-from isthmus.server.board import Board
 from isthmus.server.callers import Keys, caller_with
 from isthmus.server.connection import Connection
-from isthmus.server.ending import end
 from isthmus.server.listen import listen, load_certificate, share, tls_context
 from isthmus.server.open import check_open, is_local
 from isthmus.server.options import ServerOptions
 from isthmus.server.paths import clean_prefix
-from isthmus.server.post import Post, Reporting
-from isthmus.server.reload import Read, Reloading
+from isthmus.server.post import Post
+from isthmus.server.reload import Board, Read, Reloading
 from isthmus.server.signals import Ending, on_replaced, on_signals
-from isthmus.server.switches import share_switches
 from isthmus.wiring import House, missing_keys, open_house
 
 if TYPE_CHECKING:
     from isthmus.config.load import Reading
+    from isthmus.server.reporting import Reporting
 
 log = logging.getLogger("isthmus.server")
 
@@ -94,7 +92,7 @@ async def serve(
         book.start()
         stack.push_async_callback(book.aclose)
         ending = Ending() if stop is None else Ending(stop=stop, called=stop)
-        reporting = None if post is None else Reporting(ending, meters.read if meters is not None else list)
+        reporting = None if post is None else _reporting(ending, meters)
         options = ServerOptions(vitals=vitals, meters=meters, reporting=reporting)
         board = Board(_make_app(gateway, config, options, reading, book))
         stack.push_async_callback(lambda: board.app.aclose())
@@ -119,6 +117,8 @@ async def serve(
             started(listening.address, gateway)
         if post is not None and reporting is not None:
             on_replaced(ending)
+            from isthmus.server.switches import share_switches
+
             share_switches(reporting, gateway.tracing, options.ended)
             await reporting.open(post)
             reporting.start()
@@ -126,6 +126,8 @@ async def serve(
         recovering = asyncio.create_task(gateway.orphans.keep_looking(), name="recover what others left")
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
+            from isthmus.server.ending import end
+
             leave = server.leave if post is not None else None
             await end(gateway, reloading.config.server, board.app.guests.sockets, ending, leave=leave, waiting=waiting)
             server.force_exit = ending.hurry.is_set()
@@ -135,6 +137,12 @@ async def serve(
         recovering.cancel()
         with suppress(asyncio.CancelledError):
             await stopping
+
+
+def _reporting(ending: Ending, meters: Meters | None) -> Reporting:
+    from isthmus.server.reporting import Reporting
+
+    return Reporting(ending, meters.read if meters is not None else list)
 
 
 def _look_at(house: House) -> Iterator[tuple[str, Labels, float]]:

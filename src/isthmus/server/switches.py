@@ -8,7 +8,7 @@ import msgspec
 
 from isthmus.ports.traces import Tracing
 from isthmus.server.ended import MOST, Ended
-from isthmus.server.post import Reporting
+from isthmus.server.reporting import Reporting
 
 CAPTURE: Final = "capture"
 ENDED: Final = "ended"
