@@ -1,4 +1,4 @@
-"""A worker's end of the line to its supervisor: signs of life, what it has counted, and what others were told to switch.
+"""A worker's end of the line to its supervisor: signs of life, what it has counted, what others have switched.
 
 It says when it serves, and every second from its loop that it lives: a loop that is stuck says nothing. It tells what
 it has counted, learns what all have counted together, and hears what another worker was told. When the other end is
