@@ -289,6 +289,7 @@ FIXED: Mapping[str, str] = {
     "server.exchange.MAX_CLIENT_ID": "Characters of a client's own id of its request.",
     "server.ui.access.MOST_TRIES": "Wrong keys within a minute that the page looks at from one address.",
     "server.ui.access.MOST_TRIES_OF_ALL": "Likewise from all addresses together.",
+    "ports.outgoing.LONGEST_STATE": "Characters of an `x-codex-turn-state`; a longer one is ignored.",
     "server.ended.MOST": "Sessions of the page that were logged out, and are remembered for that.",
     "server.reload.MOST_OLD": "Configurations that requests still run with; a reload beyond that waits.",
     "server.line.LONGEST": "Bytes of a message between a worker and its supervisor.",
