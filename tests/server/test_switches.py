@@ -67,7 +67,7 @@ def test_without_traces_there_is_only_the_page() -> None:
 
 
 class Recorder:
-    kept = lost = 0
+    kept = lost = delayed = 0
 
     class cleaner:
         withheld = 0
