@@ -19,7 +19,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis pictures check-robustness check-storm check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis pictures check-robustness check-storm check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -91,6 +91,9 @@ check-robustness: $(STAMP) ## figures: disconnects, backpressure, the edge, drai
 
 check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for ten minutes (`STORM_MINUTES=…`, `STORM_SEED=…`)
 	@$(BIN)/python -m bench.robustness storm --minutes $${STORM_MINUTES:-10} $${STORM_SEED:+--seed $$STORM_SEED}
+
+check-streams: $(STAMP) ## a thousand slow streams at once in one worker: memory, gaps, CPU (`STREAMS=…`)
+	@$(BIN)/python -m bench.streams --streams $${STREAMS:-1000}
 
 check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
 	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}

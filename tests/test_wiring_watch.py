@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.providers.word.told import Told
 from isthmus.wiring import running_gateway
-from isthmus.wiring_watch import _names
+from isthmus.wiring_watch import Names
 
 TOML = """
 [models]
@@ -38,10 +39,13 @@ async def test_a_model_is_known_by_whoever_names_it_in_the_configuration_or_at_i
     settings = config(tmp_path)
     async with running_gateway(settings) as gateway:
         served = gateway.directory.served
-        names = _names(settings, served)
+        names = Names()
+        names.adopt(settings, served)
         assert names("main") == {"by-default", "by-alias", "by-key", "by-fallback", "by-entry"}
         served["main"].hear(Told(at=1.0, models=("from-its-server",)))
         assert "from-its-server" in names("main")
+        names.adopt(msgspec.structs.replace(settings, providers={}), {})
+        assert names("main") == frozenset(), "it was taken out, and a request to it may still be under way"
 
 
 async def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

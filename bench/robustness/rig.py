@@ -36,6 +36,7 @@ class GatewayProcess:
         store: str = "",
         background: str = "",
         trace: str = "",
+        connections: int = 1000,
         core: int | None = None,
         source: Path | None = None,
     ) -> None:
@@ -50,7 +51,8 @@ class GatewayProcess:
         more += f"[trace]\n{trace}\n" if trace else ""
         self._config.write_text(
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
-            f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\nmax_connections = 1000\n{provider}\n'
+            f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\n'
+            f"max_connections = {connections}\n{provider}\n"
             f'{more}[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
         )
         self._core = core

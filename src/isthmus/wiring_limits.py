@@ -20,14 +20,9 @@ if TYPE_CHECKING:  # loaded only where something is limited
 
 
 def open_gate(config: Config, store: Spending, new_id: Callable[[str], str], meters: Meters | None = None) -> Gate:
-    limits = config.limits
-    teams = {
-        name: Team(_rates(team), Budget(team.daily_budget, team.monthly_budget)) for name, team in config.teams.items()
-    }
-    rules = Rules(_rates(limits), teams, {pattern: _rates(each) for pattern, each in limits.models.items()})
     gate = Gate(
-        Ledger(store, most=config.usage.max_waiting, hold=limits.hold),
-        GateSettings(rules, limits.assumed_output, limits.unpriced),
+        Ledger(store, most=config.usage.max_waiting, hold=config.limits.hold),
+        gate_settings(config),
         limiter=lambda: _open_limiter(config),
         now=time.time,
         new_id=new_id,
@@ -35,6 +30,16 @@ def open_gate(config: Config, store: Spending, new_id: Callable[[str], str], met
     if meters is not None:
         meters.watch(gate.look)
     return gate
+
+
+def gate_settings(config: Config) -> GateSettings:
+    """What another configuration may change while it stands."""
+    limits = config.limits
+    teams = {
+        name: Team(_rates(team), Budget(team.daily_budget, team.monthly_budget)) for name, team in config.teams.items()
+    }
+    rules = Rules(_rates(limits), teams, {pattern: _rates(each) for pattern, each in limits.models.items()})
+    return GateSettings(rules, limits.assumed_output, limits.unpriced)
 
 
 def _open_limiter(config: Config) -> Limiter:

@@ -24,11 +24,38 @@ if TYPE_CHECKING:  # an extra
     from isthmus.observe.otel.open import Otel
 
 
-def metrics_observer(config: Config, meters: Meters, served: Mapping[str, Served]) -> MetricsObserver:
-    return MetricsObserver(meters, Models(_names(config, served), config.metrics.max_models))
+class Names:
+    """The models of a provider that somebody other than a client names, in the configuration that counts now."""
+
+    def __init__(self) -> None:
+        self._served: Mapping[str, Served] = {}
+        self._pairs: list[tuple[str, str]] = []
+        self._found: dict[str, tuple[Provider, frozenset[str]]] = {}
+
+    def adopt(self, config: Config, served: Mapping[str, Served]) -> None:
+        models = config.models
+        fallbacks = (name for names in models.fallbacks.values() for name in names)
+        chosen = (target for choice in models.choices.values() for target in choice.targets)
+        said = [models.default, *models.aliases.values(), *fallbacks, *chosen]
+        self._pairs = [sides for name in [*said, *models.fallbacks] if (sides := split_reference(name)) is not None]
+        self._served = served
+        self._found = {}
+
+    def __call__(self, provider: str) -> frozenset[str]:
+        if provider not in self._served:  # it was taken out, and a request to it is still under way
+            return frozenset()
+        facts, known = self._served[provider].provider, self._found.get(provider)
+        if known is None or known[0] is not facts:  # its server was heard
+            own = {model.lower() for at, model in self._pairs if at == provider}
+            known = self._found[provider] = (facts, known_names(facts) | own)
+        return known[1]
 
 
-def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served], version: str) -> Otel:
+def metrics_observer(config: Config, meters: Meters, names: Names) -> MetricsObserver:
+    return MetricsObserver(meters, Models(names, config.metrics.max_models))
+
+
+def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served], names: Names, version: str) -> Otel:
     """The way to a collector; to be closed."""
     otel = config.otel
     try:
@@ -54,7 +81,7 @@ def open_otel(config: Config, meters: Meters | None, served: Mapping[str, Served
         pass_on=frozenset(otel.pass_on),
     )
     vendors = {name: vendor_name(each.provider.name) for name, each in served.items()}
-    opened = Otel(options, Models(_names(config, served), config.metrics.max_models), vendors)
+    opened = Otel(options, Models(names, config.metrics.max_models), vendors)
     if meters is not None:
         meters.watch(opened.look)
     return opened
@@ -85,22 +112,3 @@ def watch_parts(meters: Meters, workers: WorkerPool, store: Store, tracer: Trace
 
 def _note(note: Callable[[float, Labels], None], operation: str, seconds: float) -> None:
     note(seconds, (operation,))
-
-
-def _names(config: Config, served: Mapping[str, Served]) -> Callable[[str], frozenset[str]]:
-    """The models of a provider that somebody other than a client names."""
-    models = config.models
-    said = [models.default, *models.aliases.values(), *(name for names in models.fallbacks.values() for name in names)]
-    said += [target for choice in models.choices.values() for target in choice.targets]
-    pairs = [sides for name in [*said, *models.fallbacks] if (sides := split_reference(name)) is not None]
-    found: dict[str, tuple[Provider, frozenset[str]]] = {}
-
-    def names(provider: str) -> frozenset[str]:
-        facts = served[provider].provider
-        known = found.get(provider)
-        if known is None or known[0] is not facts:  # its server was heard
-            own = {model.lower() for at, model in pairs if at == provider}
-            known = found[provider] = (facts, known_names(facts) | own)
-        return known[1]
-
-    return names

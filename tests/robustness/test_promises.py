@@ -46,6 +46,13 @@ def test_newcomers_are_accepted_beside_many_streams() -> None:
     assert asyncio.run(crowd.check(40, 40, pace=0.5, limit=60)).broken == []
 
 
+def test_many_slow_streams_at_once_all_end_well_and_take_little_memory() -> None:
+    from bench import streams
+
+    # A hundred are few beside the allocator's own steps: a thousand (`make check-streams`) stay below 60 kB each.
+    assert asyncio.run(streams.check(100, 4, pace=0.3, memory=100_000)).broken == []
+
+
 def test_sigterm_lets_running_requests_finish_and_ends_the_rest_with_a_terminal_event() -> None:
     from bench.robustness import drain
 

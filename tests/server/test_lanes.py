@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,7 +78,8 @@ class Wire:
 def make(room: Room, wire: Wire, gateway: Gateway) -> Session:
     options = ServerOptions(websocket=WebSocket(max_running=1))
     local = LocalTurns(10_000, 10_000).connect()
-    return Session(gateway, options, room, local, wire, LOCAL, path="/", peer="", strict=None)  # type: ignore[arg-type]
+    house = SimpleNamespace(gateway=gateway, options=options)
+    return Session(house, room, local, wire, LOCAL, path="/", peer="", strict=None)  # type: ignore[arg-type]
 
 
 async def test_frames_that_wait_take_room_and_give_it_back_when_their_client_goes() -> None:

@@ -8,15 +8,14 @@ import ssl
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from isthmus.cli.serve_command import banner, waiting_words
-from isthmus.config import load_config
 from isthmus.config.schema import Server
-from isthmus.errors import ConfigError
 from isthmus.server.listen import tls_context
-from isthmus.server.serve import _hang_up, check_open, is_local, raise_file_limit
+from isthmus.server.serve import _hang_up, raise_file_limit
 from isthmus.testing import Gate, ScriptedUpstream, reply
 from isthmus.testing.replies import chat_reply
 from one_provider import HELLO, one_provider
@@ -24,34 +23,6 @@ from serving import running_gateway_server
 from talking import Reply, Talk
 
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "gateway.example"])
-def test_beyond_the_loopback_it_does_not_start_without_keys(tmp_path: Path, host: str) -> None:
-    def reading(more: str, *, kept: bool = False) -> None:
-        file = tmp_path / "isthmus.toml"
-        file.write_text(f'[server]\nhost = "{host}"\n{more}')
-        check_open(load_config(file, environ={}).config.server, kept=kept)
-
-    with pytest.raises(ConfigError, match="open = true"):
-        reading("")
-    reading('admin_key = "sk-chief"')
-    reading('api_keys = ["sk-one"]')
-    reading("open = true")
-    reading("", kept=True)
-    reading(f'unix_socket = "{tmp_path}/x.sock"')  # its file has permissions of its own
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "::1"])
-def test_on_the_loopback_it_does(tmp_path: Path, host: str) -> None:
-    file = tmp_path / "isthmus.toml"
-    file.write_text(f'[server]\nhost = "{host}"\n')
-    check_open(load_config(file, environ={}).config.server, kept=False)
-
-
-def test_a_file_is_local_whatever_the_host_says() -> None:
-    assert is_local(Server(host="0.0.0.0", unix_socket="/x"))
-    assert not is_local(Server(host="0.0.0.0"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
@@ -73,13 +44,15 @@ def test_a_hangup_reads_the_certificate_again(tmp_path: Path, caplog: pytest.Log
     server = Server(tls_cert=str(file), tls_key=str(file))
     context = tls_context(server)
     assert isinstance(context, ssl.SSLContext)
+    asked = Mock()
     with caplog.at_level(logging.INFO, "isthmus.server"):
-        _hang_up(server, context)
+        _hang_up(server, context, asked)  # type: ignore[arg-type]
         file.write_text("broken")
-        _hang_up(server, context)
-        _hang_up(Server(), None)
+        _hang_up(server, context, asked)  # type: ignore[arg-type]
+        _hang_up(Server(), None, asked)  # type: ignore[arg-type]
     assert [record.levelname for record in caplog.records] == ["INFO", "ERROR", "INFO"]
     assert "the old certificate stays" in caplog.records[1].getMessage()
+    assert asked.ask.call_count == 3, "whatever became of the certificate, the configuration is read again"
 
 
 def test_what_runs_may_finish_after_the_stop() -> None:

@@ -214,6 +214,6 @@ def test_nothing_is_left_of_sockets_that_are_gone(special: Callable[..., Flow]) 
         for socket in sockets:
             socket.answer(HI)
         (app,) = [each for each in gc.get_objects() if type(each) is App and each._gateway is flow.server.gateway]
-        assert (len(app.sockets), app.sockets._local.size > 0) == (3, True)
-    until(lambda: len(app.sockets) == 0)
-    assert (app.sockets._local.size, app._room.held, app._room.active) == (0, 0, 0)
+        assert (len(app.guests.sockets), app.guests.sockets._local.size > 0) == (3, True)
+    until(lambda: len(app.guests.sockets) == 0)
+    assert (app.guests.sockets._local.size, app._room.held, app._room.active) == (0, 0, 0)

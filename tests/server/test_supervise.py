@@ -157,11 +157,34 @@ def test_one_whose_loop_is_stuck_says_where_and_is_replaced(upstream: ScriptedUp
         assert after[1] == before[1], "the other one was left alone"
 
 
-def test_a_hangup_replaces_all_of_them_with_new_settings_and_drops_nothing(
+def test_a_hangup_has_each_of_them_read_the_configuration_and_replaces_none(
     upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:
     gate = Gate()
     with running_gateway_process(config(upstream), tmp_path) as gateway:
+        before = workers(gateway)
+        upstream.push(held_back("told to its end", gate))
+        with Talk(gateway.url).streaming("/v1/responses", {"input": "hi", "stream": True}) as held:
+            gate.reached.wait()
+            (tmp_path / "isthmus.toml").write_text(config(upstream, model="another"))
+            gateway.process.send_signal(signal.SIGHUP)
+            until(lambda: gateway.log.read_text().count("config.reloaded") == 2, gateway.log.read_text)
+            for pid in before.values():
+                with stopped([other for other in before.values() if other != pid]):
+                    made = ask(gateway)
+                    assert Talk(gateway.url).get(f"/v1/responses/{made}").json["model"] == "another"
+            gate.open()
+            assert [event["type"] for event in held][-1] == "response.completed"
+        assert workers(gateway) == before
+
+
+@pytest.mark.parametrize("grace", [600, 0.1])
+def test_where_that_is_not_enough_they_are_replaced_one_by_one_and_drop_nothing(
+    upstream: ScriptedUpstream, tmp_path: Path, grace: float
+) -> None:
+    """However short the grace period of an end is."""
+    gate, toml = Gate(), config(upstream).replace("grace = 600", f"grace = {grace}")
+    with running_gateway_process(toml, tmp_path) as gateway:
         before = workers(gateway)
         upstream.push(held_back("told to its end", gate))
         over, failures, served = threading.Event(), list[object](), list[str]()
@@ -177,12 +200,15 @@ def test_a_hangup_replaces_all_of_them_with_new_settings_and_drops_nothing(
             gate.reached.wait()
             load = threading.Thread(target=keep_asking)
             load.start()
-            (tmp_path / "isthmus.toml").write_text(config(upstream, model="another"))
+            changed = toml.replace("main/model", "main/another") + "[background]\nlease = 9\n"
+            (tmp_path / "isthmus.toml").write_text(changed)
             gateway.process.send_signal(signal.SIGHUP)
             said(gateway, "workers.replaced workers=2")
+            assert "workers.rolling workers=2 settings=background.lease" in gateway.log.read_text()
             over.set()
             load.join(PATIENCE)
-            gate.open()  # one of the old ones still has this stream
+            until(lambda: sum(map(gone, before.values())) == 1, "only the one with the stream stays")
+            gate.open()
             events = [event["type"] for event in held]
         assert events[-1] == "response.completed"
         assert failures == []
@@ -193,15 +219,143 @@ def test_a_hangup_replaces_all_of_them_with_new_settings_and_drops_nothing(
         assert Talk(gateway.url).get(f"/v1/responses/{made}").json["model"] == "another"
 
 
-def test_new_ones_that_cannot_start_leave_the_old_ones_as_they_are(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+def test_a_configuration_that_cannot_be_used_leaves_them_as_they_are(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
     with running_gateway_process(config(upstream), tmp_path) as gateway:
         before = workers(gateway)
         (tmp_path / "isthmus.toml").write_text("[server]\nworkers = 'many'\n")
         gateway.process.send_signal(signal.SIGHUP)
+        said(gateway, "config.not_reloaded")
+        assert workers(gateway) == before
+        ask(gateway)
+        assert "server.workers" in gateway.log.read_text()
+
+
+def test_new_ones_that_cannot_start_leave_the_old_ones_as_they_are(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    with running_gateway_process(config(upstream), tmp_path) as gateway:
+        before = workers(gateway)
+        (tmp_path / "isthmus.toml").write_text(config(upstream).replace("isthmus.db", "isthmus.toml/no.db"))
+        gateway.process.send_signal(signal.SIGHUP)
         said(gateway, "workers.not_replaced worker=1")
         until(lambda: workers(gateway) == before)
         ask(gateway)
-        assert "server.workers" in gateway.log.read_text()
+
+
+def test_how_many_serve_and_where_needs_a_new_start(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    with running_gateway_process(config(upstream), tmp_path) as gateway:
+        before = workers(gateway)
+        (tmp_path / "isthmus.toml").write_text(config(upstream).replace("workers = 2", "workers = 3"))
+        gateway.process.send_signal(signal.SIGHUP)
+        said(gateway, "config.needs_restart settings=server.workers")
+        until(lambda: gateway.log.read_text().count("config.reloaded") == 2)
+        assert workers(gateway) == before
+
+
+# ── what all of them know ──────────────────────────────────────────────────────────────────────────
+
+
+def numbers(gateway: GatewayProcess) -> dict[str, float]:
+    """What `/metrics` tells, whoever answers."""
+    answer = Talk(gateway.url).get("/metrics")
+    assert answer.status == 200, answer.body
+    lines = (line for line in answer.body.decode().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+ASKED_FOR = 'isthmus_http_requests_total{door="responses",status="200"}'
+
+
+def test_whichever_is_asked_tells_what_all_have_counted_and_no_number_goes_down(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    with running_gateway_process(config(upstream), tmp_path) as gateway:
+        first, second = workers(gateway).values()
+        with stopped([second]):
+            ask(gateway)
+            ask(gateway)
+        with stopped([first]):
+            ask(gateway)
+        until(lambda: numbers(gateway).get('isthmus_workers{state="answering"}') == 2)
+        looks = [numbers(gateway) for _ in range(10)]  # most likely at both of them
+        assert {look[ASKED_FOR] for look in looks} == {3}
+        assert {look['isthmus_overhead_seconds_count{door="responses"}'] for look in looks} == {3}
+        assert {look["isthmus_info" + label] for look in looks for label in look_labels(look)} == {1}
+        os.kill(first, signal.SIGKILL)
+        said(gateway, f"worker.died worker=1 pid={first}")
+        assert numbers(gateway)[ASKED_FOR] == 3, "what a dead one counted stays counted"
+        both(gateway)
+        ask(gateway)
+        assert numbers(gateway)[ASKED_FOR] == 4
+
+
+def look_labels(look: dict[str, float]) -> list[str]:
+    return [name.removeprefix("isthmus_info") for name in look if name.startswith("isthmus_info{")]
+
+
+def test_one_that_does_not_answer_is_counted_as_silent_and_holds_nobody_up(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    with running_gateway_process(config(upstream), tmp_path) as gateway:
+        _, second = workers(gateway).values()
+        ask(gateway)
+        until(lambda: numbers(gateway).get(ASKED_FOR) == 1)
+        with stopped([second]):
+            look = numbers(gateway)
+        assert look['isthmus_workers{state="silent"}'] == 1
+        assert look[ASKED_FOR] == 1, "what it said last counts"
+
+
+def test_full_capture_is_switched_for_all_of_them_and_for_those_who_come_later(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    with running_gateway_process(config(upstream), tmp_path) as gateway:
+        first, second = workers(gateway).values()
+        path = "/v1/isthmus/traces/capture"
+
+        def capturing() -> bool:
+            return Talk(gateway.url).get(path).json.get("full_until") is not None
+
+        with stopped([second]):
+            assert Talk(gateway.url).post(path, {"seconds": 600}).status == 200
+        with stopped([first]):
+            until(capturing, "the other one was never told")
+        os.kill(second, signal.SIGKILL)
+        said(gateway, f"worker.died worker=2 pid={second}")
+        after = both(gateway)
+        with stopped([first]):
+            until(capturing, "a new one was never told")
+            assert Talk(gateway.url).post(path, {"seconds": 0}).status == 200
+        with stopped([after[2]]):
+            until(lambda: not capturing(), "nobody was told that it is over")
+
+
+def test_a_session_of_the_page_that_was_ended_at_one_is_over_at_the_other(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    with running_gateway_process(config(upstream, 'admin_key = "sk-chief"'), tmp_path) as gateway:
+        first, second = workers(gateway).values()
+        talk = Talk(gateway.url)
+        own = {"origin": gateway.url, "content-type": "application/x-www-form-urlencoded"}
+
+        def token(page: str) -> str:
+            found = re.search(r'name="token" value="([0-9a-f]+)"', page)
+            assert found is not None, page
+            return found[1]
+
+        form = token(talk.get("/ui/login").body.decode())
+        entered = talk.request("POST", "/ui/login", f"token={form}&key=sk-chief".encode(), own)
+        cookie = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
+
+        def let_in() -> bool:
+            return talk.request("GET", "/ui/overview", headers=cookie).status == 200
+
+        with stopped([second]):
+            assert let_in()
+            word = token(talk.request("GET", "/ui/settings", headers=cookie).body.decode())
+            talk.request("POST", "/ui/logout", f"token={word}".encode(), {**own, **cookie})
+        with stopped([first]):
+            until(lambda: not let_in(), "the other one still believes the cookie")
 
 
 def test_without_their_supervisor_they_end_in_good_order(upstream: ScriptedUpstream, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from isthmus.config.schema import Server
 from isthmus.errors import ConfigError
 from isthmus.server.app import App
+from isthmus.server.options import ServerOptions
+from isthmus.server.reload import Board
 from isthmus.server.serve import _make_app, _uvicorn_config
 from settings.proving import Scene, proves
 
@@ -65,8 +67,8 @@ async def a_larger_head_is_refused(scene: Scene) -> None:
 async def _limits(scene: Scene) -> tuple[Server, Server, App]:
     config = scene.load()
     async with scene.gateway() as gateway:
-        app = _make_app(gateway, config)
-        http: Any = _uvicorn_config(app, config).http
+        app = _make_app(gateway, config, ServerOptions())
+        http: Any = _uvicorn_config(Board(app), config).http
         return http.limits, app._bodies._limits, app
 
 

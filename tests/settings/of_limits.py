@@ -174,7 +174,7 @@ async def _vitals(scene: Scene) -> Any:
     seen: list[Any] = []
 
     def spy(*given: Any) -> Any:
-        seen.extend(given[2:])
+        seen.append(given[2].vitals)
         return _make_app(*given)
 
     scene.monkeypatch.setattr("isthmus.server.serve._make_app", spy)

@@ -10,17 +10,23 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from isthmus.cli.serve_command import serve as serve_command
 from isthmus.errors import ConfigError
 from isthmus.log import tell
+from isthmus.server.app import create_app
 from isthmus.server.listen import listen
+from isthmus.server.options import ServerOptions
+from isthmus.server.reload import Board, Reloading
 from isthmus.server.serve import _make_app
 from isthmus.server.supervise import Supervisor
 from isthmus.testing import Gate, ScriptedUpstream, chat, reply
 from isthmus.testing.replies import chat_reply
+from isthmus.wiring import open_house
 from settings.proving import Scene, proves
+from waiting import until_soon
 
 UPSTREAM = {"providers.main.base_url": '"@UPSTREAM@"'}
 HELLO = {"model": "main/some-model", "input": "hi"}
@@ -63,7 +69,36 @@ async def so_many_are_started(scene: Scene) -> None:
 
 @proves("server.stuck_worker", "7")
 async def one_that_is_silent_for_so_long_is_replaced(scene: Scene) -> None:
-    assert await _supervised(scene, lambda supervisor: supervisor._patience) == 7.0
+    assert await _supervised(scene, lambda supervisor: supervisor._config.server.stuck_worker) == 7.0
+
+
+@proves("server.reload_grace", "7")
+async def whoever_needs_the_old_configuration_is_waited_for_so_long(scene: Scene) -> None:
+    config, graces = scene.load(), list[float]()
+    async with open_house() as house:
+        board = Board(create_app(await house.open(config)))
+        before = board.app._gateway
+        assert before is house.gateway
+        reading: Any = SimpleNamespace(config=config)
+        reloading = Reloading(
+            config,
+            house,
+            board,
+            read=lambda: reading,
+            check=lambda config: None,
+            adopt=lambda gateway, config, reading, old: create_app(gateway, ServerOptions(), old),
+        )
+
+        async def leave(runs: object, patience: float) -> None:
+            graces.append(patience)
+
+        before.users = SimpleNamespace(leave=leave)  # type: ignore[assignment]
+        reloading.ask()
+        await until_soon(lambda: graces)
+        await until_soon(lambda: not reloading._leaving)
+        await reloading.aclose()
+        await board.app.aclose()
+    assert graces == [7.0]
 
 
 async def _supervised(scene: Scene, look: Callable[[Supervisor], float]) -> float:
@@ -86,7 +121,7 @@ async def a_longer_body_is_refused(scene: Scene) -> None:
 async def _pulses(scene: Scene) -> list[Any]:
     config = scene.load()
     async with scene.gateway() as gateway:
-        app: Any = _make_app(gateway, config)
+        app: Any = _make_app(gateway, config, ServerOptions())
         paths = ("/v1/responses", "/v1/chat/completions", "/v1/messages")
         return [_door(app._exact[path]["POST"])._options.server for path in paths]
 
@@ -143,7 +178,7 @@ async def the_operator_is_known_as_one(scene: Scene) -> None:
     config = scene.load()
     async with scene.served() as server:
         assert await server.status("GET", "/v1/models", x_api_key="sk-chief") == 200
-        keys = _make_app(server.gateway, config)._options.keys
+        keys = _make_app(server.gateway, config, ServerOptions())._options.keys
     asked = {"path": "/v1/models", "headers": [(b"x-api-key", b"sk-chief")]}
     assert keys.identify(asked).scopes == {"admin"}
 

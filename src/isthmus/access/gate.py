@@ -62,6 +62,10 @@ class Gate:
         self.refused: Counter[str] = Counter()
         """By what refused: `rate` or `budget`."""
 
+    def adopt(self, settings: GateSettings) -> None:
+        """Other limits hold from now on. What was counted stays counted."""
+        self._settings = settings
+
     async def admit(self, payer: Payer, wanted: Wanted) -> Ticket:
         settings = self._settings
         rules = settings.rules.of(payer, wanted)

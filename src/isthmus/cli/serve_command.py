@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +16,14 @@ import typer
 from isthmus import __version__
 from isthmus.log import JsonFormatter, Scrubbed, TextFormatter, tell
 from isthmus.observe.outlet import Outlet
-from isthmus.scrub import Scrub, Scrubber, unscrubbed
+from isthmus.scrub import Scrub, Scrubber, Secret, unscrubbed
 from isthmus.values.problems import Problem, dotted
 from isthmus.values.redact import redact_url
 
 log = logging.getLogger("isthmus.cli")
 
 if TYPE_CHECKING:  # it takes half a second to load
+    from isthmus.config.load import Reading
     from isthmus.config.schema import Config
     from isthmus.gateway.gateway import Gateway
 
@@ -45,24 +46,29 @@ def serve(
     from isthmus.server.serve import serve as run_server
 
     post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
-    reading = load_config(
-        config,
-        overrides={
-            "server.host": host,
-            "server.port": port,
-            "store.url": store,
-            "models.default": model,
-            "plan.strict": strict,
-            "log.level": log_level,
-            "server.workers": workers,
-        },
-    )
-    settings = reading.config
-    set_up_logging(settings.log.level, settings.log.format, Scrubber(configured_secrets(settings)).text)
+    flags = {
+        "server.host": host,
+        "server.port": port,
+        "store.url": store,
+        "models.default": model,
+        "plan.strict": strict,
+        "log.level": log_level,
+        "server.workers": workers,
+    }
+    reading = load_config(config, overrides=flags)
+    settings, hidden = reading.config, Hidden()
+    hidden.learn(configured_secrets(settings))
+    set_up_logging(settings.log.level, settings.log.format, hidden.text)
+
+    def read() -> Reading:
+        again = load_config(config, overrides=flags)
+        hidden.learn(configured_secrets(again.config))  # before anything can be told of them
+        return again
+
     if post is None:
         tell_warnings(reading.warnings)
         if settings.server.workers > 1:
-            _supervise(settings)
+            _supervise(settings, read)
             return
 
     def started(address: str, gateway: object) -> None:
@@ -74,16 +80,29 @@ def serve(
     def waiting(gateway: Gateway) -> None:
         _say(waiting_words(len(gateway.runs), settings.server.grace))
 
-    _run(run_server(settings, started=started, waiting=waiting, post=post, reading=reading))
+    _run(run_server(settings, started=started, waiting=waiting, post=post, reading=reading, read=read))
 
 
-def _supervise(settings: Config) -> None:
+class Hidden:
+    """The secrets that no line of the log shows; what was one once stays one."""
+
+    def __init__(self) -> None:
+        self._scrubber = Scrubber()
+
+    def learn(self, secrets: Iterable[Secret]) -> None:
+        self._scrubber = self._scrubber.and_also(secrets)
+
+    def text(self, text: str) -> str:
+        return self._scrubber.text(text)
+
+
+def _supervise(settings: Config, read: Callable[[], Reading]) -> None:
     from isthmus.server.supervise import Failed, check_workers, supervise
 
     check_workers(settings)
     command = [sys.executable, "-m", "isthmus", *sys.argv[1:]]
     try:
-        asyncio.run(supervise(settings, command, lambda address: _say(_banner_of(settings, address))))
+        asyncio.run(supervise(settings, command, lambda address: _say(_banner_of(settings, address)), read))
     except Failed as failed:
         raise typer.Exit(failed.code if failed.code > 0 else 1) from failed
 

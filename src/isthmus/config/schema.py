@@ -71,9 +71,13 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TCP port; 0 takes any free one."""
     grace: Seconds = 30.0
     """How long running requests may finish after SIGTERM before they are ended."""
+    reload_grace: Seconds = 3600.0
+    """How long requests may go on that were under way when SIGHUP changed the configuration; then they are ended. They
+    are served as they began."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """Processes that serve the same address on the same store, each on a core of its own. One that dies or gets stuck
-    is replaced; SIGHUP replaces them one by one, with the configuration as it is then."""
+    is replaced. With SIGHUP each reads the configuration again; where that is not enough they are replaced one by
+    one."""
     stuck_worker: Timeout = 30.0
     """How long one of several workers may give no sign of life before it is replaced; the log says where it stood."""
     unix_socket: str = ""

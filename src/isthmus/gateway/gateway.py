@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -40,7 +40,7 @@ from isthmus.gateway.history import Past, load_past
 from isthmus.gateway.keeping import Keeping, Taken
 from isthmus.gateway.lessons import Lessons
 from isthmus.gateway.local import Lane
-from isthmus.gateway.locks import Locks
+from isthmus.gateway.locks import Lock, Locks
 from isthmus.gateway.named import Named
 from isthmus.gateway.offer import Offer
 from isthmus.gateway.orphans import Orphans
@@ -50,6 +50,7 @@ from isthmus.gateway.resume import follow_run, is_background, read_events
 from isthmus.gateway.runs import Runs
 from isthmus.gateway.scopes import denied_tools, permitted
 from isthmus.gateway.settings import Settings
+from isthmus.gateway.users import Users
 from isthmus.gateway.words import Words
 from isthmus.log import tell
 from isthmus.ports import UNFINISHED, Checker, ItemPage, Observer, Store, StoredResponse, run_lease
@@ -98,7 +99,10 @@ class Gateway:
         studio: Callable[[], Studio] | None = None,
         admission: Callable[[], Admission] | None = None,
         hooks: Hooks | None = None,
+        before: Gateway | None = None,
     ) -> None:
+        """`before`: whose place it takes, on the same store. What that one has begun goes on there; runs, leases and
+        locks are known to both."""
         self.directory = directory
         self.store = store
         self.settings = settings
@@ -112,14 +116,22 @@ class Gateway:
         self.hosted = hosted
         self._search = search
         self._studio = studio
-        self.gates = Gates(admission)
         self.hooks = hooks
-        announcer = deliveries.announcer if deliveries is not None else None
-        self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
-        self.orphans = Orphans(store, self.runs, self._make_again, lease=settings.runs.lease)
-        self.draining = False
+        self.users = Users()
+        """Who still needs this one."""
+        self.retiring = False
+        """Whether another one has taken its place."""
+        if before is None:
+            announcer = deliveries.announcer if deliveries is not None else None
+            lease = settings.runs.lease
+            self.runs = Runs(store, new_id("gw"), settings.runs, self.aside, announcer)
+            self._locks = Locks(store, self.runs.holder, lease=lease, under_way=self.runs.under_way)
+            self.orphans = Orphans(store, self.runs, self._make_again, lease=lease)
+            self.gates = Gates(admission)
+        else:
+            self.runs, self._locks, self.orphans = before.runs, before._locks, before.orphans
+            self.gates = before.gates
         self.chats = StoredChats(store, self.aside, tracing)
-        self._locks = Locks(store, self.runs.holder, lease=settings.runs.lease, under_way=self.runs.under_way)
         self.named = Named(store, self._locks, keep=settings.keep_named, now=now)
         self.conversations = Conversations(store, self._locks, settings, now=now, new_id=new_id)
         self._keeping = Keeping(store, self.runs, self.chats, self.aside)
@@ -175,6 +187,15 @@ class Gateway:
         """Who draws images, as `provider/model`; empty: nobody does."""
         studio = self.images.studio if self._studio is not None else None
         return "" if studio is None else f"{studio.target.provider}/{studio.target.model}"
+
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is begun any more."""
+        return self.runs.draining
+
+    @draining.setter
+    def draining(self, draining: bool) -> None:
+        self.runs.draining = draining
 
     async def read(self, raw: bytes | bytearray, reader: Callable[[bytes | bytearray, RequestLimits], _T]) -> _T:
         """Have a door read a request, where that delays nobody else."""
@@ -364,6 +385,17 @@ class Gateway:
             except TimeoutError:
                 tell(log, "error", "gateway.drain.stuck", running=len(self.runs))
 
+    def take_place(self, before: Gateway) -> None:
+        """From now on it is the one that serves; what others left behind is made again with its settings."""
+        before.retiring = True
+        self.orphans.make_again = self._make_again
+        self.words.start()
+
+    async def retire(self) -> None:
+        """Closes what is its alone."""
+        await self.words.aclose()
+        await self.hosted.aclose()
+
     async def aclose(self) -> None:
         """Ends its runs and closes its store; the ways to the providers belong to whoever opened them."""
         await self.words.aclose()
@@ -410,14 +442,16 @@ class Gateway:
                 code="invalid_value",
                 param="store",
             )
-        review, given = None, request
-        if self.hooks is not None:
-            streamed = lane is not None or request.body.get("stream") is True
-            review, request, noted = await self._hooked(self.hooks, caller, request, noted, id, streamed)
-        candidates = await self._candidates(caller, request)
-        lock = await self.conversations.lock(caller, request, id)
+        user, lock = (caller.owner, id), None
+        self.users.begin(user)
         try:
+            review, given = None, request
+            if self.hooks is not None:
+                streamed = lane is not None or request.body.get("stream") is True
+                review, request, noted = await self._hooked(self.hooks, caller, request, noted, id, streamed)
             asked = request if request is not given else None
+            candidates = await self._candidates(caller, request)
+            lock = await self.conversations.lock(caller, request, id)
             history, request, at = await self._past(caller, request, lane)
             began = self._now() if created is None else created
             managed = await self._managed(caller, request, history, candidates)
@@ -445,7 +479,7 @@ class Gateway:
                 observer=self.observer,
                 total_timeout=candidates[0].served.total_timeout,
                 aside=self.aside,
-                release=None if lock is None else lock.release,
+                release=partial(self._let_go_of, user, lock),
                 hosted=self.hosted,
                 gate=self.gates.of_run(caller, request.body),
                 review=review,
@@ -454,8 +488,7 @@ class Gateway:
             await self._checker.admit(run.plan.contract)
             tell_planned(self.observer, caller, run, request.body, request.items, len(history), asked_at, self._now())
         except BaseException:
-            if lock is not None:
-                await lock.release()
+            await self._let_go_of(user, lock)
             raise
         return run
 
@@ -474,6 +507,11 @@ class Gateway:
 
         context = context_of(caller, id, request.body, streamed=streamed)
         return await before_plan(hooks, context, request, noted, self.settings.limits)
+
+    async def _let_go_of(self, user: tuple[str, str], lock: Lock | None) -> None:
+        self.users.end(user)
+        if lock is not None:
+            await lock.release()
 
     async def _past(self, caller: Caller, request: Request, lane: Lane | None = None) -> Past:
         return await load_past(

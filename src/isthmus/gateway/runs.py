@@ -137,6 +137,8 @@ class Runs:
         self._changed = Bell()
         self._guests: set[Guest] = set()
         """What is done besides runs, and waited for like them."""
+        self.draining = False
+        """Whether nothing new is begun any more."""
 
     # ── all of them ────────────────────────────────────────────────────────────────────────────────
 

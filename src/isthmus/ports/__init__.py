@@ -45,7 +45,7 @@ from isthmus.ports.facts import (
 from isthmus.ports.learned import Learned
 from isthmus.ports.leases import Leases
 from isthmus.ports.outbox import Backlog, Delivery, Messenger, Notice, Outbox, Refused
-from isthmus.ports.outgoing import OUTGOING
+from isthmus.ports.outgoing import NOWHERE, OUTGOING, TURN, TURN_STATE, TurnState, read_state, spell_state
 from isthmus.ports.records import (
     ANY_SIZE,
     DEFAULT_MAX_DEPTH,
@@ -72,8 +72,11 @@ __all__ = [
     "DEFAULT_MAX_DEPTH",
     "EXPIRED_AT_ONCE",
     "LOCAL",
+    "NOWHERE",
     "OURS",
     "OUTGOING",
+    "TURN",
+    "TURN_STATE",
     "UNFINISHED",
     "Accepted",
     "Again",
@@ -121,13 +124,16 @@ __all__ = [
     "StoredTurn",
     "StoredWord",
     "ToolRan",
+    "TurnState",
     "Visits",
     "Workers",
     "conversation_lease",
     "conversation_locked",
     "key_for",
     "limits_of",
+    "read_state",
     "request_lease",
     "run_lease",
+    "spell_state",
     "trail_of",
 ]

@@ -41,14 +41,43 @@ _TRACEPARENT: Final = 128
 """Characters of a `traceparent` that are looked at; it has 55."""
 
 
-def create_app(gateway: Gateway, options: ServerOptions = ServerOptions()) -> App:  # noqa: B008  # frozen
-    """The whole HTTP surface as one ASGI application."""
+def create_app(
+    gateway: Gateway,
+    options: ServerOptions = ServerOptions(),  # noqa: B008  # frozen
+    before: App | None = None,
+) -> App:
+    """The whole HTTP surface as one ASGI application. `before`: whose place it takes; who is in stays in."""
     readiness = readiness_of(gateway, options.missing_keys, options.server.ready_interval)
-    room = Room(options.limits, options.vitals, options.server.max_concurrent)
-    app = App(gateway, options, all_routes(gateway, options, readiness), room, readiness.aclose)
-    if options.meters is not None:
-        options.meters.watch(app.look)
+    if before is None:
+        guests = Guests(Room(options.limits, options.vitals, options.server.max_concurrent))
+    else:
+        guests = before.guests
+        guests.adopt(gateway, options)
+    app = App(gateway, options, all_routes(gateway, options, readiness), guests, readiness.aclose)
+    if options.meters is not None and before is None:
+        options.meters.watch(guests.look)
     return app
+
+
+class Guests:
+    """Who is in, whichever configuration they came under."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.sockets: Sockets | None = None
+        """Made when the first client asks for one: a server starts sooner without."""
+
+    def adopt(self, gateway: Gateway, options: ServerOptions) -> None:
+        self.room.adopt(options.limits, options.server.max_concurrent)
+        if self.sockets is not None:
+            self.sockets.adopt(gateway, options)
+
+    def look(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """What the listening side knows, for `/metrics`."""
+        yield "isthmus_requests_in_flight", (), self.room.active
+        yield "isthmus_request_bytes", (), self.room.held
+        yield "isthmus_websockets", (), len(self.sockets or ())
+        yield "isthmus_loop_lag_worst_seconds", (), self.room.worst_lag
 
 
 class App:
@@ -59,7 +88,7 @@ class App:
         gateway: Gateway,
         options: ServerOptions,
         routes: Routes,
-        room: Room,
+        guests: Guests,
         aclose: Callable[[], Awaitable[None]],
     ) -> None:
         self.aclose = aclose
@@ -67,21 +96,12 @@ class App:
         self._gateway = gateway
         self._options = options
         self._bodies = Bodies(options.server)
-        self._room = room
-        self.sockets: Sockets | None = None
-        """Made when the first client asks for one: a server starts sooner without."""
+        self.guests = guests
+        self._room = guests.room
         self.routes = routes
         """Path → method → handler: all that there is."""
         self._exact = {path: methods for path, methods in routes.items() if "(" not in path}
         self._patterns = [(re.compile(path), methods) for path, methods in routes.items() if "(" in path]
-
-    def look(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        """What the listening side knows, for `/metrics`."""
-        yield "isthmus_requests_in_flight", (), self._room.active
-        yield "isthmus_request_bytes", (), self._room.held
-        yield "isthmus_websockets", (), len(self.sockets or ())
-        if self._options.vitals is not None:
-            yield "isthmus_loop_lag_worst_seconds", (), self._options.vitals.worst_lag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -90,7 +110,13 @@ class App:
             # A handshake is a GET until it is granted; a refusal is answered as one.
             await self._serve({**scope, "method": "GET"}, receive, send, self._upgrade)
         else:
-            await self._serve(scope, receive, send, self._handle)
+            users = self._gateway.users
+            user = object()
+            users.begin(user)
+            try:
+                await self._serve(scope, receive, send, self._handle)
+            finally:
+                users.end(user)
 
     async def _serve(
         self, scope: Scope, receive: Receive, send: Send, handle: Callable[[Scope, Receive, _Answer], Awaitable[None]]
@@ -184,11 +210,11 @@ class App:
             raise RequestRefused(words, code="not_found")
         self._check_drain()
         exchange.upgraded = True
-        if self.sockets is None:
+        if self.guests.sockets is None:
             from isthmus.server.sockets import Sockets
 
-            self.sockets = Sockets(self._gateway, self._options, self._room)
-        await self.sockets.serve(scope, receive, answer)
+            self.guests.sockets = Sockets(self._gateway, self._options, self._room)
+        await self.guests.sockets.serve(scope, receive, answer)
 
     async def _refuse_upgrade(self, answer: _Answer) -> None:
         """426 makes Codex go on over HTTP at once; after any other answer it tries again for seconds."""

@@ -58,6 +58,13 @@ class Connection(HttpToolsProtocol):
     def within(cls, limits: Server) -> type[Connection]:
         return type(cls.__name__, (cls,), {"limits": limits})
 
+    @classmethod
+    def adopt(cls, limits: Server) -> None:
+        """Other limits, from the next byte on; for the class that `within` made."""
+        cls.limits = limits
+        if cls._upgraded is not None:
+            cls._upgraded.limits = limits
+
     @property
     def owes(self) -> bool:
         """Whether we wait for the client, not the client for us."""

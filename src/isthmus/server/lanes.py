@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from starlette.types import Receive
@@ -46,11 +46,17 @@ _encode: Final = msgspec.json.Encoder().encode
 _ENDPOINT: Final = "responses"
 
 
+class House(Protocol):
+    """Who serves, and how; asked anew for each request."""
+
+    gateway: Gateway
+    options: ServerOptions
+
+
 class Session:
     def __init__(
         self,
-        gateway: Gateway,
-        options: ServerOptions,
+        house: House,
         room: Room,
         local: Connected,
         socket: Upgraded,
@@ -60,16 +66,15 @@ class Session:
         peer: str,
         strict: bool | None,
     ) -> None:
-        self._gateway = gateway
-        self._options = options
+        self._house = house
         self._room = room
         self._local = local
         self._socket = socket
-        self._caller = caller
+        self.caller = caller
         self._path, self._peer, self._strict = path, peer, strict
         self._lanes: dict[str, OpenLane] = {}
         self._steered = Steered(self._lanes, OpenLane("", socket), room)
-        self._places = asyncio.Semaphore(options.websocket.max_running)
+        self._places = asyncio.Semaphore(house.options.websocket.max_running)
         self._farewell: IsthmusError | None = None
         self.gone = asyncio.Event()
         self.answered = 0
@@ -81,7 +86,7 @@ class Session:
 
     async def serve(self, receive: Receive) -> int:
         """Until the client is gone; the answer is the code that it, or we, closed with."""
-        age = asyncio.get_running_loop().call_later(self._options.websocket.max_age, self.leave, _too_old())
+        age = asyncio.get_running_loop().call_later(self._house.options.websocket.max_age, self.leave, _too_old())
         try:
             while True:
                 message = await receive()
@@ -116,7 +121,7 @@ class Session:
     async def _take(self, message: Any) -> None:
         text = message.get("text")
         raw = text.encode() if text is not None else message.get("bytes") or b""
-        asked = await self._gateway.read(raw, read_frame)
+        asked = await self._house.gateway.read(raw, read_frame)
         try:
             self._look_again()
         except IsthmusError as error:
@@ -127,7 +132,7 @@ class Session:
         if asked.steer is not None:
             await self._steered.take(asked.steer)
             return
-        limits = self._options.websocket
+        limits = self._house.options.websocket
         lane = self._lanes.get(asked.lane)
         if lane is None:
             if asked.lane and len(self._lanes.keys() - {""}) >= limits.max_lanes:
@@ -143,7 +148,7 @@ class Session:
 
     def _look_again(self) -> Caller:
         """Who asks, as they are now: a key may have been revoked, or narrowed, since the socket was opened."""
-        caller = self._caller = self._options.keys.still(self._caller)
+        caller = self.caller = self._house.options.keys.still(self.caller)
         if not opens(caller, _ENDPOINT):
             raise not_opened(caller, _ENDPOINT)
         return caller
@@ -178,8 +183,8 @@ class Session:
             self._end_if_idle()
 
     async def _answer(self, lane: OpenLane, waiting: Waiting) -> None:
-        asked, exchange = waiting.asked, Exchange("WS", self._path, self._peer, self._gateway.observer)
-        exchange.caller = self._caller
+        asked, exchange = waiting.asked, Exchange("WS", self._path, self._peer, self._house.gateway.observer)
+        exchange.caller = self.caller
         exchange.receive(asked.size)
         sink = _Sink(lane, self._steered, self.gone)
         self.answered += 1
@@ -190,7 +195,7 @@ class Session:
                 exchange.status = 200
                 tell_run(run)
                 with self._room.place():
-                    await tell_stream(run, sink, self._options.server)
+                    await tell_stream(run, sink, self._house.options.server)
             if run.response is None or run.response["status"] not in ("completed", "incomplete"):
                 self._local.evict(lane.name, asked.parent)
             elif run.response["store"]:  # the lane's last response is in the store
@@ -211,7 +216,7 @@ class Session:
 
     async def _create(self, lane: OpenLane, waiting: Waiting, caller: Caller) -> Run:
         asked = waiting.asked
-        failure = asked.failure or self._farewell or (draining() if self._gateway.draining else None)
+        failure = asked.failure or self._farewell or (draining() if self._house.gateway.draining else None)
         parent = asked.parent or lane.steering.parent_of(asked.request)
         if parent and parent == lane.steering.waits_for:
             waiting.words = lane.steering.words(parent)
@@ -223,7 +228,7 @@ class Session:
         local, request = Lane(self._local, lane.name), asked.request
         if not waiting.ours:
             request = with_words(request, waiting.words)
-        run = await self._gateway.create(caller, request, strict=self._strict, lane=local)
+        run = await self._house.gateway.create(caller, request, strict=self._strict, lane=local)
         await self._steered.leave(lane, parent)
         lane.steering.give(parent)
         lane.steering.begin(run, request)
@@ -239,7 +244,7 @@ class Session:
             exchange.left = True
 
     async def _refuse(self, error: IsthmusError, lane: str) -> None:
-        frame = error_frame(error, lane, specified=self._caller.client.specified)
+        frame = error_frame(error, lane, specified=self.caller.client.specified)
         await self._socket.write([_encode(frame)])
 
 

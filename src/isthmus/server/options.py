@@ -15,9 +15,11 @@ from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.ports.keys import MOST_DEEDS
 from isthmus.server.callers import Keys
+from isthmus.server.ended import Ended
 
 if TYPE_CHECKING:  # only words here: most servers show no page
     from isthmus.config.load import Reading
+    from isthmus.server.reporting import Reporting
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,10 @@ class ServerOptions:
     """Where everything is counted; `None`: nothing is."""
     reading: Reading | None = None
     """The configuration with the origin of each value, where the page may show it."""
+    reporting: Reporting | None = None
+    """The line to the other workers, where there are some."""
+    ended: Ended = field(default_factory=Ended)
+    """Sessions of the page that are over."""
 
 
 def query(scope: Scope) -> dict[str, str]:

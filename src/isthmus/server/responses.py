@@ -18,7 +18,7 @@ from isthmus.conduct.run import Run
 from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
-from isthmus.ports import StoredResponse
+from isthmus.ports import TURN, TURN_STATE, StoredResponse, TurnState, read_state
 from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
@@ -58,6 +58,8 @@ class ResponsesApi:
 
     async def _make(self, scope: Scope, request: Request, asked: Asked, receive: Receive, send: Send) -> None:
         strict = asks_strict(scope)
+        if caller_of(scope).client is CODEX:
+            TURN.set(TurnState(read_state(header(scope, TURN_STATE.encode()))))
         run = await self._gateway.create(caller_of(scope), request, strict=strict, noted=asked.noted)
         await asked.makes(run.id)
         exchange_of(scope).run = run

@@ -33,6 +33,15 @@ class Room:
         self.held = 0
         """Bytes that all requests take which are served."""
 
+    def adopt(self, limits: Limits, places: int) -> None:
+        """Other limits; whoever is in stays."""
+        self._limits, self._places = limits, places
+
+    @property
+    def worst_lag(self) -> float:
+        """Seconds: the loop's longest delay within the last minute, where somebody measures it."""
+        return 0.0 if self._vitals is None else self._vitals.worst_lag
+
     @contextmanager
     def take(self, size: int) -> Iterator[None]:
         cost = size * _TIMES

@@ -215,7 +215,7 @@ def _usage(gateway: Gateway, options: ServerOptions) -> Any:
 def _metrics(gateway: Gateway, options: ServerOptions) -> Any:
     from isthmus.server.metrics import MetricsApi
 
-    return MetricsApi(gateway, options.meters)
+    return MetricsApi(gateway, options)
 
 
 def _search(gateway: Gateway) -> Any:

@@ -1,7 +1,7 @@
 """The process: uvicorn around the app, and an orderly end.
 
 SIGTERM or SIGINT: new requests get 503, running ones may finish within the grace period, the rest end
-with a terminal event; then the socket closes. A second signal ends at once.
+with a terminal event; then the socket closes. A second signal ends at once. SIGHUP: see `reload`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -24,28 +26,27 @@ from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.observe.memory import tune_allocator
-from isthmus.observe.metrics.meters import Meters
+from isthmus.observe.metrics.meters import Labels, Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.server.accept import Acceptor
 from isthmus.server.app import App, create_app
 from isthmus.server.callers import Keys, caller_with
 from isthmus.server.connection import Connection
 from isthmus.server.listen import listen, load_certificate, share, tls_context
+from isthmus.server.open import check_open, is_local
 from isthmus.server.options import ServerOptions
 from isthmus.server.paths import clean_prefix
-from isthmus.server.post import Beating, Post
-from isthmus.server.signals import on_signals
-from isthmus.wiring import missing_keys, running_gateway
+from isthmus.server.post import Post
+from isthmus.server.reload import Board, Read, Reloading
+from isthmus.server.signals import Ending, on_replaced, on_signals
+from isthmus.wiring import House, missing_keys, open_house
 
 if TYPE_CHECKING:
     from isthmus.config.load import Reading
+    from isthmus.server.reporting import Reporting
 
 log = logging.getLogger("isthmus.server")
 
-_TOLD_EVERY: Final = 5.0
-"""Seconds after which it is told again what the end waits for."""
-_GOODBYE: Final = 2.0
-"""Seconds that clients of WebSockets have to say goodbye when nothing runs any more."""
 _GLANCE: Final = 0.05
 """Seconds between two looks at who is still connected."""
 _FILES: Final = 65_536
@@ -60,12 +61,13 @@ async def serve(
     stop: asyncio.Event | None = None,
     post: Post | None = None,
     reading: Reading | None = None,
+    read: Read | None = None,
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone).
 
     `waiting` is called while the end waits for running responses, at once and then every few seconds. `post`: it is one
     of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away. `reading`:
-    where the configuration comes from, for the page.
+    where the configuration comes from, for the page. `read` has it once more, for SIGHUP.
     """
     tls = tls_context(config.server)
     # First of all: where another one listens already, nothing is begun that would have to be undone.
@@ -82,44 +84,53 @@ async def serve(
         )
         vitals.start()
         stack.callback(vitals.stop)
-        gateway = await stack.enter_async_context(running_gateway(config, meters))
+        house = await stack.enter_async_context(open_house(meters))
+        gateway = await house.open(config)
         book = open_book(gateway, config.server)
         await book.look()
         check_open(config.server, kept=book.needed)
         book.start()
         stack.push_async_callback(book.aclose)
-        app = _make_app(gateway, config, vitals, meters, reading, book)
-        stack.push_async_callback(app.aclose)
-        server = _Server(_uvicorn_config(app, config), tls, config.server.head_timeout)
-        hurry = asyncio.Event()
+        ending = Ending() if stop is None else Ending(stop=stop, called=stop)
+        reporting = None if post is None else _reporting(ending, meters)
+        options = ServerOptions(vitals=vitals, meters=meters, reporting=reporting)
+        board = Board(_make_app(gateway, config, options, reading, book))
+        stack.push_async_callback(lambda: board.app.aclose())
+        if meters is not None:
+            meters.watch(lambda: _look_at(house))
+        server = _Server(_uvicorn_config(board, config), tls, config.server.head_timeout)
+        reloading = Reloading(
+            config,
+            house,
+            board,
+            read=read,
+            check=lambda config: check_open(config.server, kept=book.needed),
+            adopt=partial(_adopt, server, options, book),
+        )
+        stack.push_async_callback(reloading.aclose)
         if stop is None:
-            stop = asyncio.Event()
-            on_signals(stop, hurry, lambda: _hang_up(config.server, tls))
+            on_signals(ending, partial(_hang_up, config.server, tls, reloading))
         running = asyncio.create_task(server.serve(sockets=[listening.socket]))
-        stopping = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task(ending.stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
         if started is not None and server.started:
             started(listening.address, gateway)
-        if post is not None:
-            beating = Beating(post, stop)
-            beating.start()
-            stack.callback(beating.end)
+        if post is not None and reporting is not None:
+            on_replaced(ending)
+            from isthmus.server.switches import share_switches
+
+            share_switches(reporting, gateway.tracing, options.ended)
+            await reporting.open(post)
+            reporting.start()
+            stack.callback(reporting.end)
         recovering = asyncio.create_task(gateway.orphans.keep_looking(), name="recover what others left")
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
-            tell(log, "info", "server.draining", running=len(gateway.runs), grace=config.server.grace)
-            telling = asyncio.create_task(_keep_telling(gateway, waiting), name="tell what is waited for")
-            sockets = app.sockets
-            if sockets is not None:
-                sockets.leave()
-            grace = config.server.grace
-            if post is not None:
-                grace = await server.leave(grace, hurry)
-            await _drain(gateway, grace, hurry)
-            if sockets is not None:
-                await sockets.none(_GOODBYE)
-            telling.cancel()
-            server.force_exit = hurry.is_set()
+            from isthmus.server.ending import end
+
+            leave = server.leave if post is not None else None
+            await end(gateway, reloading.config.server, board.app.guests.sockets, ending, leave=leave, waiting=waiting)
+            server.force_exit = ending.hurry.is_set()
             server.should_exit = True
             await running
         stopping.cancel()
@@ -128,22 +139,43 @@ async def serve(
             await stopping
 
 
-async def _keep_telling(gateway: Gateway, waiting: Callable[[Gateway], None] | None) -> None:
-    while waiting is not None and len(gateway.runs):
-        waiting(gateway)
-        await asyncio.sleep(_TOLD_EVERY)
+def _reporting(ending: Ending, meters: Meters | None) -> Reporting:
+    from isthmus.server.reporting import Reporting
+
+    return Reporting(ending, meters.read if meters is not None else list)
 
 
-def _hang_up(server: Server, tls: ssl.SSLContext | None) -> None:
+def _look_at(house: House) -> Iterator[tuple[str, Labels, float]]:
+    from isthmus.server.metrics import look_at
+
+    return look_at(house.gateway) if house.gateway is not None else iter(())
+
+
+def _adopt(
+    server: _Server,
+    options: ServerOptions,
+    book: Book[Caller],
+    gateway: Gateway,
+    config: Config,
+    reading: Reading,
+    before: App,
+) -> App:
+    """Another configuration for all that listens."""
+    server.connections.adopt(config.server)
+    return _make_app(gateway, config, options, reading, book, before)
+
+
+def _hang_up(server: Server, tls: ssl.SSLContext | None, reloading: Reloading) -> None:
     if tls is None:
-        tell(log, "info", "server.hangup", effect="none: there is no certificate to read again")
-        return
-    try:
-        load_certificate(tls, server)
-    except ConfigError as error:
-        tell(log, "error", "server.hangup", effect="the old certificate stays", reason=error.message)
+        tell(log, "info", "server.hangup", effect="the configuration is read again")
     else:
-        tell(log, "info", "server.hangup", effect="the certificate was read again")
+        try:
+            load_certificate(tls, server)
+        except ConfigError as error:
+            tell(log, "error", "server.hangup", effect="the old certificate stays", reason=error.message)
+        else:
+            tell(log, "info", "server.hangup", effect="the certificate was read again, the configuration follows")
+    reloading.ask()
 
 
 def raise_file_limit() -> None:
@@ -158,40 +190,9 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def check_open(server: Server, *, kept: bool) -> None:
-    """Whoever reaches a gateway without keys spends the operator's money: that must be wanted. `kept`: the store has
-    keys."""
-    if is_local(server) or server.api_keys or server.admin_key or server.open or kept:
-        return
-    raise ConfigError(
-        f"`{server.host}` can be reached by other machines, and no key is asked for: everybody there could spend your "
-        "provider's money. Make a key with `isthmus keys create NAME`, or set `server.api_keys = "
-        '["${ISTHMUS_KEY}"]`, or `server.open = true` if that is meant',
-        param="server.api_keys",
-    )
-
-
 def open_book(gateway: Gateway, server: Server) -> Book[Caller]:
     """The keys of the gateway's store."""
     return Book(gateway.store, caller_with, stale=server.stale_keys, alone=is_local(server))
-
-
-def is_local(server: Server) -> bool:
-    """Whether only this machine can ask: over the loopback, or over a file that has its own permissions."""
-    return bool(server.unix_socket) or is_loopback(server.host)
-
-
-async def _drain(gateway: Gateway, grace: float, hurry: asyncio.Event) -> None:
-    """Wait for what is running, unless told to hurry: then it ends now, still with its terminal events."""
-    finishing = asyncio.create_task(gateway.drain(grace))
-    hurrying = asyncio.create_task(hurry.wait())
-    await asyncio.wait([finishing, hurrying], return_when=asyncio.FIRST_COMPLETED)
-    hurrying.cancel()
-    if not finishing.done():
-        finishing.cancel()
-        with suppress(asyncio.CancelledError):
-            await finishing
-        await gateway.drain(0, last_words=0.25)
 
 
 class _Server(uvicorn.Server):
@@ -199,6 +200,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshake: float) -> None:
         super().__init__(config)
+        self.connections: type[Connection] = config.http  # type: ignore[assignment]
         self._tls = tls
         self._handshake = handshake
         self._doors: list[Acceptor] = []
@@ -237,8 +239,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
     def _protocol(self) -> asyncio.Protocol:
-        kind: type[Connection] = self.config.http_protocol_class  # type: ignore[assignment]
-        return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return self.connections(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -248,13 +249,15 @@ class _Server(uvicorn.Server):
 def _make_app(
     gateway: Gateway,
     config: Config,
-    vitals: Vitals | None = None,
-    meters: Meters | None = None,
+    lasting: ServerOptions,
     reading: Reading | None = None,
     book: Book[Caller] | None = None,
+    before: App | None = None,
 ) -> App:
+    """`lasting`: what outlives a configuration; the rest is made of this one."""
     server = config.server
-    options = ServerOptions(
+    options = replace(
+        lasting,
         server=server,
         websocket=config.websocket,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
@@ -264,17 +267,16 @@ def _make_app(
         missing_keys=missing_keys(config, gateway.directory.served),
         limits=config.limits,
         audit_entries=config.store.audit_entries,
-        vitals=vitals,
-        meters=meters,
         reading=reading,
     )
-    return create_app(gateway, options)
+    return create_app(gateway, options, before)
 
 
-def _uvicorn_config(app: App, config: Config) -> uvicorn.Config:
+def _uvicorn_config(app: Board, config: Config) -> uvicorn.Config:
     server, websocket = config.server, config.websocket
     return uvicorn.Config(
         app,
+        interface="asgi3",  # it would look for a coroutine function
         http=Connection.within(server),
         ws="none",  # see `Connection.handle_websocket_upgrade`
         ws_max_size=server.max_body,

@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from isthmus.errors import IsthmusError
 from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.local import LocalTurns
 from isthmus.log import tell
@@ -29,8 +30,9 @@ log = logging.getLogger("isthmus.server")
 
 class Sockets:
     def __init__(self, gateway: Gateway, options: ServerOptions, room: Room) -> None:
-        self._gateway = gateway
-        self._options = options
+        self.gateway = gateway
+        """The one that serves now: a socket may live longer than a configuration."""
+        self.options = options
         self._room = room
         self._local = LocalTurns(options.websocket.max_state, options.websocket.max_states)
         self._open: dict[Session, asyncio.Task[object]] = {}
@@ -42,8 +44,7 @@ class Sockets:
         """One socket, from its 101 to its end."""
         exchange, strict, began = exchange_of(scope), asks_strict(scope), time.perf_counter()
         session = Session(
-            self._gateway,
-            self._options,
+            self,
             self._room,
             self._local.connect(),
             scope[SOCKET],
@@ -61,13 +62,23 @@ class Sockets:
         assert task is not None
         self._open[session] = task
         try:
-            if self._gateway.draining:  # since the handshake was looked at
+            if self.gateway.draining:  # since the handshake was looked at
                 session.leave(draining())
             code = await session.serve(receive)
         finally:
             del self._open[session]
         seconds = round(time.perf_counter() - began, 1)
         tell(log, "info", "socket.closed", **facts, code=code, answered=session.answered, seconds=seconds)
+
+    def adopt(self, gateway: Gateway, options: ServerOptions) -> None:
+        """Another configuration counts from the next request of each socket on; whoever came with a key that it does
+        not know has to come again."""
+        self.gateway, self.options = gateway, options
+        for session in list(self._open):
+            try:
+                options.keys.still(session.caller)
+            except IsthmusError as error:
+                session.leave(error)
 
     def leave(self) -> None:
         """The gateway shuts down: idle sockets are closed now, the others when what runs there has ended."""

@@ -6,8 +6,12 @@
 
 A worker that died is started anew; one whose loop gives no sign of life is asked for its stack, ended and started anew.
 What either of them was at, the others take over when its leases run out. SIGTERM and SIGINT end all of them in good
-order, a second one at once. SIGHUP replaces them one by one: each new one reads the configuration as it is now, and the
-old one leaves when the new one serves, so that no stream is cut.
+order, a second one at once. With SIGHUP each of them reads the configuration again (`reload`). Where something changed
+that only a new process can take up they are replaced one by one: the old one leaves when the new one serves, and goes
+on with its streams for as long as after any other reload.
+
+Over the line to each worker (`line`) come its signs of life and what it has counted; what one was told to switch is
+passed on to the others, and told to those who come later.
 """
 
 from __future__ import annotations
@@ -16,18 +20,27 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 from asyncio.subprocess import Process
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+
+from isthmus.config.reload import ADDRESS, plan_reload
 from isthmus.config.schema import Config
-from isthmus.errors import ConfigError
+from isthmus.errors import ConfigError, IsthmusError
 from isthmus.log import tell
+from isthmus.server.census import Census
+from isthmus.server.line import Ask, Collect, Line, Message, Ready, Switch, Told
 from isthmus.server.listen import Listening, listen
-from isthmus.server.post import ASKED, READY, VARIABLE, Post
-from isthmus.server.signals import on_signals
+from isthmus.server.post import ASKED, VARIABLE, Post
+from isthmus.server.reload import Read
+from isthmus.server.signals import REPLACED, Ending, on_signals
+from isthmus.server.switches import KEPT
 
 log = logging.getLogger("isthmus.workers")
 
@@ -68,33 +81,25 @@ class Failed(Exception):
 class _Worker:
     """One process, as it is seen from here."""
 
-    def __init__(self, number: int, process: Process, pipe: int) -> None:
+    def __init__(self, number: int, process: Process, say: Callable[[_Worker, Message], None]) -> None:
+        """`say`: who is told what it says, beyond that it lives."""
         self.number = number
         self.process = process
         self.ready = asyncio.Event()
-        self._pipe = pipe
+        self._say = say
         self._loop = asyncio.get_running_loop()
         self.begun = self.heard = self._loop.time()
-        self._loop.add_reader(pipe, self._hear)
+        self.line = Line(self._hear, lambda: None)
 
     @property
     def facts(self) -> dict[str, Any]:
         return {"worker": self.number, "pid": self.process.pid}
 
-    def _hear(self) -> None:
-        said = os.read(self._pipe, 4096)
-        if not said:
-            self.deafen()
-            return
+    def _hear(self, message: Message) -> None:
         self.heard = self._loop.time()
-        if READY in said:
+        if isinstance(message, Ready):
             self.ready.set()
-
-    def deafen(self) -> None:
-        if self._pipe >= 0:
-            self._loop.remove_reader(self._pipe)
-            os.close(self._pipe)
-            self._pipe = -1
+        self._say(self, message)
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -102,26 +107,28 @@ class _Worker:
 
 
 class Supervisor:
-    def __init__(self, config: Config, command: list[str], listening: Listening) -> None:
-        """`command` starts one worker: this program, as it was started itself."""
+    def __init__(self, config: Config, command: list[str], listening: Listening, read: Read | None = None) -> None:
+        """`command` starts one worker: this program, as it was started itself. `read`: the configuration, once more."""
         self._command = command
         self._listening = listening
+        self._config = config
+        self._read = read
         self._count = config.server.workers
-        self._patience = config.server.stuck_worker
-        self._grace = config.server.grace
+        self._census = Census[_Worker]()
+        self._switched = {topic: deque[bytes](maxlen=most) for topic, most in KEPT.items()}
         self._serving: dict[int, _Worker] = {}
         """By number: those that took their place, and were not told to leave it."""
         self._living: set[_Worker] = set()
         self._pauses: dict[int, float] = {}
         """Before the next attempt to fill a place."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stop = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._ending = Ending()
+        self._stop = self._ending.stop
         self._rolling = False
 
     async def run(self, started: Callable[[str], None]) -> None:
         """Until told to stop. Raises `Failed` if not even the first worker can start."""
-        on_signals(self._stop, self._hurry, self._hang_up)
+        on_signals(self._ending, self._hang_up)
         failed = await self._fill(1)  # alone: it makes the store what it must be
         if failed is not None and not self._stop.is_set():
             raise Failed(failed)
@@ -148,7 +155,7 @@ class Supervisor:
         before = self._serving.get(number)
         self._serving[number] = worker
         if before is not None:
-            self._dismiss(before)
+            self._dismiss(before, replaced=True)
         if worker.process.returncode is not None:  # gone again: its watcher found it in no place
             self._vacate(worker)
         return None
@@ -165,19 +172,23 @@ class Supervisor:
             await asyncio.wait_for(self._stop.wait(), pause)
 
     async def _start(self, number: int) -> _Worker:
-        read, write = os.pipe()
-        os.set_blocking(read, False)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
         listener = self._listening.socket.fileno()
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
-                env={**os.environ, VARIABLE: Post(number, listener, write).spell()},
-                pass_fds=(listener, write),
+                env={**os.environ, VARIABLE: Post(number, listener, theirs.fileno()).spell()},
+                pass_fds=(listener, theirs.fileno()),
                 process_group=0,  # Ctrl-C is for us: it reaches them as the one word that we pass on
             )
+        except BaseException:
+            ours.close()
+            raise
         finally:
-            os.close(write)
-        worker = _Worker(number, process, read)
+            theirs.close()
+        worker = _Worker(number, process, self._hear)
+        await asyncio.get_running_loop().create_unix_connection(lambda: worker.line, sock=ours)
         self._living.add(worker)
         tell(log, "info", "worker.started", **worker.facts)
         self._do(self._watch(worker))
@@ -188,13 +199,14 @@ class Supervisor:
         ended = asyncio.create_task(worker.process.wait())
         while not ended.done():
             silent = asyncio.get_running_loop().time() - worker.heard
-            patience = self._patience if worker.ready.is_set() else _START
+            patience = self._config.server.stuck_worker if worker.ready.is_set() else _START
             if silent >= patience:
                 await self._put_down(worker, silent)
                 break
             await asyncio.wait({ended}, timeout=min(max(patience - silent, 0.05), _LOOK))
         await ended
-        worker.deafen()
+        worker.line.close()
+        self._census.bury(worker)
         self._living.discard(worker)
         if self._serving.get(worker.number) is worker and not self._stop.is_set():
             self._vacate(worker)
@@ -234,11 +246,36 @@ class Supervisor:
     def _hang_up(self) -> None:
         if not self._rolling and not self._stop.is_set():
             self._rolling = True
-            self._do(self._roll())
+            self._do(self._reload())
 
-    async def _roll(self) -> None:
+    async def _reload(self) -> None:
+        """Read the configuration; have each of them do so, or replace them if that is not enough."""
+        try:
+            plan = plan_reload(self._config, await self._read_again())
+        except IsthmusError as error:
+            effect = "the configuration that was in force stays so"
+            tell(log, "error", "config.not_reloaded", effect=effect, reason=str(error))
+            self._rolling = False
+            return
+        moved = sorted(ADDRESS.intersection(plan.waiting))
+        if moved:
+            words = "these keep their old value until the gateway is started again"
+            tell(log, "warning", "config.needs_restart", settings=",".join(moved), effect=words)
+        new = sorted(set(plan.waiting).difference(ADDRESS))
+        if new:
+            await self._roll(new)
+        else:
+            self._rolling = False
+            for worker in self._serving.values():
+                worker.signal(signal.SIGHUP)
+        self._config = plan.config
+
+    async def _read_again(self) -> Config:
+        return self._config if self._read is None else (await asyncio.to_thread(self._read)).config
+
+    async def _roll(self, why: list[str]) -> None:
         """One by one; one that does not come to serve leaves the others as they are."""
-        tell(log, "info", "workers.rolling", workers=self._count)
+        tell(log, "info", "workers.rolling", workers=self._count, settings=",".join(why))
         try:
             for number in range(1, self._count + 1):
                 if self._stop.is_set():
@@ -251,14 +288,42 @@ class Supervisor:
         finally:
             self._rolling = False
 
-    def _dismiss(self, worker: _Worker) -> None:
-        worker.signal(signal.SIGTERM)
-        asyncio.get_running_loop().call_later(self._grace + _AFTER, worker.signal, signal.SIGKILL)
+    def _dismiss(self, worker: _Worker, *, replaced: bool = False) -> None:
+        server, word = self._config.server, REPLACED if replaced else None
+        grace = server.grace if word is None else max(server.grace, server.reload_grace)
+        worker.signal(signal.SIGTERM if word is None else word)
+        asyncio.get_running_loop().call_later(grace + _AFTER, worker.signal, signal.SIGKILL)
+
+    # ── what they say ──────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self, worker: _Worker, message: Message) -> None:
+        match message:
+            case Ready():
+                for topic, values in self._switched.items():
+                    for value in values:
+                        worker.line.say(Switch(topic, value))
+            case Told(number, readings):
+                self._census.note(worker, readings, number)
+            case Collect(number, readings):
+                self._census.note(worker, readings)
+                self._do(self._count_all(worker, number))
+            case Switch(topic, value):
+                if topic in self._switched:
+                    self._switched[topic].append(value)
+                    for other in self._living - {worker}:
+                        other.line.say(message)
+            case _:
+                pass
+
+    async def _count_all(self, worker: _Worker, number: int) -> None:
+        others = [each for each in self._living - {worker} if each.ready.is_set()]
+        told = await self._census.count(others, lambda each, asked: each.line.say(Ask(asked)))
+        worker.line.say(msgspec.structs.replace(told, number=number))
 
     async def _end(self) -> None:
         for worker in self._living:
             self._dismiss(worker)
-        hurrying = asyncio.create_task(self._hurry.wait())
+        hurrying = asyncio.create_task(self._ending.hurry.wait())
         ending = asyncio.create_task(self._all_over())
         await asyncio.wait({hurrying, ending}, return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
@@ -272,10 +337,12 @@ class Supervisor:
             await asyncio.wait(set(self._tasks))
 
 
-async def supervise(config: Config, command: list[str], started: Callable[[str], None]) -> None:
+async def supervise(
+    config: Config, command: list[str], started: Callable[[str], None], read: Read | None = None
+) -> None:
     """Serve with `server.workers` processes until told to stop."""
     listening = listen(config.server)
     try:
-        await Supervisor(config, command, listening).run(started)
+        await Supervisor(config, command, listening, read).run(started)
     finally:
         listening.close()

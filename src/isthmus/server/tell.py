@@ -10,6 +10,7 @@ from isthmus.conduct.life import Decided
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
+from isthmus.ports import TURN, TURN_STATE, spell_state
 
 log = logging.getLogger("isthmus.plan")
 
@@ -26,7 +27,14 @@ class Planned(Protocol):
 
 def run_headers(run: Run) -> dict[str, str]:
     """What the head of an answer says of its run: what was changed, and the rate limits of who answers."""
-    return {**plan_header(run.plan), **run.limits}
+    return {**plan_header(run.plan), **run.limits, **_turn_header()}
+
+
+def _turn_header() -> dict[str, str]:
+    """Where the turn is kept, for a client that shows it again."""
+    turn = TURN.get()
+    spelt = spell_state(turn.given) if turn is not None and turn.given is not None else ""
+    return {TURN_STATE: spelt} if spelt else {}
 
 
 def failed_late(run: Run, failure: IsthmusError) -> IsthmusError:

@@ -19,7 +19,7 @@ from isthmus.bridge.tools.credentials import tool_secrets
 from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.aside import Aside
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import OURS, OUTGOING, Again, Behalf
+from isthmus.ports import OURS, OUTGOING, TURN, TURN_STATE, Again, Behalf
 from isthmus.protocol.json import JsonObject, count_values
 from isthmus.protocol.large import encode_sized
 from isthmus.scrub import Scrubber, Secret
@@ -73,12 +73,16 @@ class HttpBackend:
         """An answer that was accepted, and what reads it."""
         size, wire, dialect = plan.size, self.wire, plan.target.capabilities.dialect
         data = await self.aside.do(lambda: encode_sized(body, size), heavy=size > 0)
-        incoming = await wire.send(data, headers=_trace(), dialect=dialect, owner=owner)
+        incoming = await wire.send(data, headers=_along(plan.target.provider, dialect), dialect=dialect, owner=owner)
         try:
             scrubber = self.wire.scrubber.and_also(tool_secrets(body.get("tools")))
             if not incoming.ok:
                 raise await self.refusal(incoming, scrubber)
             self.check_kind(incoming.kind)
+            turn = TURN.get()
+            if turn is not None:  # others than the Responses API know no such word
+                word = incoming.headers.get(TURN_STATE, "") if dialect == "responses" else ""
+                turn.answered(plan.target.provider, word)
             return incoming, _decoder(plan, scrubber)
         except BaseException:
             incoming.close()
@@ -218,6 +222,13 @@ class _Sending:
                 await self._incoming.let_end()
         finally:
             self._incoming.close()
+
+
+def _along(provider: str, dialect: str) -> dict[str, str] | None:
+    """What goes along with a request for an answer: the trace, and what this provider wants to be shown in a turn."""
+    turn = TURN.get()
+    word = turn.word_for(provider) if turn is not None and dialect == "responses" else ""
+    return {**(_trace() or {}), TURN_STATE: word} if word else _trace()
 
 
 def _trace() -> dict[str, str] | None:

@@ -3,7 +3,7 @@
 In: a request. Out: the first answer that one of them gives. Where another may do better, it is asked at once, within
 the same request, whatever `retries` says; when that is, and what makes a place sick, stands in `errors.FAILURES`. Only
 when all have failed is a failure passed on. A conversation with a `prompt_cache_key` stays at one place, so that the
-provider's prompt cache is warm.
+provider's prompt cache is warm, and so does a turn whose client shows where it began (`x-codex-turn-state`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from isthmus.bridge.deltas import Delta
 from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
-from isthmus.ports import OURS, Again, Backend, Behalf, Drawer, Embedder, limits_of
+from isthmus.ports import NOWHERE, OURS, TURN, Again, Backend, Behalf, Drawer, Embedder, limits_of
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:  # loaded when the first vectors, or images, are asked for
@@ -120,7 +120,8 @@ class PooledBackend:
         self, provider: str, sticky: str | None, ask: Callable[[Place], Awaitable[_T]], trail: list[Again]
     ) -> _T:
         failures: list[UpstreamFailed] = []
-        for member in self._candidates(sticky):
+        turn = TURN.get()
+        for member in self._candidates(sticky, NOWHERE if turn is None else turn.place_at(provider)):
             if failures:
                 trail.append(Again(failures[-1], elsewhere=True))
             try:
@@ -133,18 +134,23 @@ class PooledBackend:
                 log.warning("upstream.elsewhere provider=%s reason=%r", provider, str(failure))
                 continue
             member.failures, member.until, member.reason = 0, 0.0, ""
+            if turn is not None:
+                turn.answered_at(self._members.index(member))
             return answer
         # The one that is over first: what may pass before what is final, and a short wait before a long one.
         raise min(failures, key=lambda failure: (not failure.retryable, failure.retry_after or 0.0))
 
-    def _candidates(self, sticky: str | None) -> Iterator[_Member]:
-        """The healthy ones in turn, those with the longer queue last; where all are sick, the one due first."""
+    def _candidates(self, sticky: str | None, place: int = NOWHERE) -> Iterator[_Member]:
+        """The healthy ones in turn, those with the longer queue last; where all are sick, the one due first. `place`:
+        where the turn is already, which comes before all others."""
         count = len(self._members)
         start = zlib.crc32(sticky.encode()) if sticky else self._turn
         if not sticky:
             self._turn += 1
         order = [self._members[(start + step) % count] for step in range(count)]
         order.sort(key=lambda member: member.backend.queue)
+        if 0 <= place < count:
+            order.sort(key=lambda member: member is not self._members[place])
         if all(member.until > self._now() for member in order):
             yield min(order, key=lambda member: member.until)
             return

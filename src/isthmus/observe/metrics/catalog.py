@@ -123,6 +123,12 @@ _ALL: Final = (
     Metric("isthmus_trace_queue_length", "gauge", "Traces that wait to be written."),
     Metric("isthmus_store_seconds", "histogram", "What the store takes, its queue included.", ("operation",), QUICK),
     Metric("isthmus_store_up", "gauge", "1 if the store can be used, as far as it knows.", (), (), "max"),
+    Metric(
+        "isthmus_workers",
+        "gauge",
+        "Workers of this gateway, by whether they answer; of a silent one counts what it said last.",
+        ("state",),
+    ),
     Metric("isthmus_draining", "gauge", "1 while it shuts down.", (), (), "max"),
     Metric("isthmus_info", "gauge", "1, with the version that runs.", ("version",), (), "max"),
     Metric("process_resident_memory_bytes", "gauge", "Memory that the process takes."),

@@ -74,11 +74,11 @@ class Meters:
         self._probes.append(probe)
         return lambda: self._probes.remove(probe)
 
-    def read(self) -> list[Reading]:
+    def read(self, *more: Probe) -> list[Reading]:
         """Everything as it is now, in the order of the catalogue; what was never counted is told as 0 where it has no
-        labels."""
+        labels. `more` are asked this time only."""
         seen: dict[str, dict[Labels, float]] = {name: dict(each.values) for name, each in self._counters.items()}
-        for probe in self._probes:
+        for probe in (*self._probes, *more):
             for name, labels, value in probe():
                 found = seen.setdefault(name, {})
                 found[labels] = found.get(labels, 0.0) + value
@@ -95,17 +95,21 @@ class Meters:
 
 
 def merge(processes: Sequence[Sequence[Reading]]) -> list[Reading]:
-    """What several processes of one gateway have counted, as if one had: sums; of gauges, what the catalogue says."""
+    """What several processes of one gateway have counted, as if one had: sums; of gauges, what the catalogue says. What
+    a process of another version tells, and this one does not know, is left out."""
     values: dict[str, dict[Labels, float]] = {name: {} for name in CATALOG}
     spread: dict[str, dict[Labels, list[float]]] = {name: {} for name in CATALOG}
     for readings in processes:
         for each in readings:
+            if each.name not in CATALOG:
+                continue
             together = max if CATALOG[each.name].over == "max" else sum
             for labels, value in each.series:
                 before = values[each.name].get(labels)
                 values[each.name][labels] = value if before is None else together((before, value))
             for labels, counts in each.spread:
                 found = spread[each.name].get(labels)
-                added = counts if found is None else [a + b for a, b in zip(found, counts, strict=True)]
-                spread[each.name][labels] = list(added)
+                if len(counts) == len(CATALOG[each.name].buckets) + 2:
+                    added = counts if found is None else [a + b for a, b in zip(found, counts, strict=True)]
+                    spread[each.name][labels] = list(added)
     return [Reading(name, list(values[name].items()), list(spread[name].items())) for name in CATALOG]

@@ -15,7 +15,7 @@ import msgspec
 
 from isthmus.errors import WorkNotDone
 from isthmus.ports.traces import Capture, Trace
-from isthmus.scrub import Scrubber
+from isthmus.scrub import Scrubber, Secret
 
 WITHHELD: Final = "<withheld>"
 """In place of words that could not be looked at."""
@@ -42,6 +42,10 @@ class Cleaner:
         self._find = find
         self.withheld = 0
         """Traces whose words were left out."""
+
+    def learn(self, secrets: Sequence[Secret]) -> None:
+        """Hide these, too: what was a secret once stays one."""
+        self._scrubber = self._scrubber.and_also(secrets)
 
     def clean(self, traces: Sequence[Trace]) -> Sequence[Trace]:
         if self._find is not None:

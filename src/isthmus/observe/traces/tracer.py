@@ -7,7 +7,7 @@ time is bounded; the facts of one more are not gathered, and it is counted as lo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from isthmus.observe.traces.recorder import Recorder
 from isthmus.observe.traces.small import is_small_end, is_small_plan, is_small_request
 from isthmus.ports import Answered, Ended, Fact, Planned, Received, ToolRan
 from isthmus.ports.traces import Capturing, TraceStore
+from isthmus.scrub import Secret
 
 MOST_OPEN: Final = 20_000
 _SMALL: Final = 4_000
@@ -53,6 +54,8 @@ class Tracer:
         }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
+        self.tell_others: Callable[[float, str, str], None] = lambda until, owner, key: None
+        """Where other workers hear until when all is captured, and whose."""
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
@@ -139,9 +142,13 @@ class Tracer:
         return self._full_owner in ("", owner) and self._full_key in ("", key)
 
     def capture_all(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
-        self._full_until = self._now() + seconds if seconds > 0 else 0.0
-        self._full_owner, self._full_key = owner, key
+        self.capture_until(self._now() + seconds if seconds > 0 else 0.0, owner, key)
+        self.tell_others(self._full_until, owner, key)
         return self.capturing()
+
+    def capture_until(self, until: float, owner: str, key: str) -> None:
+        """As another worker was told."""
+        self._full_until, self._full_owner, self._full_key = until, owner, key
 
     def capturing(self) -> Capturing:
         recorder = self._recorder
@@ -164,6 +171,10 @@ class Tracer:
 
     async def room_to_forget(self) -> None:
         await self._recorder.room_to_forget()
+
+    def learn(self, secrets: Sequence[Secret]) -> None:
+        """Secrets that came with another configuration."""
+        self._recorder.cleaner.learn(secrets)
 
     def forget(self, owner: str, response: str) -> None:
         self._recorder.forget(owner, response)

@@ -24,6 +24,7 @@ from starlette.types import Scope
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.server.callers import ADMIN, Keys
+from isthmus.server.ended import Ended
 from isthmus.server.http import header
 from isthmus.server.scopes import not_opened, opens
 
@@ -34,8 +35,6 @@ MOST_TRIES: Final = 10
 """Keys that are looked at within a minute from one address; those that were right do not count."""
 MOST_TRIES_OF_ALL: Final = 60
 _MINUTE: Final = 60.0
-_MOST_ENDED: Final = 1000
-"""Sessions that were ended by their people, and are remembered for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +55,22 @@ class Viewer:
 
 
 class Access:
-    def __init__(self, keys: Keys, *, local: bool, secret: bytes | None, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        *,
+        local: bool,
+        secret: bytes | None,
+        ended: Ended | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         """`local`: only this machine can ask. `secret`: what all workers of this gateway have in common."""
         self._keys = keys
         self._local = local
         self._secret = secret or secrets.token_bytes(32)
         self._now = now
         self._tries: deque[tuple[float, str]] = deque()
-        self._ended: deque[str] = deque(maxlen=_MOST_ENDED)
+        self._ended = Ended() if ended is None else ended
 
     @property
     def open(self) -> bool:
@@ -103,7 +110,7 @@ class Access:
     def leave(self, visitor: Viewer, *, secure: bool) -> str:
         """The cookie that ends the session; it is worth nothing from now on."""
         if visitor.session:
-            self._ended.append(visitor.session)
+            self._ended.add(visitor.session)
         return _set_cookie("", 0, secure=secure)
 
     def token(self, visitor: Viewer | None) -> str:

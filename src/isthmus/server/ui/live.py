@@ -55,7 +55,7 @@ class Live:
             )
             leaving = asyncio.create_task(_left(receive))
             try:
-                while not leaving.done() and not look.gateway.draining:
+                while not leaving.done() and not look.gateway.draining and not look.gateway.retiring:
                     await self._wait(traces, leaving)
                     rows = await self._new(traces, owner, wanted, seen)
                     if rows:

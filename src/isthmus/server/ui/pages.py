@@ -90,7 +90,8 @@ class Pages:
         self.reading: Reading | None = options.reading
         self.traces: TraceStore | None = gateway.tracing.store if gateway.tracing is not None else None
         self.create = create
-        self.access = Access(options.keys, local=options.local_only, secret=gateway.settings.envelope_key)
+        secret = gateway.settings.envelope_key
+        self.access = Access(options.keys, local=options.local_only, secret=secret, ended=options.ended)
         self.live = Live(self.traces)
         self.sums = Remembered()
 
