@@ -8,8 +8,9 @@ the store (`access/book.py`) after one lookup by digest. Without keys everybody 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from starlette.types import Scope
@@ -32,14 +33,21 @@ _OPEN: Final = ("/health", "/api/hello")
 
 class Keys:
     def __init__(
-        self, keys: Sequence[str] = (), admin: str = "", metrics: str = "", book: Book[Caller] | None = None
+        self,
+        keys: Sequence[str] = (),
+        admin: str = "",
+        metrics: str = "",
+        book: Book[Caller] | None = None,
+        team_models: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         """`metrics` opens `/metrics` and nothing else; where there is such a key, or an operator's, no other of the
-        configuration does. `book`: the keys of the store."""
+        configuration does. `book`: the keys of the store. `team_models`: what the keys of a team are narrowed to, all
+        of them."""
         operators = _callers([admin] if admin else [], ADMIN)
         self._known = _callers(keys) + operators
         self._watching = _callers([metrics] if metrics else []) + operators or self._known
         self.book = book
+        self._team_models = team_models
 
     @property
     def needed(self) -> bool:
@@ -48,13 +56,13 @@ class Keys:
     def identify(self, scope: Scope) -> Caller:
         """The caller of this request; refused where a key is needed and none that we know is shown."""
         client = recognise_client(originator=header(scope, b"originator"), user_agent=header(scope, b"user-agent"))
-        caller = LOCAL if _is_open(scope) else self._find(scope)
+        caller = LOCAL if _is_open(scope) else self._in_team(self._find(scope))
         return caller if client is caller.client else replace(caller, client=client)
 
     def find(self, key: str) -> Caller | None:
         """Whose key this is."""
         found = self._holder(digest_of(key), self._known)
-        return found if isinstance(found, Caller) else None
+        return self._in_team(found) if isinstance(found, Caller) else None
 
     def named(self, id: str) -> Caller | None:
         """Whose key has this id."""
@@ -62,7 +70,12 @@ class Keys:
         if found is not None or self.book is None:
             return found
         self.book.check()
-        return self.book.named(id)
+        stored = self.book.named(id)
+        return None if stored is None else self._in_team(stored)
+
+    def _in_team(self, caller: Caller) -> Caller:
+        models = self._team_models.get(caller.team) if caller.team else None
+        return replace(caller, team_models=models) if models else caller
 
     def still(self, caller: Caller) -> Caller:
         """The same caller as they are now, for what stays open longer than a request; refused if their key is over, or

@@ -262,7 +262,13 @@ def _make_app(
         websocket=config.websocket,
         local_only=is_loopback(server.host) and not server.unix_socket,  # no page can reach a Unix socket
         allow_origins=frozenset(server.allow_origins),
-        keys=Keys(server.api_keys, server.admin_key, config.metrics.key, book),
+        keys=Keys(
+            server.api_keys,
+            server.admin_key,
+            config.metrics.key,
+            book,
+            {name: tuple(team.models) for name, team in config.teams.items() if team.models},
+        ),
         prefix=clean_prefix(server.path_prefix),
         missing_keys=missing_keys(config, gateway.directory.served),
         limits=config.limits,
