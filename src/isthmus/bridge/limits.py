@@ -50,7 +50,7 @@ class AnswerLimits(msgspec.Struct, frozen=True):
     max_images: int = 64_000_000
 
 
-_T = TypeVar("_T", RequestLimits, AnswerLimits)
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def take_limits(kind: type[_T], section: object) -> _T:

@@ -15,12 +15,13 @@ from isthmus.bridge.choose import MOST_WEIGHT
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key, shows_header
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, Images, Limits, McpConfig, ProviderConfig, Search, Webhooks
+from isthmus.config.schema import CodexSettings, Config, Images, Limits, McpConfig, ProviderConfig, Search, Store, Webhooks
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
 
-STORE_SCHEMES: Final = ("memory", "sqlite")
+STORE_SCHEMES: Final = ("memory", "sqlite", "postgresql", "postgres")
+_SHORTEST_KEY: Final = 16
 PROXY_SCHEMES: Final = ("http", "https")
 
 
@@ -36,7 +37,7 @@ def check_config(config: Config, known: Mapping[str, KnownProvider]) -> list[Pro
         ),
         *_check_teams(config),
         *_check_keys(config, known),
-        *_check_store(config.store.url),
+        *_check_store(config.store),
         *_check_webhooks(config.webhooks),
         *_check_patterns(config.trace.scrub),
         *_check_search(config.search),
@@ -332,11 +333,14 @@ def _check_keys(config: Config, known: Mapping[str, KnownProvider]) -> Iterator[
             )
 
 
-def _check_store(url: str) -> Iterator[Problem]:
-    scheme, colon, rest = url.partition(":")
+def _check_store(store: Store) -> Iterator[Problem]:
+    if store.envelope_key and len(store.envelope_key) < _SHORTEST_KEY:
+        fix = "make one with `openssl rand -hex 32`"
+        yield Problem(("store", "envelope_key"), f"has fewer than {_SHORTEST_KEY} characters", fix)
+    scheme, colon, rest = store.url.partition(":")
     if not colon or scheme not in STORE_SCHEMES:
         near = nearest_name(scheme, STORE_SCHEMES) if colon else None
-        fix = f"did you mean `{near}:`?" if near else "use `sqlite:PATH` or `memory:`"
+        fix = f"did you mean `{near}:`?" if near else "use `sqlite:PATH`, `memory:` or `postgresql://…`"
         yield Problem(("store", "url"), "names no store that there is", fix)
     elif scheme == "sqlite" and rest == ":memory:":
         yield Problem(("store", "url"), "asks SQLite for memory", "write `memory:`")

@@ -24,7 +24,7 @@ from isthmus.config.find import data_folder, own_provider_folders
 from isthmus.config.keys import Sources, fill_keys, lacks_key
 from isthmus.config.known import DEMO, KnownProvider, all_names, find_known, known_key_variables
 from isthmus.config.origins import Origin
-from isthmus.config.schema import Config, Hooks, Images, Metrics, ProviderConfig, Search, Server, Webhooks
+from isthmus.config.schema import Config, Hooks, Images, Metrics, ProviderConfig, Search, Server, Store, Webhooks
 from isthmus.config.variables import fill_variables
 from isthmus.errors import ConfigError
 from isthmus.values.problems import KeyPath, Problem
@@ -54,7 +54,7 @@ def complete(config: Config, state: Completion) -> Config:
         server=_fill_server(config.server, state),
         providers=providers,
         models=msgspec.structs.replace(config.models, default=default),
-        store=msgspec.structs.replace(config.store, url=_store_url(config.store.url, state)),
+        store=_fill_store(config.store, state),
         webhooks=_fill_webhooks(config.webhooks, state),
         metrics=_fill_metrics(config.metrics, state),
         search=_fill_search(config.search, state),
@@ -227,6 +227,17 @@ def _choose_default(providers: Mapping[str, ProviderConfig], state: Completion) 
             state.origins[("models", "default")] = Origin("default", f"the first provider, `{name}`")
             return f"{name}/{model}" if model else ""
     return ""
+
+
+def _fill_store(store: Store, state: Completion) -> Store:
+    """Where it is, and the key of the envelopes from a file of its own."""
+    found = {"url": _store_url(store.url, state)}
+    if store.envelope_key_file:
+        path = ("store", "envelope_key_file")
+        if store.envelope_key:
+            state.problems.append(Problem(path, "excludes `envelope_key`", "keep one of them"))
+        found["envelope_key"] = state.read_secret(path, store.envelope_key_file)
+    return msgspec.structs.replace(store, **found)
 
 
 def _store_url(url: str, state: Completion) -> str:

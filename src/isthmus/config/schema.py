@@ -201,8 +201,25 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where responses are kept."""
 
     url: Text = ""
-    """`sqlite:PATH` or `memory:`. A relative PATH starts at the config file's folder (from a variable or a flag:
-    at the working folder). Default: `isthmus.db` in the user's data folder."""
+    """`sqlite:PATH`, `memory:` or `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` (extra `postgres`; parameters of
+    libpq behind `?`, such as `sslmode=verify-full`). A relative PATH starts at the config file's folder (from a
+    variable or a flag: at the working folder). Default: `isthmus.db` in the user's data folder."""
+    schema: Annotated[str, Meta(min_length=1, max_length=63)] = "isthmus"
+    """The schema of a PostgreSQL database that all tables are in; made where it is missing."""
+    max_connections: Count = 8
+    """Connections of one gateway process to PostgreSQL that are at work at the same time, and as many threads; one more
+    listens. What finds none free waits."""
+    connect_timeout: Timeout = 5.0
+    """How long PostgreSQL may take to answer a new connection, and how long a read or a write waits for a server that
+    is away before it fails (503 `store_unavailable`)."""
+    statement_timeout: Timeout = 30.0
+    """How long one statement may take in PostgreSQL, its waiting for others included; then it fails (503)."""
+    envelope_key: str = ""
+    """The secret that reasoning envelopes are signed with, at least 16 characters; the same for all gateways that share
+    clients. Default: one that is made at the first start and kept with the store (SQLite: in a file beside it;
+    PostgreSQL: in its table `secrets`)."""
+    envelope_key_file: str = ""
+    """A file with that secret. A relative path starts where that of `store.url` does."""
     keep_days: Annotated[float, Meta(ge=0)] = 30.0
     """Days after which a response is forgotten; 0: never."""
     keep_conversation_days: Annotated[float, Meta(ge=0)] = 0.0
@@ -211,7 +228,8 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Size above which the longest unused responses are forgotten; 0: no limit. Conversations stay."""
     durability: Literal["process", "power"] = "process"
     """What a saved response survives: `process`, the end of the process at any moment (a power cut may lose the last
-    moments, never the rest); `power`, a power cut as well, for more time per save."""
+    moments, never the rest); `power`, a power cut as well, for more time per save. PostgreSQL: `synchronous_commit`
+    off or on."""
     max_chain: Count = 10_000
     """Most turns that `previous_response_id` may lead back."""
     idempotency: Seconds = 86_400.0

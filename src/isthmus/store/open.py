@@ -1,4 +1,4 @@
-"""From a store URL to a store: `memory:`, `sqlite:path` (relative), `sqlite:///absolute/path`."""
+"""From a store URL to a store: `memory:`, `sqlite:path` (relative), `sqlite:///absolute/path`, `postgresql://…`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.errors import ConfigError
@@ -18,6 +20,7 @@ from isthmus.store.sqlite.store import SqliteStore, Timed
 
 if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
     from isthmus.ports.traces import TraceStore
+    from isthmus.store.postgres.connect import Options
     from isthmus.store.sqlite.backup import BackedUp
     from isthmus.store.sqlite.examine import Examined
 
@@ -27,6 +30,16 @@ _BRIEFLY: Final = 1.0
 """Seconds that a look from outside waits for a busy file."""
 _PATIENTLY: Final = 10.0
 """The same for somebody who looks after it."""
+_POSTGRES: Final = ("postgres", "postgresql")
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What concerns a store that is a server, by the names of its settings."""
+
+    schema: str = "isthmus"
+    max_connections: int = 8
+    connect_timeout: float = 5.0
+    statement_timeout: float = 30.0
 
 
 def open_store(
@@ -36,11 +49,12 @@ def open_store(
     relative_to: Path | None = None,
     max_event_bytes: int = DEFAULT_EVENT_BYTES,
     timed: Timed = lambda operation, seconds: None,
+    server: ServerLimits = ServerLimits(),  # noqa: B008  it is frozen
 ) -> Store:
     """Open or create the store that `url` names. Relative paths start at `relative_to`, or the working folder.
 
     Does its IO in the calling thread: meant for the start of a process. Close it with `await store.aclose()`. `timed`
-    hears how long each read and write takes where a disk has to do with it.
+    hears how long each read and write takes where a disk has to do with it; `server` is for a store that is one.
     """
     if durability not in ("process", "power"):
         raise ConfigError(
@@ -57,15 +71,46 @@ def open_store(
             path = _sqlite_path(url, rest, relative_to)
             return SqliteStore(path, durability=durability, max_event_bytes=max_event_bytes, timed=timed)
         case "postgres" | "postgresql":
-            raise ConfigError(
-                "`store.url` names Postgres: that store is an extra which comes later; use `sqlite:isthmus.db` for now",
-                param="store.url",
-            )
+            options = _postgres_options(url, durability, server)
+            from isthmus.store.postgres.store import PostgresStore
+
+            most = server.max_connections
+            return PostgresStore(options, connections=most, max_event_bytes=max_event_bytes, timed=timed)
         case _:
             raise ConfigError(
-                f"`store.url` is `{url}`: use `memory:`, `sqlite:isthmus.db` or `sqlite:///absolute/path.db`",
+                f"`store.url` is `{url}`: use `memory:`, `sqlite:isthmus.db`, `sqlite:///absolute/path.db` or"
+                " `postgresql://USER@HOST/DATABASE`",
                 param="store.url",
             )
+
+
+def is_server(url: str) -> bool:
+    """Whether it is one that several machines can share."""
+    return url.partition(":")[0].lower() in _POSTGRES
+
+
+def shared_key(url: str, *, server: ServerLimits = ServerLimits()) -> bytes:  # noqa: B008  it is frozen
+    """The key of the envelopes in a store that is a server, made by whoever asks first."""
+    options = _postgres_options(url, "power", server)
+    from isthmus.store.postgres.secrets import envelope_key
+
+    return envelope_key(options)
+
+
+def _postgres_options(url: str, durability: Durability, server: ServerLimits) -> Options:
+    try:
+        from isthmus.store.postgres.address import Address
+        from isthmus.store.postgres.connect import Options
+    except ModuleNotFoundError as error:
+        words = "`store.url` names PostgreSQL, which needs an extra: `pip install 'isthmus[postgres]'`"
+        raise ConfigError(words, param="store.url") from error
+    return Options(
+        Address(url),
+        schema=server.schema,
+        durability=durability,
+        connect_timeout=server.connect_timeout,
+        statement_timeout=server.statement_timeout,
+    )
 
 
 def database_path(url: str) -> Path | None:

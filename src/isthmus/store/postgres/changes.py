@@ -1,0 +1,164 @@
+"""The connection that listens: what others commit, whether the server is there, and the word that we have committed.
+
+One thread, for as long as the store is open. Whoever commits wakes it, and it tells all others with one `NOTIFY`,
+however many commits that was: a `NOTIFY` inside each transaction would make all of them commit one after the other,
+because the server takes a lock of the whole database for it.
+
+A word can be lost: with the process before it is sent, with the connection before it is heard. So every `poll_seconds`
+the thread looks whether anything was committed at all: the server's list of transactions under way
+(`pg_current_snapshot`) changes with every one. And what happens while nobody can listen counts as a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from isthmus.errors import IsthmusError
+from isthmus.store.postgres.connect import Connection
+from isthmus.store.postgres.medium import Medium
+
+_PACE: Final = 0.02
+"""Seconds between two words, and between two wake-ups of those who wait here: all commits in between are one."""
+
+
+class Changes:
+    def __init__(self, medium: Medium, *, poll_seconds: float = 1.0, retry_seconds: float = 0.25) -> None:
+        self._medium = medium
+        self._poll_seconds = poll_seconds
+        self._retry_seconds = retry_seconds
+        self._channel = psycopg.sql.Identifier(f"isthmus:{medium.options.schema}")
+        self._version = 0
+        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
+        self._noting = threading.Lock()
+        self._mine = False
+        """Something was committed here that nobody was told of."""
+        self._closing = False
+        self._seen = ""
+        self._wakes, self._woken = os.pipe()
+        os.set_blocking(self._wakes, False)
+        os.set_blocking(self._woken, False)
+        medium.wake = self._wake
+        self._thread = threading.Thread(target=self._work, name="isthmus-store-listener", daemon=True)
+        self._thread.start()
+
+    async def watch(self, seconds: float, since: int | None) -> int:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        seen = self._version if since is None else since
+        while self._version == seen and (left := until - loop.time()) > 0:
+            told = loop.create_future()
+            with self._noting:
+                if self._version != seen:
+                    break
+                self._waiting[told] = loop
+            try:
+                await asyncio.wait((told,), timeout=left)
+            finally:
+                with self._noting:
+                    self._waiting.pop(told, None)
+        return self._version
+
+    def changed(self) -> None:
+        """Something was committed here. From any thread."""
+        self._mine = True
+        self._wake()
+
+    async def aclose(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        self._wake()
+        await asyncio.to_thread(self._thread.join)
+        os.close(self._wakes)
+        os.close(self._woken)
+
+    # ── the thread ─────────────────────────────────────────────────────────────────────────────────
+
+    def _work(self) -> None:
+        while not self._closing:
+            try:
+                connection = self._medium.connect()
+            except IsthmusError:
+                self._sleep(self._retry_seconds)
+                continue
+            try:
+                self._listen(connection)
+            except psycopg.Error:
+                self._tell()  # whatever happened meanwhile
+            finally:
+                connection.close()
+
+    def _listen(self, connection: Connection) -> None:
+        connection.execute(psycopg.sql.SQL("LISTEN {}").format(self._channel))
+        self._medium.recovered()
+        self._look(connection)
+        self._tell()  # nobody knows what was missed until now
+        looked = time.monotonic()
+        while not self._closing:
+            left = max(0.0, looked + self._poll_seconds - time.monotonic())
+            ready, _, _ = select.select([connection.fileno(), self._wakes], [], [], left)
+            self._drain()
+            heard = connection.fileno() in ready and self._hear(connection)
+            if self._mine:
+                self._mine = False
+                connection.execute(psycopg.sql.SQL("NOTIFY {}").format(self._channel))
+                self._hear(connection)  # our own word comes back
+                heard = True
+            if time.monotonic() - looked >= self._poll_seconds:
+                looked = time.monotonic()
+                heard = self._look(connection) or heard
+                if self._medium.troubled:
+                    self._medium.recovered()
+            if heard:
+                self._tell()
+                self._sleep(_PACE, awake=True)
+
+    def _hear(self, connection: Connection) -> bool:
+        return bool(list(connection.notifies(timeout=0)))
+
+    def _look(self, connection: Connection) -> bool:
+        """Whether anything was begun or committed since the last look."""
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        assert row is not None
+        seen, self._seen = self._seen, row[0]
+        return seen != self._seen
+
+    def _tell(self) -> None:
+        with self._noting:
+            self._version += 1
+            waiting, self._waiting = self._waiting, {}
+        for told, loop in waiting.items():
+            with suppress(RuntimeError):  # the loop is closed, nobody is waiting any more
+                loop.call_soon_threadsafe(_settle, told)
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError, OSError):
+            os.write(self._woken, b"!")
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            while os.read(self._wakes, 4096):
+                pass
+
+    def _sleep(self, seconds: float, *, awake: bool = False) -> None:
+        """Unless the store is closed meanwhile."""
+        until = time.monotonic() + seconds
+        while not self._closing and (left := until - time.monotonic()) > 0:
+            if awake:
+                time.sleep(left)
+            else:
+                select.select([self._wakes], [], [], left)
+                self._drain()
+
+
+def _settle(told: asyncio.Future[None]) -> None:
+    if not told.done():
+        told.set_result(None)
