@@ -20,8 +20,8 @@ from isthmus.bridge.envelope import unseal
 from isthmus.errors import ConfigError
 from isthmus.ports import EventBatch, StoredResponse
 from isthmus.store.envelope_key import envelope_key
+from isthmus.store.packing import hash_piece, unpack
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT
-from isthmus.store.sqlite.packing import hash_piece, unpack
 from isthmus.store.sqlite.store import SqliteStore
 from isthmus.testing import chat
 from stored import message, turn

@@ -17,7 +17,7 @@ from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
 
 if TYPE_CHECKING:  # loaded only where it is used
-    from isthmus.store.sqlite.examine import Examined
+    from isthmus.store.damage import Examined
 
 store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
 

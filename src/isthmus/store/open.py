@@ -20,9 +20,9 @@ from isthmus.store.sqlite.store import SqliteStore, Timed
 
 if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
     from isthmus.ports.traces import TraceStore
+    from isthmus.store.damage import Examined
     from isthmus.store.postgres.connect import Options
     from isthmus.store.sqlite.backup import BackedUp
-    from isthmus.store.sqlite.examine import Examined
 
 _T = TypeVar("_T")
 DEFAULT_EVENT_BYTES: Final = 16 * 1024 * 1024

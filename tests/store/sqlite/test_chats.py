@@ -34,7 +34,7 @@ def test_a_filter_that_nothing_fits_unpacks_nothing(tmp_path: Path, monkeypatch:
         from isthmus.store.sqlite import reads
 
         read = reads.read_piece
-        monkeypatch.setattr(reads, "read_piece", lambda *given: unpacked.append(given) or read(*given))
+        monkeypatch.setattr(rows, "read_piece", lambda *given: unpacked.append(given) or read(*given))
         assert await ids(store, metadata={"n": "none"}) == ([], False)
         assert unpacked == []
         assert await ids(store, metadata={"n": "7"}) == (["c7"], False)

@@ -7,7 +7,8 @@ import sqlite3
 import msgspec
 import pytest
 
-from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
+from isthmus.store.damage import Damage
+from isthmus.store.sqlite.damage import read_rows, set_aside, transaction
 from stored import new_database
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from isthmus.errors import RequestRefused, StoreDamaged
 from isthmus.ports import LOCAL, EventBatch
-from isthmus.store.sqlite.streams import damage_of_events, find_streams, load_events
+from isthmus.store.rows import damage_of_events
+from isthmus.store.sqlite.streams import find_streams, load_events
 from isthmus.store.sqlite.writes import append_events, save_response
 from stored import turn
 

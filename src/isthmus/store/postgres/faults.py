@@ -8,8 +8,9 @@ import psycopg
 
 from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
 
-AGAIN: Final = frozenset({"40001", "40P01"})
-"""Two transactions were in each other's way, and this one was undone: it is done again from its beginning."""
+AGAIN: Final = frozenset({"40001", "40P01", "23502", "23505"})
+"""Two transactions were in each other's way, and this one was undone: it is done again from its beginning. The last
+two: a piece that was there is gone, a row that was not there is there."""
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 _TOO_SLOW: Final = frozenset({"57014", "55P03"})
 _NO_RIGHT: Final = "42501"

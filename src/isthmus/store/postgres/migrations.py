@@ -83,8 +83,9 @@ def _prepare_schema(connection: Connection, options: Options) -> None:
 
 
 _RESPONSES: Final = """
+    CREATE SEQUENCE responses_key;
     CREATE TABLE responses (
-        key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        key bigint PRIMARY KEY,
         id text COLLATE "C" NOT NULL UNIQUE,
         owner text COLLATE "C" NOT NULL,
         previous_id text COLLATE "C",

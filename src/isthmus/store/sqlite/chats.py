@@ -14,10 +14,11 @@ from typing import Final, Literal
 import msgspec
 
 from isthmus.ports import LOCAL, ChatPage, StoredResponse
+from isthmus.store.packing import text
 from isthmus.store.pieces import with_field
 from isthmus.store.refusals import no_such_chat
+from isthmus.store.rows import Selected
 from isthmus.store.sqlite import reads, writes
-from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 
@@ -31,7 +32,7 @@ class SqliteChats:
     writer: Writer
 
     @abstractmethod
-    def sound(self, selected: reads.Selected) -> list[StoredResponse]:
+    def sound(self, selected: Selected) -> list[StoredResponse]:
         """Those that are as they were written."""
 
     async def save_chat(self, record: StoredResponse, metadata: Mapping[str, str]) -> None:
@@ -81,7 +82,7 @@ def _list(
     order: Literal["asc", "desc"],
     model: str | None,
     metadata: Mapping[str, str],
-) -> tuple[reads.Selected, bool]:
+) -> tuple[Selected, bool]:
     where, values = ["owner = ?"], [owner]
     if after is not None:
         at = _key(connection, text(after), owner)

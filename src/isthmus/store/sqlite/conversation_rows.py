@@ -9,64 +9,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from isthmus.ports import ConversationTurns, ItemPage, StoredConversation, conversation_lease
+from isthmus.store.conversation_row import COLUMNS, Item, Row
 from isthmus.store.listing import make_page, with_id
+from isthmus.store.packing import read_piece
 from isthmus.store.refusals import damaged, damaged_conversation, unknown_after
 from isthmus.store.said import export_conversation
-from isthmus.store.sqlite.packing import digest_conversation, digest_place, read_piece
 
-COLUMNS: Final = "key, id, owner, created_at, used_at, next, items, metadata, digest"
-_ROW_DAMAGED: Final = "its row is not as it was written"
 _BEYOND: Final = 2**62
-
-
-class Row(NamedTuple):
-    key: int
-    id: str
-    owner: str
-    created_at: float
-    used_at: float
-    next: int
-    """The position of the next item: it grows with every change, so that it says where the conversation stands."""
-    items: int
-    """How many there are."""
-    metadata: bytes
-    digest: bytes = b""
-
-    @property
-    def seal(self) -> bytes:
-        return digest_conversation(*self[1:8])
-
-    @property
-    def record(self) -> StoredConversation:
-        return StoredConversation(self.id, self.created_at, bytes(self.metadata), self.owner)
-
-    def damage(self) -> str | None:
-        try:
-            return None if self.digest == self.seal else _ROW_DAMAGED
-        except TypeError:  # SQLite stores any kind of value in any column
-            return _ROW_DAMAGED
-
-
-class _Item(NamedTuple):
-    position: int
-    item_id: str
-    ours: int
-    digest: bytes
-    hash: bytes | None
-    data: bytes | None
-
-    def read(self, row: Row) -> bytes | None:
-        """What it says; `None` if that is not what was written."""
-        if self.hash is None or self.data is None:
-            return None
-        try:
-            placed = digest_place(row.id, self.position, self.item_id, self.ours, self.hash) == self.digest
-        except TypeError:
-            return None
-        return read_piece(row.owner, False, self.hash, self.data) if placed else None
 
 
 def find(connection: sqlite3.Connection, id: str, owner: str) -> Row | None:
@@ -94,7 +46,7 @@ def load_turns(
     items = select(connection, row, "asc", most + 1, before=before)
     if before is None and len(items) != min(row.items, most + 1):
         raise damaged_conversation(id, f"{row.items - len(items)} of its items are missing")
-    return ConversationTurns(tuple((_whole(row, item), bool(item.ours)) for item in items), row.next)
+    return ConversationTurns(tuple((item.whole(row), bool(item.ours)) for item in items), row.next)
 
 
 def load_page(
@@ -107,7 +59,7 @@ def load_page(
         raise unknown_after(after)
     edge = {"above": behind} if order == "asc" else {"before": behind}
     items = select(connection, row, order, limit + 1, **edge)
-    return make_page([(item.item_id, _whole(row, item)) for item in items[:limit]], len(items) > limit)
+    return make_page([(item.item_id, item.whole(row)) for item in items[:limit]], len(items) > limit)
 
 
 def load_item(connection: sqlite3.Connection, id: str, item_id: str, owner: str) -> bytes | None:
@@ -116,7 +68,7 @@ def load_item(connection: sqlite3.Connection, id: str, item_id: str, owner: str)
     if row is None or position is None:
         return None
     (item,) = select(connection, row, "asc", 1, above=position - 1)
-    return with_id(_whole(row, item), item_id)
+    return with_id(item.whole(row), item_id)
 
 
 def find_named(connection: sqlite3.Connection, item_id: str, owner: str) -> bytes | None:
@@ -145,7 +97,7 @@ def load_after(connection: sqlite3.Connection, key: int, count: int) -> tuple[in
         if (what := damage_of(connection, row)) is not None:
             broken[row.id] = what
             continue
-        items = [with_id(_whole(row, item), item.item_id) for item in select(connection, row, "asc", _BEYOND)]
+        items = [with_id(item.whole(row), item.item_id) for item in select(connection, row, "asc", _BEYOND)]
         lines.append(export_conversation(row.record, items))
     return rows[-1][0] if rows else key, lines, broken
 
@@ -177,7 +129,7 @@ def select(
     *,
     above: int | None = None,
     before: int | None = None,
-) -> list[_Item]:
+) -> list[Item]:
     """Items in their order, as they are in the file."""
     rows: Iterable[tuple[int, str, int, bytes, bytes | None, bytes | None]] = connection.execute(
         "SELECT i.position, i.item_id, i.ours, i.digest, c.hash, c.data"
@@ -185,7 +137,7 @@ def select(
         f" WHERE i.conversation = ? AND i.position > ? AND i.position < ? ORDER BY i.position {order} LIMIT ?",
         (row.key, -1 if above is None else above, _BEYOND if before is None else before, limit),
     )
-    return [_Item(*each) for each in rows]
+    return [Item(*each) for each in rows]
 
 
 def find_position(connection: sqlite3.Connection, row: Row, item_id: str) -> int | None:
@@ -193,10 +145,3 @@ def find_position(connection: sqlite3.Connection, row: Row, item_id: str) -> int
         "SELECT position FROM conversation_items WHERE item_id = ? AND conversation = ?", (item_id, row.key)
     ).fetchone()
     return None if found is None else found[0]
-
-
-def _whole(row: Row, item: _Item) -> bytes:
-    content = item.read(row)
-    if content is None:
-        raise damaged_conversation(row.id, f"its item `{item.item_id}` is not as it was written")
-    return content

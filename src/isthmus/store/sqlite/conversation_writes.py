@@ -6,11 +6,12 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from isthmus.ports import APPENDING, StoredConversation, StoredResponse, conversation_lease, conversation_locked
+from isthmus.store.conversation_row import Row
+from isthmus.store.packing import digest_place, hash_piece, read_piece
 from isthmus.store.pieces import INPUT, OUTPUT, Piece, own_id
 from isthmus.store.refusals import conversation_moved, taken_id, too_many_items
 from isthmus.store.said import MOMENTARY, kind_of, name_said
-from isthmus.store.sqlite.conversation_rows import Row, find, find_position
-from isthmus.store.sqlite.packing import digest_place, hash_piece, read_piece
+from isthmus.store.sqlite.conversation_rows import find, find_position
 from isthmus.store.sqlite.writes import drop_unused, keep_piece
 
 

@@ -11,10 +11,10 @@ from typing import Final, Literal, TypeVar
 from isthmus.errors import StoreDamaged
 from isthmus.log import tell
 from isthmus.ports import LOCAL, ConversationTurns, ItemPage, StoredConversation
+from isthmus.store.packing import text
 from isthmus.store.refusals import damaged_conversation
 from isthmus.store.sqlite import conversation_rows as rows
 from isthmus.store.sqlite import conversation_writes as writes
-from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 

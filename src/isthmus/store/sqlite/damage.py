@@ -1,4 +1,4 @@
-"""What is not as it was written: how it is told, and how it is set aside."""
+"""What is not as it was written: how it is set aside."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from isthmus.store.damage import Damage
 from isthmus.store.sqlite.connect import FAULTS
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    kind: Literal["file", "response", "events", "conversation", "key"]
-    """`file`: its structure; what lies on the damaged pages can be neither read nor moved."""
-    id: str
-    """Of the response, the conversation or the key; empty where it is the file."""
-    reason: str
-    set_aside: bool = False
 
 
 def set_aside(connection: sqlite3.Connection, damage: Damage, content: Mapping[str, Any]) -> None:

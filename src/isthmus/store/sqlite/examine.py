@@ -9,31 +9,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from isthmus.store.damage import Damage, Examined
+from isthmus.store.rows import damage_of_events
 from isthmus.store.sqlite.connect import FAULTS
-from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
+from isthmus.store.sqlite.damage import read_rows, set_aside, transaction
 from isthmus.store.sqlite.examine_conversations import examine_conversations
 from isthmus.store.sqlite.examine_keys import examine_keys
 from isthmus.store.sqlite.reads import find_damage
-from isthmus.store.sqlite.streams import damage_of_events
 from isthmus.store.sqlite.writes import remove_row
 
 _STEP: Final = 200
 _MOST_TOLD: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    responses: int
-    conversations: int
-    damage: tuple[Damage, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether everything that is left is as it was written."""
-        return all(each.set_aside for each in self.damage)
 
 
 def examine(connection: sqlite3.Connection, *, repair: bool = False) -> Examined:

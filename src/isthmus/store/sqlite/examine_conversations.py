@@ -9,10 +9,12 @@ import sqlite3
 from dataclasses import replace
 from typing import Final
 
+from isthmus.store.conversation_row import COLUMNS, Row
+from isthmus.store.damage import Damage
 from isthmus.store.sqlite.connect import FAULTS
-from isthmus.store.sqlite.conversation_rows import COLUMNS, Row, damage_of, select
+from isthmus.store.sqlite.conversation_rows import damage_of, select
 from isthmus.store.sqlite.conversation_writes import remove, write_row
-from isthmus.store.sqlite.damage import Damage, read_rows, set_aside, transaction
+from isthmus.store.sqlite.damage import read_rows, set_aside, transaction
 from isthmus.store.sqlite.writes import drop_unused
 
 _ALL: Final = 2**62

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from isthmus.errors import ConfigError
+from isthmus.store.packing import hash_piece, unpack
 from isthmus.store.sqlite.connect import FAULTS, unavailable
-from isthmus.store.sqlite.packing import hash_piece, unpack
 from isthmus.store.sqlite.spending_tables import make_tables
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]

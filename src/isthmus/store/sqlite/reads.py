@@ -7,10 +7,8 @@ digest. What is not is `StoreDamaged`, which names the response; where many are 
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -23,19 +21,23 @@ from isthmus.ports import (
     StoreStats,
     run_lease,
 )
-from isthmus.store.listing import Place, cut_page, find_place, make_page, name_item
-from isthmus.store.pieces import FIELD, INPUT, OUTPUT, join, own_id
-from isthmus.store.refusals import damaged, not_found, too_long
-from isthmus.store.sqlite.conversation_rows import find_named
-from isthmus.store.sqlite.packing import digest_row, digest_turn, read_piece, unpack
-
-_COLUMNS: Final = (
-    "key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo,"
-    " turn_digest, row_digest, conversation_at"
+from isthmus.store.listing import cut_page, find_place, make_page
+from isthmus.store.pieces import FIELD, OUTPUT
+from isthmus.store.refusals import damaged
+from isthmus.store.rows import (
+    COLUMNS,
+    Ancestor,
+    Contents,
+    ListedPiece,
+    Selected,
+    check_chain,
+    list_history,
+    make_turns,
+    read_item,
+    whole,
 )
+from isthmus.store.sqlite.conversation_rows import find_named
 
-_ROW_DAMAGED: Final = "its row is not as it was written"
-_PLACES: Final = {INPUT: "input item", OUTPUT: "output item", FIELD: "field"}
 _UNFINISHED: Final = "deleted = 0 AND status IN ('queued', 'in_progress')"
 
 _ANCESTRY: Final = """
@@ -91,22 +93,8 @@ def load_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> Selected:
 
 def load_chain(connection: sqlite3.Connection, id: str, owner: str, max_depth: int) -> list[StoredTurn]:
     rows = _ancestors(connection, id, owner, max_depth)
-    missing = id if not rows else rows[-1][2]
-    for row in rows:
-        if row[6]:
-            raise not_found(row[1], id)
-    if len(rows) > max_depth:
-        raise too_long(id, max_depth)
-    if missing is not None:
-        raise not_found(missing, id)
-    items = _contents(connection, [row[0] for row in rows], OUTPUT)
-    for row in rows:
-        if (what := _damage_of_turn(row, owner, items[row[0]])) is not None:
-            raise damaged(row[1], what, asked=id)
-    return [
-        StoredTurn(turn_id, status, model, provider, items[key].data(INPUT), items[key].data(OUTPUT), inside, at)
-        for key, turn_id, _, status, model, provider, _, _, inside, at in reversed(rows)
-    ]
+    check_chain(rows, id, max_depth)
+    return make_turns(rows, _contents(connection, [row.key for row in rows], OUTPUT), owner, id)
 
 
 def find_items(
@@ -127,7 +115,7 @@ def find_items(
         else:
             stored = _find_unnamed(connection, id, owner)
         if stored is not None:
-            found[id] = _item(owner, id, id if id in named else None, *stored)
+            found[id] = read_item(owner, id, id if id in named else None, *stored)
         elif (said := find_named(connection, id, owner)) is not None:
             found[id] = said
         else:
@@ -146,37 +134,23 @@ def list_input_items(
     after: str | None,
     order: Literal["asc", "desc"],
 ) -> ItemPage | None:
-    rows = [row for row in _ancestors(connection, id, owner, DEFAULT_MAX_DEPTH) if not row[6]]
-    if not rows or rows[0][1] != id:
+    rows = [row for row in _ancestors(connection, id, owner, DEFAULT_MAX_DEPTH) if not row.deleted]
+    if not rows or rows[0].id != id:
         return None
-    ids = {key: turn_id for key, turn_id, *_ in reversed(rows)}
     places = connection.execute(
         "SELECT p.response, p.place, p.position, p.piece, c.item_id, c.hash"
         " FROM parts AS p JOIN pieces AS c ON c.key = p.piece"
         " WHERE p.response IN (SELECT value FROM json_each(?)) AND p.place <= ?",
-        (_json(list(ids)), OUTPUT),
-    ).fetchall()
-    listed = {key: _Contents() for key in ids}
-    for key, place, position, _, _, hash in places:
-        if key in listed:
-            listed[key].pieces.append((place, position, hash, b""))
-    for row in rows:
-        if (what := _damage_of_turn(row, owner, listed[row[0]])) is not None:
-            raise damaged(row[1], what, asked=id)
-    turn_order = {key: index for index, key in enumerate(ids)}
-    places.sort(key=lambda place: (turn_order.get(place[0], 0), place[1], place[2]))
-    entries = [
-        (name_item(Place(ids[key], place, position), item_id), piece)
-        for key, place, position, piece, item_id, _ in places
-        if key in ids and (place == INPUT or (place == OUTPUT and ids[key] != id))
-    ]
+        (_json([row.key for row in rows]), OUTPUT),
+    )
+    entries = list_history(rows, [ListedPiece(*place) for place in places], owner, id)
     page, has_more = cut_page(entries, limit, after, order)
     rest = connection.execute(
         "SELECT key, item_id, hash, data FROM pieces WHERE key IN (SELECT value FROM json_each(?))",
         (_json([piece for _, piece in page]),),
     )
     found = {key: (item_id, hash, data) for key, item_id, hash, data in rest}
-    return make_page([(name, _item(owner, name, *found[piece])) for name, piece in page], has_more)
+    return make_page([(name, read_item(owner, name, *found[piece])) for name, piece in page], has_more)
 
 
 def measure(connection: sqlite3.Connection) -> StoreStats:
@@ -215,38 +189,22 @@ def find_ends(
     ).fetchall()
 
 
-_AncestorRow = tuple[int, str, str | None, str, str, str, int, bytes | None, str | None, int]
-Selected = tuple[list[StoredResponse], dict[str, str]]
-"""Responses, and ids of damaged ones with what is wrong with them."""
-
-
-@dataclass(slots=True)
-class _Contents:
-    """The pieces of a row, in order."""
-
-    pieces: list[tuple[int, int, bytes, bytes]] = field(default_factory=list)
-    """Place, position, hash and content."""
-    damage: str | None = None
-
-    def data(self, place: int) -> tuple[bytes, ...]:
-        return tuple(data for at, _, _, data in self.pieces if at == place)
-
-
-def _ancestors(connection: sqlite3.Connection, id: str, owner: str, max_depth: int) -> list[_AncestorRow]:
-    return connection.execute(_ANCESTRY, {"id": id, "owner": owner, "max_depth": max_depth}).fetchall()
+def _ancestors(connection: sqlite3.Connection, id: str, owner: str, max_depth: int) -> list[Ancestor]:
+    rows = connection.execute(_ANCESTRY, {"id": id, "owner": owner, "max_depth": max_depth})
+    return [Ancestor(*row) for row in rows]
 
 
 def _select(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Selected:
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM responses WHERE {where}", values).fetchall()
+    rows = connection.execute(f"SELECT {COLUMNS} FROM responses WHERE {where}", values).fetchall()
     contents = _contents(connection, [row[0] for row in rows], FIELD)
     found: list[StoredResponse] = []
     broken: dict[str, str] = {}
     for row in rows:
-        whole = _whole(row, contents[row[0]])
-        if isinstance(whole, str):
-            broken[row[1]] = whole
+        read = whole(row, contents[row[0]])
+        if isinstance(read, str):
+            broken[row[1]] = read
         else:
-            found.append(whole)
+            found.append(read)
     return found, broken
 
 
@@ -258,43 +216,9 @@ def _page(
     return last.fetchone()[0] or key, _select(connection, where, values)
 
 
-def _whole(row: tuple[Any, ...], contents: _Contents) -> StoredResponse | str:
-    """The response, or what is wrong with it."""
-    key, id, owner, previous_id, created_at, status, model, provider, conversation, skeleton, memo, *rest = row
-    turn, digest, at = rest
-    told = (key, id, previous_id, status, model, provider, 0, turn, conversation, at)
-    what = _damage_of_turn(told, owner, contents)
-    if what is not None:
-        return what
-    hashes = [(position, hash) for place, position, hash, _ in contents.pieces if place == FIELD]
-    try:
-        if digest is not None and digest_row(turn, created_at, conversation, (skeleton, memo), hashes) != digest:
-            return _ROW_DAMAGED
-        fields = [(position, data) for place, position, _, data in contents.pieces if place == FIELD]
-        response = join(unpack(skeleton), contents.data(OUTPUT), fields)
-        if digest is None:
-            msgspec.json.decode(response)  # from before there were digests: at least it must be what it should be
-    except (zlib.error, ValueError, IndexError, TypeError):  # SQLite stores any kind of value in any column
-        return _ROW_DAMAGED
-    return StoredResponse(
-        id=id,
-        response=response,
-        input=contents.data(INPUT),
-        previous_response_id=previous_id,
-        created_at=created_at,
-        status=status,
-        model=model,
-        provider=provider,
-        owner=owner,
-        conversation=conversation,
-        conversation_at=at,
-        memo=memo,
-    )
-
-
-def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -> dict[int, _Contents]:
+def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -> dict[int, Contents]:
     """The pieces of each row up to that place, in order."""
-    found: dict[int, _Contents] = {key: _Contents() for key in keys}
+    found: dict[int, Contents] = {key: Contents() for key in keys}
     rows: Iterator[tuple[int, int, int, str, bytes, bytes]] = connection.execute(
         "SELECT p.response, p.place, p.position, c.owner, c.hash, c.data"
         " FROM parts AS p JOIN pieces AS c ON c.key = p.piece"
@@ -304,34 +228,10 @@ def _contents(connection: sqlite3.Connection, keys: Sequence[int], up_to: int) -
     for key, place, position, owner, hash, data in rows:
         if key not in found:
             continue  # a damaged index leads astray; what is missing then does not match its digest
-        content = read_piece(owner, place == FIELD, hash, data)
-        if content is None:
-            found[key].damage = f"its {_PLACES.get(place, 'part')} {position} is not as it was written"
-        found[key].pieces.append((place, position, hash, content or b""))
+        found[key].take(owner, place, position, hash, data)
     for contents in found.values():
-        if contents.damage is None:
-            contents.pieces.sort(key=lambda piece: piece[:2])
+        contents.close()
     return found
-
-
-def _damage_of_turn(row: _AncestorRow, owner: str, contents: _Contents) -> str | None:
-    _, id, previous_id, status, model, provider, _, digest, conversation, at = row
-    if contents.damage is not None or digest is None:
-        return contents.damage
-    items = ((place, position, hash) for place, position, hash, _ in contents.pieces if place != FIELD)
-    try:
-        within = () if conversation is None else (conversation, at)
-        whole = digest_turn((id, owner, previous_id, status, model, provider, *within), items) == digest
-    except TypeError:  # values that cannot even be put in order
-        whole = False
-    return None if whole else "it is not the turn that was written"
-
-
-def _item(owner: str, name: str, item_id: str | None, hash: bytes, data: bytes) -> bytes:
-    content = read_piece(owner, False, hash, data)
-    if content is None or own_id(content) != item_id:
-        raise damaged(name, "the item is not as it was written")
-    return content
 
 
 def _find_unnamed(connection: sqlite3.Connection, id: str, owner: str) -> tuple[bytes, bytes] | None:

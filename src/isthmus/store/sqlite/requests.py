@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from isthmus.ports import LOCAL, NamedRequest
-from isthmus.store.sqlite.packing import text
+from isthmus.store.packing import text
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 

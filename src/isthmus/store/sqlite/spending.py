@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from isthmus.ports.spending import COLUMNS, SETTLED_KEPT, USES_AT_ONCE, Column, Hold, Refusal, Use
-from isthmus.store.sqlite.packing import text
+from isthmus.store.packing import text
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 

@@ -29,8 +29,10 @@ from isthmus.ports import (
     StoredWord,
     StoreStats,
 )
+from isthmus.store.packing import text
 from isthmus.store.pieces import export_line, with_status
 from isthmus.store.refusals import damaged
+from isthmus.store.rows import Selected
 from isthmus.store.sqlite import learned, leases, reads, streams, writes
 from isthmus.store.sqlite.changes import Changes
 from isthmus.store.sqlite.chats import SqliteChats
@@ -40,7 +42,6 @@ from isthmus.store.sqlite.conversations import SqliteConversations
 from isthmus.store.sqlite.keys import SqliteKeys
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.outbox import SqliteOutbox, queue
-from isthmus.store.sqlite.packing import text
 from isthmus.store.sqlite.probe import probe
 from isthmus.store.sqlite.prune import drop_events, prune
 from isthmus.store.sqlite.readers import Readers
@@ -249,7 +250,7 @@ class SqliteStore(SqliteChats, SqliteConversations, SqliteKeys, SqliteOutbox, Sq
                 raise
             raise damaged(id, error.message) from error
 
-    def sound(self, selected: reads.Selected) -> list[StoredResponse]:
+    def sound(self, selected: Selected) -> list[StoredResponse]:
         """Those that are as they were written; the log names the others, each once."""
         found, broken = selected
         for id, what in broken.items():

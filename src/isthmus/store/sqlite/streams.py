@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 
+from isthmus.store.packing import unpack_list
 from isthmus.store.refusals import damaged, events_expired
-from isthmus.store.sqlite.packing import digest_events, unpack_list
+from isthmus.store.rows import damage_of_events
 
 
 def load_events(connection: sqlite3.Connection, id: str, owner: str, after: int) -> list[bytes]:
@@ -38,11 +38,3 @@ def find_streams(connection: sqlite3.Connection, after: int, older_than: float, 
         (after, older_than, count),
     )
     return [key for (key,) in found]
-
-
-def damage_of_events(first: int, last: int, data: bytes, digest: bytes | None) -> str | None:
-    try:
-        whole = digest == digest_events(first, last, data) if digest else len(unpack_list(data)) == last - first + 1
-    except (zlib.error, ValueError, TypeError):
-        whole = False
-    return None if whole else f"its events {first} to {last} are not as they were written"

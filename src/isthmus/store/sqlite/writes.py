@@ -8,16 +8,9 @@ from dataclasses import replace
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, StoredResponse, StoredWord
-from isthmus.store.pieces import FIELD, Piece, split
-from isthmus.store.sqlite.packing import (
-    digest_events,
-    digest_row,
-    digest_turn,
-    hash_piece,
-    pack,
-    pack_list,
-    read_piece,
-)
+from isthmus.store.packing import digest_events, pack, pack_list, read_piece
+from isthmus.store.pieces import FIELD, Piece
+from isthmus.store.rows import take_apart
 
 History = Callable[[], tuple[bytes, ...]]
 
@@ -26,9 +19,7 @@ def save_response(connection: sqlite3.Connection, record: StoredResponse, histor
     """The row's key; `None` if the response was deleted and stays so."""
     if history is not None and not _has_parent(connection, record):
         record = replace(record, previous_response_id=None, input=(*history(), *record.input))
-    skeleton, pieces = split(record)
-    hashed = [(hash_piece(record.owner, piece.place == FIELD, piece.data), piece) for piece in pieces]
-    columns = _columns(record, skeleton, hashed)
+    columns, hashed = take_apart(record)
     found = connection.execute(
         "SELECT key, owner, previous_id, deleted FROM responses WHERE id = ?", (record.id,)
     ).fetchone()
@@ -191,18 +182,6 @@ def _overwrite(connection: sqlite3.Connection, key: int, columns: tuple[object, 
         " created_at = ?, skeleton = ?, memo = ?, turn_digest = ?, row_digest = ? WHERE key = ?",
         (*columns, key),
     )
-
-
-def _columns(record: StoredResponse, skeleton: bytes, hashed: list[tuple[bytes, Piece]]) -> tuple[object, ...]:
-    named = (record.id, record.owner, record.previous_response_id)
-    told = (record.status, record.model, record.provider)
-    content = (pack(skeleton), record.memo)
-    items = [(piece.place, piece.position, digest) for digest, piece in hashed if piece.place != FIELD]
-    fields = [(piece.position, digest) for digest, piece in hashed if piece.place == FIELD]
-    within = (record.conversation, record.conversation_at)
-    turn = digest_turn((*named, *told, *(within if record.conversation else ())), items)
-    row = digest_row(turn, record.created_at, record.conversation, content, fields)
-    return *told, *within, record.created_at, *content, turn, row
 
 
 def keep_piece(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:

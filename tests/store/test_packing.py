@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.store.sqlite.packing import hash_piece, pack, pack_list, unpack, unpack_list
+from isthmus.store.packing import hash_piece, pack, pack_list, unpack, unpack_list
 
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=1200),
