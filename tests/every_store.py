@@ -11,8 +11,12 @@ import pytest
 
 from isthmus.ports import Store
 from isthmus.store.memory import MemoryStore
+from isthmus.store.postgres.address import Address
+from isthmus.store.postgres.connect import Options
+from isthmus.store.postgres.store import PostgresStore
 from isthmus.store.sqlite.store import SqliteStore
 from own_time import run_in_own_time
+from postgres import database_of
 
 Opener = Callable[..., Store]
 Question = Callable[[Store], Awaitable[None]]
@@ -22,6 +26,7 @@ STORES: dict[str, Opener] = {
     "memory": lambda folder, **limits: MemoryStore(**limits),
     "sqlite": lambda folder, **limits: SqliteStore(folder / "store.db", **limits),
     "sqlite-power": lambda folder, **limits: SqliteStore(folder / "store.db", durability="power", **limits),
+    "postgres": lambda folder, **limits: PostgresStore(Options(Address(database_of(folder))), **limits),
 }
 
 

@@ -31,9 +31,9 @@ def test_a_filter_that_nothing_fits_unpacks_nothing(tmp_path: Path, monkeypatch:
         store = SqliteStore(tmp_path / "store.db")
         for number in range(50):
             await store.save_chat(completion(f"c{number}"), {"n": str(number)})
-        from isthmus.store.sqlite import reads
+        from isthmus.store import rows
 
-        read = reads.read_piece
+        read = rows.read_piece
         monkeypatch.setattr(rows, "read_piece", lambda *given: unpacked.append(given) or read(*given))
         assert await ids(store, metadata={"n": "none"}) == ([], False)
         assert unpacked == []

@@ -120,7 +120,8 @@ def _remove_branch(
     """Remove a turn that nothing builds on, then the one that it was built on, and so on: as far as they are finished,
     nothing else needs them, and none is newer than `newest`.
 
-    How many were removed; their bytes, if that is asked (`weigh`); where to go on, after `most` of them; and which newer one is now an end itself.
+    How many were removed; their bytes, if that is asked (`weigh`); where to go on, after `most` of them; and which
+    newer one is now an end itself.
     """
     removed = freed = 0
     while removed < most:
