@@ -26,7 +26,11 @@ STORES: dict[str, Opener] = {
     "memory": lambda folder, **limits: MemoryStore(**limits),
     "sqlite": lambda folder, **limits: SqliteStore(folder / "store.db", **limits),
     "sqlite-power": lambda folder, **limits: SqliteStore(folder / "store.db", durability="power", **limits),
-    "postgres": lambda folder, **limits: PostgresStore(Options(Address(database_of(folder))), **limits),
+    "postgres": lambda folder, **limits: PostgresStore(
+        Options(Address(database_of(folder))),
+        poll_seconds=60.0,  # that is for words that are lost, and wakes more often than it must
+        **limits,
+    ),
 }
 
 

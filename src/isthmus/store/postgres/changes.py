@@ -38,8 +38,8 @@ class Changes:
         self._version = 0
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
         self._noting = threading.Lock()
-        self._mine = False
-        """Something was committed here that nobody was told of."""
+        self._unsent = self._unseen = False
+        """Something was committed here that the others were not told of, and that nobody was woken for here."""
         self._closing = False
         self._seen = ""
         self._wakes, self._woken = os.pipe()
@@ -52,7 +52,7 @@ class Changes:
     async def watch(self, seconds: float, since: int | None) -> int:
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        seen = self._version if since is None else since
+        seen = self._mark() if since is None else since
         while self._version == seen and (left := until - loop.time()) > 0:
             told = loop.create_future()
             with self._noting:
@@ -68,8 +68,14 @@ class Changes:
 
     def changed(self) -> None:
         """Something was committed here. From any thread."""
-        self._mine = True
+        self._unsent = self._unseen = True
         self._wake()
+
+    def _mark(self) -> int:
+        """Where it stands now, with what was committed here a moment ago."""
+        if self._unseen:
+            self._tell()
+        return self._version
 
     async def aclose(self) -> None:
         if self._closing:
@@ -107,22 +113,23 @@ class Changes:
             ready, _, _ = select.select([connection.fileno(), self._wakes], [], [], left)
             self._drain()
             heard = connection.fileno() in ready and self._hear(connection)
-            if self._mine:
-                self._mine = False
+            if self._unsent:
+                self._unsent = False
                 connection.execute(psycopg.sql.SQL("NOTIFY {}").format(self._channel))
-                self._hear(connection)  # our own word comes back
-                heard = True
+                heard = self._hear(connection) or heard
             if time.monotonic() - looked >= self._poll_seconds:
                 looked = time.monotonic()
                 heard = self._look(connection) or heard
                 if self._medium.troubled:
                     self._medium.recovered()
-            if heard:
+            if heard or self._unseen:
                 self._tell()
                 self._sleep(_PACE, awake=True)
 
     def _hear(self, connection: Connection) -> bool:
-        return bool(list(connection.notifies(timeout=0)))
+        """Whether another one has said something: our own words come back, too."""
+        own = connection.info.backend_pid
+        return any(word.pid != own for word in list(connection.notifies(timeout=0)))
 
     def _look(self, connection: Connection) -> bool:
         """Whether anything was begun or committed since the last look."""
@@ -134,6 +141,7 @@ class Changes:
     def _tell(self) -> None:
         with self._noting:
             self._version += 1
+            self._unseen = False
             waiting, self._waiting = self._waiting, {}
         for told, loop in waiting.items():
             with suppress(RuntimeError):  # the loop is closed, nobody is waiting any more

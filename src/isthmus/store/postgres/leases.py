@@ -6,6 +6,9 @@ from isthmus.ports import Held, Signal, run_lease
 from isthmus.store.postgres.connect import Connection
 from isthmus.store.postgres.locks import NOW, lock
 
+Renewed = tuple[str, str, list[str]]
+"""Owner and name of a lease, and the words for its holder."""
+
 
 def claim(connection: Connection, owner: str, name: str, holder: str, seconds: float, now: float | None) -> bool:
     lock(connection, name)
@@ -21,7 +24,7 @@ def claim(connection: Connection, owner: str, name: str, holder: str, seconds: f
     return changed.fetchone() is not None
 
 
-def renew(connection: Connection, holder: str, seconds: float, now: float | None) -> Held:
+def renew(connection: Connection, holder: str, seconds: float, now: float | None) -> list[Renewed]:
     facts = {"holder": holder, "seconds": seconds, "now": now}
     held = connection.execute(
         f"SELECT owner, name, words FROM leases WHERE holder = %(holder)s AND until > {NOW} ORDER BY owner, name"
@@ -35,14 +38,22 @@ def renew(connection: Connection, holder: str, seconds: float, now: float | None
             " WHERE leases.owner = mine.owner AND leases.name = mine.name",
             {**facts, "owners": [owner for owner, *_ in held], "names": [name for _, name, _ in held]},
         )
+    return [(owner, name, words) for owner, name, words in held]
+
+
+def as_held(renewed: list[Renewed]) -> Held:
     return Held(
-        frozenset((owner, name) for owner, name, _ in held),
-        tuple(Signal(owner, name, word) for owner, name, words in held for word in words),
+        frozenset((owner, name) for owner, name, _ in renewed),
+        tuple(Signal(owner, name, word) for owner, name, words in renewed for word in words),
     )
 
 
-def release(connection: Connection, owner: str, name: str, holder: str) -> None:
-    connection.execute("DELETE FROM leases WHERE owner = %s AND name = %s AND holder = %s", (owner, name, holder))
+def release(connection: Connection, owner: str, name: str, holder: str) -> bool:
+    """Whether it was this holder's."""
+    gone = connection.execute(
+        "DELETE FROM leases WHERE owner = %s AND name = %s AND holder = %s RETURNING 1", (owner, name, holder)
+    )
+    return gone.fetchone() is not None
 
 
 def tell(connection: Connection, owner: str, name: str, word: str, now: float | None) -> bool:

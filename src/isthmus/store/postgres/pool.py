@@ -72,7 +72,10 @@ class Pool:
         return await self._run("read", query)
 
     async def write(self, operation: Operation[T]) -> T:
-        """The operation's result, after its commit. A caller that is cancelled gives up the answer, not the write."""
+        """The operation's result, after its commit. A caller that is cancelled gives up the answer, not the write.
+
+        One that returns something empty (False, 0, no rows) has changed nothing, and nobody is told of it.
+        """
         return await self._run("write", operation)
 
     @property
@@ -118,7 +121,8 @@ class Pool:
 
     def _write(self, operation: Operation[T], until: float) -> T:
         result = self._attempt(_WRITE, operation, until)
-        self._changed()
+        if result is None or result:
+            self._changed()
         return result
 
     def _attempt(self, begin: str, operation: Operation[T], until: float) -> T:

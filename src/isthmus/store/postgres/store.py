@@ -183,7 +183,8 @@ class PostgresStore(PostgresChats, PostgresConversations, PostgresLearned, Postg
         )
 
     async def renew(self, holder: str, *, seconds: float) -> Held:
-        return await self.pool.write(lambda connection: leases.renew(connection, holder, seconds, self._at()))
+        renewed = await self.pool.write(lambda connection: leases.renew(connection, holder, seconds, self._at()))
+        return leases.as_held(renewed)
 
     async def release(self, name: str, *, owner: str = LOCAL, holder: str) -> None:
         await self.pool.write(partial(leases.release, owner=owner, name=indexed(name), holder=holder))
