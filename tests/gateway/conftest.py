@@ -7,7 +7,7 @@ import pytest
 from gateway.world import World
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     made = World(request.param)
     yield made

@@ -261,7 +261,12 @@ class TalkOnSqlite(Talk):
     kind = "sqlite"
 
 
+class TalkOnPostgres(Talk):
+    kind = "postgres"
+
+
 _steps = settings(stateful_step_count=30, suppress_health_check=list(HealthCheck))
 _few = settings(_steps, max_examples=60) if settings().derandomize else _steps
-TestTalk, TestTalkOnSqlite = Talk.TestCase, TalkOnSqlite.TestCase
+TestTalk, TestTalkOnSqlite, TestTalkOnPostgres = Talk.TestCase, TalkOnSqlite.TestCase, TalkOnPostgres.TestCase
 TestTalk.settings = TestTalkOnSqlite.settings = _few
+TestTalkOnPostgres.settings = settings(_few, max_examples=5) if settings().derandomize else _few

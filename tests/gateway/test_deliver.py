@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.world import inline_sqlite
+from gateway.world import open_inline
 from isthmus.errors import StoreUnavailable
 from isthmus.gateway.announce import Announcer
 from isthmus.gateway.deliver import Deliveries, DeliveryRule
 from isthmus.ports import Delivery, Notice, Refused, Store
-from isthmus.store.memory import MemoryStore
 from own_time import OwnTime
 from stored import turn
 
@@ -61,7 +60,7 @@ class House(OwnTime):
 
     def __init__(self, kind: str) -> None:
         super().__init__()
-        self.store: Any = MemoryStore(now=self.loop.time) if kind == "memory" else inline_sqlite(self.loop.time)
+        self.store: Any = open_inline(kind, self.loop.time)
         self.count = 0
 
     def begin(self, rule: DeliveryRule = RULE, store: Any = None, **receivers: Receiver) -> Deliveries:
@@ -87,7 +86,7 @@ class House(OwnTime):
             self.run(gateway.aclose())
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def house(request: pytest.FixtureRequest) -> Iterator[House]:
     made = House(request.param)
     yield made

@@ -586,7 +586,12 @@ class HouseOnSqlite(House):
     kind = "sqlite"
 
 
+class HouseOnPostgres(House):
+    kind = "postgres"
+
+
 _steps = settings(stateful_step_count=40, suppress_health_check=list(HealthCheck))
 _few = settings(_steps, max_examples=80) if settings().derandomize else _steps
-TestHouse, TestHouseOnSqlite = House.TestCase, HouseOnSqlite.TestCase
+TestHouse, TestHouseOnSqlite, TestHouseOnPostgres = House.TestCase, HouseOnSqlite.TestCase, HouseOnPostgres.TestCase
 TestHouse.settings = TestHouseOnSqlite.settings = _few
+TestHouseOnPostgres.settings = settings(_few, max_examples=3) if settings().derandomize else _few

@@ -1,7 +1,7 @@
 """Processes that share one store, in a time of their own: each can be cut off from the store, sleep, and die.
 
-Nothing here waits for real time or for another thread: the store is memory, or SQLite whose work is done inline. So
-the same steps lead to the same end, and time never moves while a call is in flight.
+Nothing here waits for real time or for another thread: the store is memory, or SQLite or PostgreSQL whose work is done
+inline. So the same steps lead to the same end, and time never moves while a call is in flight.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from gateway.house import Upstream, make_gateway, start_in_background
@@ -24,8 +25,12 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.gateway.runs import RunLimits
 from isthmus.store.memory import MemoryStore
 from isthmus.store.memory_leases import Changes
+from isthmus.store.postgres.address import Address
+from isthmus.store.postgres.connect import Connection, Options, connect
+from isthmus.store.postgres.store import PostgresStore
 from isthmus.store.sqlite.store import SqliteStore
 from own_time import OwnTime
+from postgres import database_of
 from stored import new_database
 
 ANN: Final = Caller("ann")
@@ -82,6 +87,48 @@ def inline_sqlite(now: Callable[[], float]) -> SqliteStore:
     return store  # type: ignore[no-any-return]
 
 
+class _InlinePool:
+    """The connections of a PostgreSQL store, on the spot: one for all."""
+
+    def __init__(self, connection: Connection, changes: Changes) -> None:
+        self._connection = connection
+        self._changes = changes
+
+    async def read(self, query: Callable[[Connection], Any]) -> Any:
+        with self._connection.pipeline(), self._connection.transaction():
+            return query(self._connection)
+
+    async def write(self, operation: Callable[[Connection], Any]) -> Any:
+        result = await self.read(operation)
+        self._changes.tell_if(result is None or bool(result))
+        return result
+
+
+def inline_postgres(now: Callable[[], float]) -> PostgresStore:
+    """A PostgreSQL store without threads, on an empty database."""
+    connection = connect(Options(Address(database_of(Path(f"/world/{next(_worlds)}")))))
+    store: Any = PostgresStore.__new__(PostgresStore)
+    store._max_event_bytes, store._at, store._changes = 16 * 1024 * 1024, now, Changes()
+    store._medium, store._named = _Nothing(), set()
+    store.pool = _InlinePool(connection, store._changes)
+    store.close = connection.close
+    return store  # type: ignore[no-any-return]
+
+
+_worlds = itertools.count()
+
+
+def open_inline(kind: str, now: Callable[[], float]) -> Any:
+    """The store of this kind."""
+    match kind:
+        case "memory":
+            return MemoryStore(now=now)
+        case "sqlite":
+            return inline_sqlite(now)
+        case _:
+            return inline_postgres(now)
+
+
 class Wire:
     """A process's way to the store: it can fail for a while, and it is cut when the process dies."""
 
@@ -135,7 +182,7 @@ class World(OwnTime):
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.loop.set_task_factory(self._new_task)
-        self.store: Any = MemoryStore(now=self.loop.time) if kind == "memory" else inline_sqlite(self.loop.time)
+        self.store: Any = open_inline(kind, self.loop.time)
         self.upstream = Upstream()
         self._ids = itertools.count(1)
 

@@ -139,7 +139,13 @@ class InSqlite(Leases):
     store = "sqlite"
 
 
+class InPostgres(Leases):
+    store = "postgres"
+
+
 TestInMemory = InMemory.TestCase
 TestInMemory.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestInSqlite = InSqlite.TestCase
 TestInSqlite.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestInPostgres = InPostgres.TestCase
+TestInPostgres.settings = settings(max_examples=5, stateful_step_count=30, deadline=None)

@@ -188,7 +188,13 @@ class InSqlite(Outbox):
     store = "sqlite"
 
 
+class InPostgres(Outbox):
+    store = "postgres"
+
+
 TestInMemory = InMemory.TestCase
 TestInMemory.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestInSqlite = InSqlite.TestCase
 TestInSqlite.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestInPostgres = InPostgres.TestCase
+TestInPostgres.settings = settings(max_examples=5, stateful_step_count=30, deadline=None)

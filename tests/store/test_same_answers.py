@@ -1,4 +1,5 @@
-"""Random operations on the memory and the SQLite store: the same answers, whatever happens, and after a restart.
+"""Random operations on the memory store and on one that is on disk: the same answers, whatever happens, and after a
+restart.
 
 Drawn from a seed rather than by hypothesis: the weights keep both stores well filled, so that most questions meet
 shared pieces, forks, deleted turns and full streams.
@@ -9,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from every_store import Clock
+from every_store import STORES, Clock, Opener
 from isthmus.errors import RequestRefused
 from isthmus.ports import LOCAL, UNFINISHED, EventBatch, Store
 from isthmus.store.memory import MemoryStore
-from isthmus.store.sqlite.store import SqliteStore
 from stored import message, turn
 
 STEPS = 200
@@ -31,25 +32,25 @@ NAMES = ("msg_x", "msg_y", *UNNAMED)
 Question = Callable[[Store], Awaitable[Any]]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_memory_and_sqlite_give_the_same_answers(seed: int, tmp_path: Path) -> None:
-    asyncio.run(compare(random.Random(seed), tmp_path / "store.db"))
+@pytest.mark.parametrize(("kind", "seed"), [*product(["sqlite"], range(20)), *product(["postgres"], range(20, 23))])
+def test_memory_and_disk_give_the_same_answers(kind: str, seed: int, tmp_path: Path) -> None:
+    asyncio.run(compare(random.Random(seed), STORES[kind], tmp_path))
 
 
-async def compare(chance: random.Random, path: Path) -> None:
+async def compare(chance: random.Random, opener: Opener, folder: Path) -> None:
     clock = Clock()
-    memory, sqlite = MemoryStore(**LIMITS, now=clock), SqliteStore(path, **LIMITS, now=clock)
+    memory, disk = MemoryStore(**LIMITS, now=clock), opener(folder, **LIMITS, now=clock)
     streams: dict[str, int] = {}
     for step in range(STEPS):
         drawn = chance.choices(DRAWS, WEIGHTS)[0]
         for question in (drawn(chance, step, streams), count, export, lambda store: store.expired()):
-            answers = [await answer(question, store) for store in (memory, sqlite)]
+            answers = [await answer(question, store) for store in (memory, disk)]
             assert answers[0] == answers[1], f"step {step}: {drawn.__name__}"
         if chance.random() < 0.02:
-            await sqlite.aclose()
-            sqlite = SqliteStore(path, **LIMITS, now=clock)
+            await disk.aclose()
+            disk = opener(folder, **LIMITS, now=clock)
         clock.at += chance.choice((0, 0, 1, 2, -1))
-    await sqlite.aclose()
+    await disk.aclose()
 
 
 async def answer(question: Question, store: Store) -> Any:
