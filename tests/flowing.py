@@ -39,8 +39,11 @@ messages = { input = [] }
 class Flow(Talk):
     """One test's view: it speaks to the gateway, scripts the upstream, and sees what that was sent."""
 
-    def __init__(self, gateway: GatewayThread, upstream: ScriptedUpstream, database: Path | None) -> None:
+    def __init__(
+        self, gateway: GatewayThread, upstream: ScriptedUpstream, database: Path | None, store_url: str = ""
+    ) -> None:
         super().__init__(gateway.url)
+        self.store_url = store_url or f"sqlite:{database}"
         self.server = gateway
         self.upstream = upstream
         self.database = database
@@ -89,7 +92,7 @@ def running_flow(
     database = folder / "flow.db" if store == "sqlite" else None
     with ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream.running())
-        url = f"sqlite:{database}" if database else "memory:"
+        url = store_url(store, folder)
         once = "" if "retries" in provider else "retries = 0\n"
         once += "" if "breaker" in provider else "breaker = { failures = 0 }\n"
         providers = "".join(
@@ -101,9 +104,22 @@ def running_flow(
         store_and_log = f'[store]\nurl = "{url}"\n{keep}\n[log]\nlevel = "error"\n'
         toml = f"{models}{providers}{_PLAIN_FACTS}{store_and_log}{_with_port(extra)}"
         gateway = stack.enter_context(running_gateway_server(toml))
-        flow = Flow(gateway, upstream, database)
+        flow = Flow(gateway, upstream, database, url)
         yield flow
         flow.check()
+
+
+def store_url(store: str, folder: Path) -> str:
+    """Where a store of this kind keeps what belongs to a folder."""
+    match store:
+        case "sqlite":
+            return f"sqlite:{folder / 'flow.db'}"
+        case "postgres":
+            from postgres import database_of  # not every flow needs a server
+
+            return database_of(folder)
+        case _:
+            return "memory:"
 
 
 def _with_port(extra: str) -> str:

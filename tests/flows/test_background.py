@@ -1,6 +1,6 @@
 """What is made in the background: how much at a time, what its status says, how it ends, whoever makes it.
 
-Two gateways on one database are two servers in this process: they share nothing but the file.
+Two gateways on one database are two servers in this process: they share nothing but that.
 """
 
 from __future__ import annotations
@@ -229,21 +229,23 @@ class Both:
         self.other = Talk(server.url)
 
 
-def _toml(database: Path | None, lease: float, port: int = 0) -> str:
+def _toml(url: str, lease: float, port: int = 0) -> str:
     return (
         f'[models]\ndemo = false\n[providers.plain]\nuses = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
-        f'[store]\nurl = "sqlite:{database}"\n[background]\nlease = {lease}\n[server]\nport = {port}\n'
+        f'[store]\nurl = "{url}"\n[background]\nlease = {lease}\n[server]\nport = {port}\n'
         '[log]\nlevel = "error"\n'
     )
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[Callable[..., Both]]:
+@pytest.fixture(params=["sqlite", "postgres"])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Both]]:
     with ExitStack() as stack:
 
         def make(lease: float = 30) -> Both:
-            flow = stack.enter_context(running_flow(tmp_path, extra=f"[background]\nlease = {lease}"))
-            return Both(flow, stack.enter_context(running_gateway_server(_toml(flow.database, lease))))
+            flow = stack.enter_context(
+                running_flow(tmp_path, store=request.param, extra=f"[background]\nlease = {lease}")
+            )
+            return Both(flow, stack.enter_context(running_gateway_server(_toml(flow.store_url, lease))))
 
         yield make
 
@@ -267,7 +269,7 @@ def test_a_second_gateway_that_cannot_listen_leaves_what_the_first_one_makes_alo
     port = urlsplit(flow.server.url).port
     assert port is not None
     with pytest.raises(ConfigError, match="cannot listen"):
-        GatewayThread(_toml(flow.database, 0.1, port)).start()
+        GatewayThread(_toml(flow.store_url, 0.1, port)).start()
     assert flow.get(f"/v1/responses/{id}").json["status"] == "in_progress"
     gate.open()
     assert until(flow, id, "completed", "failed")["status"] == "completed"

@@ -17,10 +17,10 @@ Json = dict[str, Any]
 LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}, "strict": False}
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
 def house(request: pytest.FixtureRequest, flow: Flow, special: Any) -> Flow:
-    """The same with either store."""
-    kept: Flow = flow if request.param == "sqlite" else special(store="memory")
+    """The same with every store."""
+    kept: Flow = flow if request.param == "sqlite" else special(store=request.param)
     return kept
 
 

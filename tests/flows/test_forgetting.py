@@ -11,7 +11,7 @@ from flowing import PLAIN
 from isthmus.testing import Gate, chat, chat_reply, reply
 
 
-@pytest.mark.parametrize("store", ["sqlite", "memory"])
+@pytest.mark.parametrize("store", ["sqlite", "memory", "postgres"])
 def test_a_parent_that_is_forgotten_while_its_child_is_made_takes_nothing_from_the_child(
     special: Any, store: str
 ) -> None:

@@ -292,7 +292,7 @@ def test_a_follower_that_has_seen_everything_gets_nothing_more(flow: Flow) -> No
             assert list(again) == []
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_events_that_are_not_kept_any_more_are_refused_and_the_response_is_there(special: Any, store: str) -> None:
     flow = special(store=store, extra='[background]\nkeep_events = "1h"')
     flow.script(chat("Hello there"))

@@ -76,7 +76,7 @@ def verified(request: RecordedRequest) -> Json:
     return told
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_a_receiver_is_told_when_a_background_response_has_ended(hooked: Any, store: str) -> None:
     flow, receiver = hooked(TAKEN, store=store)
     id = made(flow)

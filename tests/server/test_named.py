@@ -31,7 +31,7 @@ def flow(special: Any) -> Flow:
 
 
 @PLACES
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_the_same_request_gives_the_same_answer_and_asks_nobody(
     special: Any, store: str, path: str, body: Json
 ) -> None:

@@ -37,7 +37,7 @@ def flow(special: Any) -> Flow:
     return fresh
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_a_completion_is_fetched_as_it_was_told(special: Any, store: str) -> None:
     flow = special(store=store)
     told = kept(flow, metadata={"a": "b"})
@@ -94,7 +94,7 @@ def test_what_was_cut_by_its_length_is_kept(flow: Flow) -> None:
     assert flow.get(f"{CHATS}/{id}").json["choices"][0]["finish_reason"] == "length"
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_they_are_listed_in_pages_in_either_order(special: Any, store: str) -> None:
     flow = special(store=store)
     ids = [kept(flow)["id"] for _ in range(5)]
@@ -110,7 +110,7 @@ def test_they_are_listed_in_pages_in_either_order(special: Any, store: str) -> N
     assert empty == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_they_are_found_by_model_and_by_metadata(special: Any, store: str) -> None:
     flow = special(store=store)
     one = kept(flow, metadata={"user": "ann", 'odd "name" $.x': "1"})["id"]
@@ -126,7 +126,7 @@ def test_they_are_found_by_model_and_by_metadata(special: Any, store: str) -> No
     assert listed(flow, "?model=gpt-4o&metadata[user]=ann") == []
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_metadata_can_be_changed(special: Any, store: str) -> None:
     flow = special(store=store)
     told = kept(flow, metadata={"user": "ann"})
