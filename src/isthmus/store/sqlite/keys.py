@@ -13,9 +13,9 @@ import msgspec
 
 from isthmus.ports.keys import MOST_DEEDS, Deed, StoredKey
 from isthmus.store.kept_keys import read_key, write_key
+from isthmus.store.packing import seal_key, text
 from isthmus.store.refusals import damaged_key, name_taken
 from isthmus.store.sqlite.medium import Medium
-from isthmus.store.packing import seal_key, text
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
 
