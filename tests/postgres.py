@@ -44,7 +44,8 @@ def name_of(url: str) -> str:
 
 def _empty(database: str) -> None:
     """Nobody is connected any more who should be."""
-    listed = "SELECT tablename FROM pg_tables WHERE schemaname = 'isthmus' AND tablename <> 'isthmus_migrations'"
+    kept = "('isthmus_migrations', 'keys_mark')"
+    listed = f"SELECT tablename FROM pg_tables WHERE schemaname = 'isthmus' AND tablename NOT IN {kept}"
     tables = [table for (table,) in server().execute(listed, database)]
     others = "datname = current_database() AND pid <> pg_backend_pid()"
     away = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"

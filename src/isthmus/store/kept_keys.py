@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 from isthmus.ports.keys import StoredKey
+from isthmus.store.packing import seal_key
+from isthmus.store.refusals import damaged_key
 
 _reader: Final = msgspec.json.Decoder(StoredKey)
 
@@ -14,6 +16,17 @@ _reader: Final = msgspec.json.Decoder(StoredKey)
 def write_key(key: StoredKey) -> bytes:
     """The same bytes for the same key, always."""
     return msgspec.json.encode(key, order="deterministic")
+
+
+def read_row(id: str, content: bytes, seal: bytes) -> StoredKey:
+    """A key from where it is sealed. Raises `StoreDamaged`."""
+    try:
+        key = read_key(content) if seal_key(id, content) == seal else None
+    except TypeError:  # SQLite stores any kind of value in any column
+        key = None
+    if key is None:
+        raise damaged_key(id)
+    return key
 
 
 def read_key(content: bytes) -> StoredKey | None:

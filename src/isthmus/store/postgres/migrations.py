@@ -237,8 +237,60 @@ _LEARNED: Final = """
     CREATE TABLE secrets (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);
 """
 
+_KEYS: Final = """
+    CREATE TABLE keys (
+        key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id text COLLATE "C" NOT NULL UNIQUE,
+        content bytea NOT NULL,
+        seal bytea NOT NULL
+    );
+    CREATE TABLE keys_mark (number bigint NOT NULL);
+    INSERT INTO keys_mark VALUES (0);
+    CREATE TABLE deeds (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        at float8 NOT NULL,
+        actor text NOT NULL,
+        action text NOT NULL,
+        target text NOT NULL,
+        details bytea NOT NULL
+    );
+"""
+
+_SPENDING: Final = """
+    CREATE TABLE uses (
+        day text COLLATE "C" NOT NULL,
+        owner text COLLATE "C" NOT NULL,
+        key text COLLATE "C" NOT NULL,
+        team text COLLATE "C" NOT NULL,
+        provider text COLLATE "C" NOT NULL,
+        model text COLLATE "C" NOT NULL,
+        requests bigint NOT NULL,
+        input_tokens bigint NOT NULL,
+        cached_tokens bigint NOT NULL,
+        output_tokens bigint NOT NULL,
+        nanos bigint NOT NULL,
+        unpriced bigint NOT NULL,
+        PRIMARY KEY (day, owner, key, team, provider, model)
+    );
+    -- With what it is asked for: a budget is held against these sums before every run.
+    CREATE INDEX uses_by_key ON uses (key, day) INCLUDE (nanos);
+    CREATE INDEX uses_by_team ON uses (team, day) INCLUDE (nanos);
+    CREATE TABLE holds (
+        id text COLLATE "C" NOT NULL,
+        purse text COLLATE "C" NOT NULL,
+        nanos bigint NOT NULL,
+        until float8 NOT NULL,
+        PRIMARY KEY (id, purse)
+    );
+    CREATE INDEX holds_by_purse ON holds (purse, until) INCLUDE (nanos);
+    CREATE TABLE settled (id text COLLATE "C" PRIMARY KEY, at float8 NOT NULL);
+    CREATE INDEX settled_by_age ON settled (at);
+"""
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _RESPONSES),
     ("0002_leases", _LEASES),
     ("0003_learned", _LEARNED),
+    ("0004_keys", _KEYS),
+    ("0005_spending", _SPENDING),
 )

@@ -33,6 +33,7 @@ from isthmus.store.postgres.chats import PostgresChats
 from isthmus.store.postgres.connect import Connection, Options
 from isthmus.store.postgres.conversation_writes import append_turn
 from isthmus.store.postgres.conversations import PostgresConversations
+from isthmus.store.postgres.keys import PostgresKeys
 from isthmus.store.postgres.learned import PostgresLearned
 from isthmus.store.postgres.locks import lock
 from isthmus.store.postgres.medium import Medium
@@ -41,6 +42,7 @@ from isthmus.store.postgres.outbox import PostgresOutbox, queue
 from isthmus.store.postgres.pool import Operation, Pool
 from isthmus.store.postgres.prune import drop_events, prune
 from isthmus.store.postgres.requests import PostgresRequests
+from isthmus.store.postgres.spending import PostgresSpending
 from isthmus.store.postgres.texts import name as indexed
 from isthmus.store.postgres.texts import text
 from isthmus.store.rows import Selected
@@ -56,7 +58,15 @@ Timed = Callable[[str, float], None]
 """Hears how many seconds a `read` or a `write` took."""
 
 
-class PostgresStore(PostgresChats, PostgresConversations, PostgresLearned, PostgresOutbox, PostgresRequests):
+class PostgresStore(
+    PostgresChats,
+    PostgresConversations,
+    PostgresKeys,
+    PostgresLearned,
+    PostgresOutbox,
+    PostgresRequests,
+    PostgresSpending,
+):
     def __init__(
         self,
         options: Options,

@@ -13,9 +13,10 @@ from dataclasses import replace
 from isthmus.errors import StoreDamaged
 from isthmus.ports.keys import MOST_DEEDS, Deed, StoredKey
 from isthmus.store.damage import Damage
+from isthmus.store.kept_keys import read_row
 from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.sqlite.damage import read_rows, set_aside, transaction
-from isthmus.store.sqlite.keys import move_mark, note, read_row, rewrite
+from isthmus.store.sqlite.keys import move_mark, note, rewrite
 
 
 def examine_keys(connection: sqlite3.Connection, *, repair: bool) -> list[Damage]:

@@ -12,9 +12,9 @@ from functools import partial
 import msgspec
 
 from isthmus.ports.keys import MOST_DEEDS, Deed, StoredKey
-from isthmus.store.kept_keys import read_key, write_key
+from isthmus.store.kept_keys import read_row, write_key
 from isthmus.store.packing import seal_key, text
-from isthmus.store.refusals import damaged_key, name_taken
+from isthmus.store.refusals import name_taken
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.readers import Readers
 from isthmus.store.sqlite.writer import Writer
@@ -51,17 +51,6 @@ class SqliteKeys:
 def load_keys(connection: sqlite3.Connection) -> list[StoredKey]:
     rows = connection.execute("SELECT id, content, seal FROM keys ORDER BY key")
     return [read_row(*row) for row in rows]
-
-
-def read_row(id: str, content: bytes, seal: bytes) -> StoredKey:
-    """Raises `StoreDamaged`."""
-    try:
-        key = read_key(content) if seal_key(id, content) == seal else None
-    except TypeError:  # SQLite stores any kind of value in any column
-        key = None
-    if key is None:
-        raise damaged_key(id)
-    return key
 
 
 def _add(connection: sqlite3.Connection, key: StoredKey, deed: Deed, most: int) -> None:
