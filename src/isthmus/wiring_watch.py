@@ -102,12 +102,19 @@ def watch_parts(meters: Meters, workers: WorkerPool, store: Store, tracer: Trace
         yield "isthmus_worker_processes", ("busy",), workers.busy
         yield "isthmus_worker_processes", ("idle",), len(workers.pids) - workers.busy
         yield "isthmus_workers_started_total", (), workers.started
-        yield "isthmus_queue_length", ("store",), store.writer.waiting if isinstance(store, SqliteStore) else 0
+        yield "isthmus_queue_length", ("store",), waiting_in(store)
         if tracer is not None:
             yield "isthmus_traces_dropped_total", (), tracer.capturing().lost
             yield "isthmus_trace_queue_length", (), tracer.waiting
 
     meters.watch(look)
+
+
+def waiting_in(store: Store) -> int:
+    """How much is to be written, or asked, that is not done yet."""
+    if isinstance(store, SqliteStore):
+        return store.writer.waiting
+    return getattr(getattr(store, "pool", None), "waiting", 0)  # a server's driver is loaded by whoever uses it
 
 
 def _note(note: Callable[[float, Labels], None], operation: str, seconds: float) -> None:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.memory import MemoryStore
-from isthmus.store.open import database_path, open_store
+from isthmus.store.open import database_path, is_server, open_store
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory://", "MEMORY:"])
@@ -44,14 +46,39 @@ def test_an_absolute_path_is_taken_as_it_is(form: str, tmp_path: Path) -> None:
         ("sqlite:a\0b", "name the file"),
         ("sqlite::memory:", "use `memory:`"),
         ("sqlite://relative.db", "three slashes"),
-        ("postgres://localhost/x", "comes later"),
-        ("postgresql://localhost/x", "comes later"),
+        ("postgresql://localhost/x?no=such", "no URL that PostgreSQL understands"),
     ],
 )
 def test_a_url_that_cannot_be_used_says_what_to_write(url: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as refused:
         open_store(url)
     assert refused.value.param == "store.url"
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "PostgreSQL"])
+def test_a_server_needs_its_extra(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("isthmus.store.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigError, match=r"pip install 'isthmus\[postgres\]'") as refused:
+        open_store(f"{scheme}://localhost/x")
+    assert refused.value.param == "store.url"
+
+
+def test_nobody_loads_the_driver_of_a_server_without_one(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys, isthmus.wiring, isthmus.cli.main\n"
+        "from isthmus.store.open import open_store\n"
+        f"asyncio.run(open_store('sqlite:{tmp_path / 'x.db'}').aclose())\n"
+        "print([name for name in sys.modules if name.startswith('psycopg')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("url", "is_one"), [("postgres://h/d", True), ("PostgreSQL://h/d", True), ("sqlite:x", False)])
+def test_a_server_is_known_by_its_scheme(url: str, is_one: bool) -> None:
+    assert is_server(url) == is_one
 
 
 def test_an_unknown_durability_is_refused() -> None:

@@ -16,6 +16,7 @@ from typing import Final
 import typer
 
 from isthmus.addresses import is_local
+from isthmus.bridge.limits import take_limits
 from isthmus.bridge.types.plan import Lesson
 from isthmus.config.keys import first_address
 from isthmus.config.profiles import read_profile
@@ -46,10 +47,11 @@ def recall_words(config: Config, providers: Mapping[str, Provider]) -> dict[str,
     known = dict(providers)
     if not config.models.refresh or not config.lessons.keep:
         return known
-    from isthmus.store.open import read_words  # late: it brings a database along
+    from isthmus.store.open import ServerLimits, read_words  # late: it brings a database along
 
     try:
-        kept = read_words(config.store.url, since=time.time() - config.lessons.keep)
+        server = take_limits(ServerLimits, config.store)
+        kept = read_words(config.store.url, since=time.time() - config.lessons.keep, server=server)
     except ConfigError as error:
         typer.echo(f"what the servers say of themselves is not known here: {error.message}", err=True)
         return known
@@ -67,10 +69,11 @@ def recall_lessons(config: Config, name: str, provider: Provider, model: str) ->
     """What its server taught the gateways on this store."""
     if not provider.capabilities(model).assumed or not config.lessons.keep:
         return []
-    from isthmus.store.open import read_lessons
+    from isthmus.store.open import ServerLimits, read_lessons
 
     try:
-        return believed(read_lessons(config.store.url, name, model, since=time.time() - config.lessons.keep), provider)
+        server, since = take_limits(ServerLimits, config.store), time.time() - config.lessons.keep
+        return believed(read_lessons(config.store.url, name, model, since=since, server=server), provider)
     except ConfigError as error:
         typer.echo(f"what the server has taught is not known here: {error.message}", err=True)
         return []

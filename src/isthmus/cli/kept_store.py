@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from isthmus.bridge.limits import OWN_LIMITS
+from isthmus.bridge.limits import OWN_LIMITS, take_limits
 from isthmus.cli.kept import Kept, Stored, read_kept
 from isthmus.cli.trace_source import FileTraces, find_file
 from isthmus.conduct.aside import Aside
@@ -19,7 +19,7 @@ from isthmus.gateway.history import load_past
 from isthmus.ports import Store
 from isthmus.protocol.json import JsonObject
 from isthmus.store.envelope_key import key_path
-from isthmus.store.open import database_path, open_store
+from isthmus.store.open import ServerLimits, database_path, is_server, open_store, shared_key
 
 _PAGE: Final = 1000
 _decode: Final = msgspec.json.Decoder().decode
@@ -51,13 +51,16 @@ def with_kept(settings: Config, gateway: str | None, key: str | None, id: str) -
 
 def open_kept(config: Config) -> KeptInStore | None:
     """`None`: there is no store on disk; looking for one must not make it."""
+    if is_server(config.store.url):
+        server = take_limits(ServerLimits, config.store)
+        key = config.store.envelope_key.encode() or shared_key(config.store.url, server=server)
+        return KeptInStore(open_store(config.store.url, server=server), config.store.max_chain, key)
     path = database_path(config.store.url)
     if path is None or not path.is_file() or not path.stat().st_size:
         return None
-    key = key_path(path)
-    return KeptInStore(
-        open_store(config.store.url), config.store.max_chain, key.read_bytes() if key.is_file() else None
-    )
+    beside = key_path(path)
+    found = config.store.envelope_key.encode() or (beside.read_bytes() if beside.is_file() else None)
+    return KeptInStore(open_store(config.store.url), config.store.max_chain, found)
 
 
 class KeptInStore:

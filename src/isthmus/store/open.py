@@ -133,8 +133,18 @@ def open_traces(url: str) -> TraceStore:
     return SqliteTraces(traces_path(url))
 
 
-def examine_store(url: str, *, repair: bool = False) -> Examined:
+def examine_store(
+    url: str,
+    *,
+    repair: bool = False,
+    server: ServerLimits = ServerLimits(),  # noqa: B008  it is frozen
+) -> Examined:
     """Compare everything in the store at `url` with what was written, also while a gateway uses it."""
+    if is_server(url):
+        options = _postgres_options(url, "power", server)
+        from isthmus.store.postgres.outside import examine_all
+
+        return examine_all(options, repair=repair)
     from isthmus.store.sqlite.examine import examine
 
     path = _there(url)
@@ -158,13 +168,35 @@ def _there(url: str) -> Path:
     return path
 
 
-def read_lessons(url: str, provider: str, model: str, *, since: float) -> list[Lesson]:
+def read_lessons(
+    url: str,
+    provider: str,
+    model: str,
+    *,
+    since: float,
+    server: ServerLimits = ServerLimits(),  # noqa: B008  it is frozen
+) -> list[Lesson]:
     """What the store at `url` knows about a model, for a look from outside."""
+    if is_server(url):
+        options = _postgres_options(url, "process", server)
+        from isthmus.store.postgres.outside import look_at_lessons
+
+        return look_at_lessons(options, provider, model, since)
     return _look(url, lambda connection: load_lessons(connection, provider, model, since))
 
 
-def read_words(url: str, *, since: float) -> list[StoredWord]:
+def read_words(
+    url: str,
+    *,
+    since: float,
+    server: ServerLimits = ServerLimits(),  # noqa: B008  it is frozen
+) -> list[StoredWord]:
     """What servers said of themselves, for a look from outside."""
+    if is_server(url):
+        options = _postgres_options(url, "process", server)
+        from isthmus.store.postgres.outside import look_at_words
+
+        return look_at_words(options, since)
     return _look(url, lambda connection: load_words(connection, since))
 
 

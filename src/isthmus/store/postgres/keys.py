@@ -53,23 +53,23 @@ def load_keys(connection: Connection) -> list[StoredKey]:
 
 
 def _add(connection: Connection, key: StoredKey, deed: Deed, most: int) -> None:
-    lock(connection, _LOCK)
+    lock_keys(connection)
     _check_name(connection, key, deed.at)
     content = write_key(key)
     connection.execute(
         "INSERT INTO keys (id, content, seal) VALUES (%s, %s, %s)", (key.id, content, seal_key(key.id, content))
     )
-    _note_change(connection, deed, most)
+    note_change(connection, deed, most)
 
 
 def _change(connection: Connection, key: StoredKey, deed: Deed, was: StoredKey, most: int) -> bool:
-    lock(connection, _LOCK)
+    lock_keys(connection)
     row = connection.execute("SELECT id, content, seal FROM keys WHERE id = %s", (name(key.id),)).fetchone()
     if row is None or was.revoked_at or read_row(*row) != was:
         return False
     _check_name(connection, key, deed.at)
     rewrite(connection, key)
-    _note_change(connection, deed, most)
+    note_change(connection, deed, most)
     return True
 
 
@@ -87,13 +87,18 @@ def _check_name(connection: Connection, key: StoredKey, at: float) -> None:
             raise name_taken(key.name)
 
 
-def _note_change(connection: Connection, deed: Deed, most: int) -> None:
+def lock_keys(connection: Connection) -> None:
+    """Whoever changes any of them is alone."""
+    lock(connection, _LOCK)
+
+
+def note_change(connection: Connection, deed: Deed, most: int) -> None:
     connection.execute("UPDATE keys_mark SET number = number + 1")
     note(connection, deed, most)
 
 
 def _note_alone(connection: Connection, deed: Deed, most: int) -> None:
-    lock(connection, _LOCK)  # so that the order of their numbers is that in which they were done
+    lock_keys(connection)  # so that the order of their numbers is that in which they were done
     note(connection, deed, most)
 
 

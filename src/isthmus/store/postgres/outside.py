@@ -1,0 +1,51 @@
+"""A look at the database from outside, by whoever is no gateway: nothing is made there that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from typing import Final, TypeVar
+
+import psycopg
+
+from isthmus.bridge.types.plan import Lesson
+from isthmus.errors import ConfigError
+from isthmus.ports import StoredWord
+from isthmus.store.damage import Examined
+from isthmus.store.postgres.connect import Connection, Options
+from isthmus.store.postgres.examine import examine
+from isthmus.store.postgres.faults import explain
+from isthmus.store.postgres.learned import load_lessons, load_words
+from isthmus.store.postgres.medium import Medium
+from isthmus.store.postgres.texts import name
+
+T = TypeVar("T")
+_NO_TABLE: Final = "42P01"
+
+
+def look_at_lessons(options: Options, provider: str, model: str, since: float) -> list[Lesson]:
+    return _look(options, partial(load_lessons, provider=provider, model=name(model), since=since)) or []
+
+
+def look_at_words(options: Options, since: float) -> list[StoredWord]:
+    return _look(options, partial(load_words, since=since)) or []
+
+
+def examine_all(options: Options, *, repair: bool) -> Examined:
+    found = _look(options, partial(examine, repair=repair))
+    if found is None:
+        where = f"the schema `{options.schema}` of `{options.address.name}`"
+        raise ConfigError(f"there is no store in {where}: are `store.url` and `store.schema` right?", param="store.url")
+    return found
+
+
+def _look(options: Options, read: Callable[[Connection], T]) -> T | None:
+    """`None`: there is no store."""
+    with closing(Medium(options).connect()) as connection:
+        try:
+            return read(connection)
+        except psycopg.Error as error:
+            if error.sqlstate == _NO_TABLE:
+                return None
+            raise explain(error, options.address.name) from error
