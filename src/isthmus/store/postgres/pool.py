@@ -34,6 +34,8 @@ T = TypeVar("T")
 Operation = Callable[[Connection], T]
 
 _ATTEMPTS: Final = 20
+_IDLE: Final = 1.0
+"""Seconds after which a connection is asked whether it lives before anything is sent whose end could get lost."""
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements see the same moment."""
 _WRITE: Final = "BEGIN"
@@ -129,11 +131,14 @@ class Pool:
         for left in reversed(range(_ATTEMPTS)):
             connection, ending = self._connection(until), False
             try:
-                with connection.pipeline():
+                with connection.pipeline() as pipeline:
                     connection.execute(begin)
+                    if monotonic() - self._own.used > _IDLE:
+                        pipeline.sync()  # it may be dead for long: known now, the step can be done on another one
                     result = operation(connection)
                     ending = True
                     connection.execute("COMMIT")
+                self._own.used = monotonic()
                 return result
             except Again:
                 self._undo(connection)
@@ -169,6 +174,7 @@ class Pool:
                 return connection
             try:
                 connection = self._own.connection = self._medium.connect()
+                self._own.used = monotonic()
             except StoreUnavailable:
                 if monotonic() >= until:
                     raise
