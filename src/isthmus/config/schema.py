@@ -228,8 +228,8 @@ class Store(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Size above which the longest unused responses are forgotten; 0: no limit. Conversations stay."""
     durability: Literal["process", "power"] = "process"
     """What a saved response survives: `process`, the end of the process at any moment (a power cut may lose the last
-    moments, never the rest); `power`, a power cut as well, for more time per save. PostgreSQL: `synchronous_commit`
-    off or on."""
+    moments, never the rest); `power`, a power cut as well, for more time per save. PostgreSQL waits for its disk with
+    either; `power` waits for synchronous standbys as well (`synchronous_commit`)."""
     max_chain: Count = 10_000
     """Most turns that `previous_response_id` may lead back."""
     idempotency: Seconds = 86_400.0

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -37,4 +39,19 @@ def another(options: Options) -> Iterator[Callable[[], Connection]]:
         each.close()
 
 
-Opened = Callable[[], PostgresStore]
+@pytest.fixture
+def asked(options: Options) -> Callable[[Callable[..., Awaitable[None]]], None]:
+    """Asks a question of as many stores on one database as it has arguments."""
+
+    def ask(question: Callable[..., Awaitable[None]]) -> None:
+        async def main() -> None:
+            stores = [PostgresStore(options, poll_seconds=60.0) for _ in signature(question).parameters]
+            try:
+                await question(*stores)
+            finally:
+                for store in stores:
+                    await store.aclose()
+
+        asyncio.run(main())
+
+    return ask

@@ -17,7 +17,7 @@ def shown(connection: Connection, name: str) -> str:
     return str(row[0])
 
 
-@pytest.mark.parametrize(("durability", "commit"), [("process", "off"), ("power", "on")])
+@pytest.mark.parametrize(("durability", "commit"), [("process", "local"), ("power", "on")])
 def test_durability_is_what_a_commit_waits_for(options: Options, durability: str, commit: str) -> None:
     with closing(connect(replace(options, durability=durability))) as connection:  # type: ignore[arg-type]
         assert shown(connection, "synchronous_commit") == commit

@@ -2,10 +2,11 @@
 
 `durability` decides what `save` has made sure of when it returns:
 
-- `process`: the response survives anything that happens to gateways and to the server's processes. If the server's
-  machine loses power, the last moments before it may be missing (`synchronous_commit = off`).
-- `power`: it survives that too, as far as the server's own settings reach: each save waits for its disk, and for the
-  standbys that the server waits for (`synchronous_commit = on`).
+- `process`: the response survives anything that happens to gateways, to the server and to its machine's power: each
+  save waits for the server's disk (`synchronous_commit = local`). With less (`off`) a single backend that is killed
+  would take with it what others were told is saved.
+- `power`: it survives the loss of that machine as well, where the server has synchronous standbys: each save waits for
+  those, too (`synchronous_commit = on`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from isthmus.store.sqlite.connect import Durability
 
 Connection = psycopg.Connection[TupleRow]
 
-_COMMIT: Final[dict[str, str]] = {"process": "off", "power": "on"}
+_COMMIT: Final[dict[str, str]] = {"process": "local", "power": "on"}
 _KEEPALIVES: Final[dict[str, Any]] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 """A server that vanished without a word is noticed in a minute, also by who only listens."""
 
