@@ -25,6 +25,7 @@ HIDDEN: Final = "<redacted>"
 Scrub = Callable[[str], str]
 """Takes the secrets out of a text."""
 
+_DATABASES: Final = ("postgres", "postgresql")
 _PIECE: Final = 8
 """Shortest beginning or end of a secret that gives it away; a shorter secret is hidden only in its place."""
 _SURE: Final = 12
@@ -77,13 +78,17 @@ def query_secrets(query: Mapping[str, str]) -> Iterator[Secret]:
 
 
 def url_secrets(url: str) -> Iterator[Secret]:
-    """User and password of an address, as they are and as the header they become, and its query values."""
+    """User and password of an address, as they are and as the header they become, and its query values. Of a database
+    only what is called a password: its user is often called as half of the words in a log are."""
     try:
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
     except ValueError:
         return
     yield Secret(password, "password")
+    if parts.scheme in _DATABASES:
+        yield from (Secret(value, name) for name, value in parse_qsl(parts.query) if name.endswith("password"))
+        return
     yield Secret(user, "user")
     if user or password:
         yield Secret(base64.b64encode(f"{user}:{password}".encode()).decode(), "authorization")

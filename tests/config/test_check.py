@@ -179,6 +179,10 @@ def _problems(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
         pytest.param('[store]\nurl = "sqlite:"', "error", "store.url", "names no file", id="store without a file"),
         pytest.param('[store]\nurl = "sqlite::memory:"', "error", "store.url", "write `memory:`", id="sqlite memory"),
         pytest.param('[store]\nurl = "isthmus.db"', "error", "store.url", "sqlite:PATH", id="store without a scheme"),
+        pytest.param('[store]\nurl = "postgresq://x"', "error", "store.url", "`postgresql:`", id="server misspelt"),
+        pytest.param(
+            '[store]\nenvelope_key = "short"', "error", "store.envelope_key", "fewer than 16", id="envelope key"
+        ),
         pytest.param('[store]\nurl = ""', "error", "store.url", "not empty", id="empty store"),
         pytest.param(
             "[models]\ndefault='groq/x'",

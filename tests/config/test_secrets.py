@@ -40,3 +40,15 @@ def test_every_secret_is_known_and_nothing_else(tmp_path: Path) -> None:
         *("address-word-1", "address-query-1", "proxy-word-1", "basic-word-1", "from-the-environment"),
     }
     assert not values & {"not-a-secret", "2024-10-21", "openai-compatible", "sqlite:x.db", "https://example.com/v1"}
+
+
+def test_of_a_database_the_passwords_are_secret_and_the_rest_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "isthmus.toml"
+    file.write_text(
+        "[store]\nurl = 'postgresql://postgres:data%40word-1@db.example/kept?sslmode=verify-full&sslpassword=key-word-1'\n"
+        "envelope_key = 'an-envelope-key-of-all'\n"
+    )
+    file.chmod(0o600)
+    values = {secret.value for secret in configured_secrets(load_config(file, environ={}).config)}
+    assert values >= {"data@word-1", "key-word-1", "an-envelope-key-of-all"}
+    assert not values & {"postgres", "verify-full"}

@@ -12,7 +12,7 @@ from isthmus.values.redact import HIDDEN, is_secret_key, redact
     [
         *("api_key", "api_keys", "apiKey", "APIKEY", "x-goog-api-key", "X-Api-Key", "Ocp-Apim-Subscription-Key"),
         *("Authorization", "Proxy-Authorization", "access_token", "X-Auth-Token", "client_secret", "password"),
-        *("Cookie", "sig", "key"),
+        *("Cookie", "sig", "key", "sslpassword"),
     ],
 )
 def test_a_name_tells_a_secret(key: str) -> None:

@@ -18,7 +18,7 @@ from isthmus.scrub import is_shown
 _SECRET_WORDS: Final = frozenset(
     {
         *("key", "keys", "apikey", "apikeys", "token", "accesstoken", "secret", "secrets", "signature", "sig", "jwt"),
-        *("password", "passwd", "passphrase", "pwd", "credential", "credentials", "cookie", "session"),
+        *("password", "sslpassword", "passwd", "passphrase", "pwd", "credential", "credentials", "cookie", "session"),
         *("authorization", "auth", "bearer"),
     }
 )
