@@ -19,7 +19,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis pictures check-robustness check-storm check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres pictures check-robustness check-storm check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -48,7 +48,7 @@ imports: $(STAMP) ## the rooms: who may import whom
 unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(BIN)/pytest -m "not real" -n auto
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page test-redis test-sbom ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-page test-postgres test-redis test-sbom ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(BIN)/pytest -m real tests/real/clients
@@ -82,6 +82,9 @@ test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real R
 
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
 	@$(BIN)/pytest -m real tests/real/sbom
+
+test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL
+	@$(BIN)/pytest -m real tests/real/postgres
 
 pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
 	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures

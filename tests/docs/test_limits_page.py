@@ -26,8 +26,13 @@ DEFAULTS = {
     "bridge.sse.MAX_VALUES": "limits.max_values",
 }
 """Constants that are the default of a setting."""
-NONE = {"observe.memory._ARENA_MAX", "store.sqlite.store._LARGEST_NUMBER"}
-"""A number of glibc's, and the end of SQLite's numbers."""
+NONE = {
+    "observe.memory._ARENA_MAX",
+    "store.sqlite.store._LARGEST_NUMBER",
+    "store.postgres.store._LARGEST_NUMBER",
+    "store.postgres.reads._LARGEST",
+}
+"""A number of glibc's, and the ends of the databases' numbers."""
 WORDS = {"limits.redis", "limits.redis_down", "limits.unpriced"}
 """Say where and how it is counted, not how much."""
 SETTINGS = {key for key, _, _ in limit_settings()}
