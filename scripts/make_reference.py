@@ -280,7 +280,7 @@ FIXED: Mapping[str, str] = {
     "store.sqlite.examine._MOST_TOLD": "Problems of a database that are told in words.",
     "store.sqlite.store._MOST_NAMED": "Damaged rows of a database that are named.",
     "store.postgres.store._MOST_NAMED": "The same in PostgreSQL.",
-    "store.postgres.texts._LONGEST": "Bytes of an id that PostgreSQL finds by; of a longer one its beginning and a digest.",
+    "store.postgres.texts._LONGEST": "Bytes of a name in an index of PostgreSQL; of longer ones a digest.",
     "store.sqlite.writer._LARGEST_GROUP": "Changes of the database that are written together.",
     "tools.definition.MAX_NAME": "Characters of a tool's name in the library.",
     "tools.mcp_session.MAX_TOOLS": "Tools of one MCP server in the library (`add_mcp(max_tools=…)`).",
