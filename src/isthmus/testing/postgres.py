@@ -62,7 +62,7 @@ class PostgresServer:
     def start(self) -> None:
         options = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
         given = [word for name, value in {**options, **self._settings}.items() for word in ("-c", f"{name}={value}")]
-        command = ["sh", "-c", _KEEPER, "sh", self._binaries / "postgres", "-D", self._data, *given]
+        command: list[Any] = ["sh", "-c", _KEEPER, "sh", self._binaries / "postgres", "-D", self._data, *given]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, **_unprivileged())
         self._wait_until_ready()
