@@ -32,7 +32,7 @@ def serve(
     config: Annotated[Path | None, typer.Option(help="Config file (TOML).")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
-    store: Annotated[str | None, typer.Option(help="`sqlite:PATH` or `memory:`.")] = None,
+    store: Annotated[str | None, typer.Option(help="`sqlite:PATH`, `memory:` or `postgresql://…`.")] = None,
     model: Annotated[str | None, typer.Option(help="Default model, `provider/model`.")] = None,
     strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Reject instead of degrading.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,

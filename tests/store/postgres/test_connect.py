@@ -8,6 +8,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Connection, Options, connect
 
 
@@ -46,3 +47,10 @@ def test_bytes_travel_as_bytes(connection: Connection) -> None:
     assert cursor.pgresult is not None
     assert cursor.pgresult.fformat(0) == 1
     assert cursor.fetchone() == (b"\x00\xff",)
+
+
+def test_the_url_says_how_safe_the_way_must_be(options: Options) -> None:
+    """The server of the tests has no TLS: asked for, it is not done without."""
+    safe = replace(options, address=Address(f"{options.address.url}?sslmode=require"))
+    with pytest.raises(psycopg.OperationalError, match="SSL"):
+        connect(safe)
