@@ -12,7 +12,7 @@ import pytest
 from isthmus.errors import StoreUnavailable
 from isthmus.store.postgres.changes import Changes
 from isthmus.store.postgres.connect import Options, connect
-from isthmus.store.postgres.medium import Medium
+from isthmus.store.postgres.medium import Medium, Trouble
 from postgres import name_of, server
 
 LONG = 60.0
@@ -138,6 +138,56 @@ def test_that_the_server_is_away_is_known_at_once_and_that_it_is_back(options: O
         assert await here.watch(LONG, mark) > mark
 
     listening(options, ask, retry_seconds=0.05)
+
+
+def test_that_others_get_connections_again_is_found_out_by_itself(options: Options) -> None:
+    async def ask(here: Changes, medium: Medium) -> None:
+        medium.report(Trouble("too many clients", "wait"))
+        await asyncio.to_thread(medium.wait, LONG)
+        medium.check()
+
+    listening(options, ask, retry_seconds=0.05)
+
+
+def test_a_bug_in_listening_is_told_and_does_not_end_it(
+    options: Options, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hear, failed = Changes._hear, []
+
+    def fail_once(self: Changes, connection: Any) -> bool:
+        if not failed:
+            failed.append(1)
+            raise ValueError("a bug")
+        return hear(self, connection)
+
+    monkeypatch.setattr(Changes, "_hear", fail_once)
+
+    async def ask(here: Changes, medium: Medium) -> None:
+        mark = await here.watch(0, None)
+        here.changed()
+        async with asyncio.timeout(LONG):
+            while not failed or await here.watch(LONG, mark) == mark:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    listening(options, ask, retry_seconds=0.01)
+    assert "store.listen.failed" in caplog.text
+
+
+def test_files_beyond_those_that_select_knows_are_waited_for(options: Options) -> None:
+    import os
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1300:
+        pytest.skip("so many files cannot be opened here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1300), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        test_one_hears_what_another_one_commits(options)
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_closing_twice_does_nothing(options: Options) -> None:

@@ -12,21 +12,25 @@ the thread looks whether anything was committed at all: the server's list of tra
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-import select
+import selectors
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Final
 
 import psycopg
 
 from isthmus.errors import IsthmusError
+from isthmus.log import tell
 from isthmus.store.postgres.connect import Connection
 from isthmus.store.postgres.medium import Medium
 
 _PACE: Final = 0.02
 """Seconds between two words, and between two wake-ups of those who wait here: all commits in between are one."""
+
+log = logging.getLogger("isthmus.store")
 
 
 class Changes:
@@ -96,11 +100,11 @@ class Changes:
                 self._sleep(self._retry_seconds)
                 continue
             try:
-                self._listen(connection)
-            except psycopg.Error:
-                self._tell()  # whatever happened meanwhile
-            finally:
-                connection.close()
+                with closing(connection), suppress(psycopg.Error):
+                    self._listen(connection)
+            except Exception as error:  # whatever it is: without this thread nobody would know that the server is back
+                tell(log, "error", "store.listen.failed", store=self._medium.name, trace=error)
+                self._sleep(self._retry_seconds)
 
     def _listen(self, connection: Connection) -> None:
         connection.execute(psycopg.sql.SQL("LISTEN {}").format(self._channel))
@@ -110,9 +114,9 @@ class Changes:
         looked = time.monotonic()
         while not self._closing:
             left = max(0.0, looked + self._poll_seconds - time.monotonic())
-            ready, _, _ = select.select([connection.fileno(), self._wakes], [], [], left)
+            ready = _wait(min(left, self._retry_seconds) if self._medium.troubled else left, connection, self._wakes)
             self._drain()
-            heard = connection.fileno() in ready and self._hear(connection)
+            heard = ready and self._hear(connection)
             if self._unsent:
                 self._unsent = False
                 connection.execute(psycopg.sql.SQL("NOTIFY {}").format(self._channel))
@@ -120,11 +124,17 @@ class Changes:
             if time.monotonic() - looked >= self._poll_seconds:
                 looked = time.monotonic()
                 heard = self._look(connection) or heard
-                if self._medium.troubled:
-                    self._medium.recovered()
+            if self._medium.troubled:
+                self._try_again()
             if heard or self._unseen:
                 self._tell()
                 self._sleep(_PACE, awake=True)
+
+    def _try_again(self) -> None:
+        """This connection stands, and somebody else got none: there may be too many of them."""
+        with suppress(IsthmusError):
+            self._medium.connect().close()
+            self._medium.recovered()
 
     def _hear(self, connection: Connection) -> bool:
         """Whether another one has said something: our own words come back, too."""
@@ -163,8 +173,18 @@ class Changes:
             if awake:
                 time.sleep(left)
             else:
-                select.select([self._wakes], [], [], left)
+                _wait(left, None, self._wakes)
                 self._drain()
+
+
+def _wait(seconds: float, connection: Connection | None, wakes: int) -> bool:
+    """Until something comes; whether it comes from the server. Not by `select`, which knows only 1,024 files."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(wakes, selectors.EVENT_READ)
+        if connection is not None:
+            waiting.register(connection.fileno(), selectors.EVENT_READ)
+        ready = {key.fd for key, _ in waiting.select(seconds)}
+    return connection is not None and connection.fileno() in ready
 
 
 def _settle(told: asyncio.Future[None]) -> None:
