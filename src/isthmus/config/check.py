@@ -15,7 +15,17 @@ from isthmus.bridge.choose import MOST_WEIGHT
 from isthmus.bridge.resolve import ANY_NAME, nearest_name, split_reference
 from isthmus.config.keys import is_own_address, lacks_key, shows_header
 from isthmus.config.known import CODEX, RUN_TIME, KnownProvider
-from isthmus.config.schema import CodexSettings, Config, Images, Limits, McpConfig, ProviderConfig, Search, Store, Webhooks
+from isthmus.config.schema import (
+    CodexSettings,
+    Config,
+    Images,
+    Limits,
+    McpConfig,
+    ProviderConfig,
+    Search,
+    Store,
+    Webhooks,
+)
 from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
