@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isthmus import __version__
+from isthmus.bridge.limits import take_limits
 from isthmus.conduct.aside import Aside
 from isthmus.config.schema import Config
+from isthmus.config.schema import Store as StoreSettings
 from isthmus.config.secrets import configured_secrets
 from isthmus.gateway.directory import Served
 from isthmus.gateway.retention import Retention, keep_pruning
@@ -25,7 +27,7 @@ from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.traces.tracer import Tracer
 from isthmus.ports import Observer, Store
 from isthmus.store.envelope_key import envelope_key
-from isthmus.store.open import database_path, open_store
+from isthmus.store.open import ServerLimits, database_path, is_server, open_store, shared_key
 from isthmus.wiring_observe import open_tracer
 from isthmus.wiring_watch import Names, metrics_observer, open_otel, store_timer, watch_parts
 from isthmus.workers.checker import PooledChecker
@@ -90,12 +92,13 @@ def open_lasting(
     meters: Meters | None,
     stack: AsyncExitStack,
 ) -> Lasting:
-    key = _envelope_key(config.store.url)  # before the store: on a new machine it makes the folder for both
+    key = _envelope_key(config.store)  # before the store: on a new machine it makes the folder for both
     store = open_store(
         config.store.url,
         durability=config.store.durability,
         max_event_bytes=config.background.max_events,
         timed=store_timer(meters),
+        server=take_limits(ServerLimits, config.store),
     )
     deliveries = _open_deliveries(config, store) if config.webhooks.endpoints else None
     observers: list[Observer] = [LogObserver()]
@@ -149,7 +152,11 @@ def _open_deliveries(config: Config, store: Store) -> Deliveries:
     return open_deliveries(config, store, new_id)
 
 
-def _envelope_key(store_url: str) -> bytes:
-    """It lives as long as what is stored does."""
-    database = database_path(store_url)
+def _envelope_key(store: StoreSettings) -> bytes:
+    """Given, or kept with the store: it lives as long as what is stored does."""
+    if store.envelope_key:
+        return store.envelope_key.encode()
+    if is_server(store.url):
+        return shared_key(store.url, server=take_limits(ServerLimits, store))
+    database = database_path(store.url)
     return envelope_key(database) if database is not None else secrets.token_bytes(32)
