@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flowing import DEEPSEEK, PLAIN, running_flow
-from isthmus.store.open import back_up_store
+from isthmus.store.copying.stores import back_up_store
 from isthmus.testing import chat
 
 TOOL = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}

@@ -1,5 +1,5 @@
-"""`isthmus store stats | prune | export | check | backup`: look after the stored responses and conversations, also
-while the gateway runs."""
+"""`isthmus store stats | prune | export | check`: look after the stored responses and conversations, also while the
+gateway runs. Whole stores are moved by `store_moves`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from isthmus.config.schema import Store as StoreSettings
+from isthmus.cli import store_moves
+from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, store_settings
 from isthmus.ports import Store, StoreStats
 
 if TYPE_CHECKING:  # loaded only where it is used
@@ -21,8 +22,6 @@ if TYPE_CHECKING:  # loaded only where it is used
 
 store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
 
-ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
-StoreOption = Annotated[str | None, typer.Option("--store", help="`sqlite:PATH`, in place of the config's store.")]
 _T = TypeVar("_T")
 DAMAGE_LEFT: Final = 3
 """Exit code of a check that found damage and left it: 1 is any error, 2 a wrong option."""
@@ -32,7 +31,7 @@ DAMAGE_LEFT: Final = 3
 def stats(
     config: ConfigOption = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """How much is stored, and since when."""
     found = with_store(config, store, lambda opened: opened.stats())
@@ -58,7 +57,7 @@ def prune(
     from isthmus.errors import ConfigError
     from isthmus.gateway.retention import Retention, prune_once
 
-    settings = _settings(config, store)
+    settings = store_settings(config, store)
     given = days is not None or max_size is not None or conversation_days is not None
     if given:  # these alone, whatever the configuration says
         size = 0 if max_size is None else _parse_size(max_size)
@@ -110,7 +109,7 @@ def check(
     repair: Annotated[
         bool, typer.Option("--repair", help="Move what is damaged into the table `quarantine` of the same file.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare every stored response and conversation with what was written.
 
@@ -120,7 +119,7 @@ def check(
 
     from isthmus.store.open import examine_store
 
-    examined = examine_store(_settings(config, store).url, repair=repair)
+    examined = examine_store(store_settings(config, store).url, repair=repair)
     if as_json:
         typer.echo(msgspec.json.encode({"sound": examined.sound, **msgspec.to_builtins(examined)}).decode())
     else:
@@ -133,23 +132,8 @@ def check(
         raise typer.Exit(DAMAGE_LEFT)
 
 
-@store_app.command()
-def backup(
-    path: Annotated[Path, typer.Argument(help="Where the copy goes; its key goes beside it, as `PATH.key`.")],
-    config: ConfigOption = None,
-    store: StoreOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a copy that is there already.")] = False,
-) -> None:
-    """Copy the store as it is at this moment, with the key of its envelopes."""
-    from isthmus.store.open import back_up_store
-
-    made = back_up_store(_settings(config, store).url, path, force=force)
-    counted = f"{made.responses:,} responses, {made.conversations:,} conversations"
-    typer.echo(f"copied {counted}, {made.bytes:,} bytes, to {path}")
-    if made.key is None:
-        typer.echo("there was no key beside the store; what clients carry from it will not open elsewhere", err=True)
-    else:
-        typer.echo(f"copied the key to {made.key}")
+for command in (store_moves.migrate, store_moves.copy, store_moves.backup, store_moves.restore):
+    store_app.command()(command)
 
 
 def _parse_size(text: str) -> int:
@@ -167,7 +151,7 @@ def with_store(config: Path | None, url: str | None, use: Callable[[Store], Awai
     from isthmus.errors import ConfigError
     from isthmus.store.open import database_path, open_store
 
-    settings = _settings(config, url)
+    settings = store_settings(config, url)
     path = database_path(settings.url)
     if path is None:
         raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
@@ -182,18 +166,6 @@ def with_store(config: Path | None, url: str | None, use: Callable[[Store], Awai
             await opened.aclose()
 
     return asyncio.run(main())
-
-
-def _settings(config: Path | None, url: str | None) -> StoreSettings:
-    """The store's own section: a provider without its key is no reason to keep a person from the stored responses."""
-    from isthmus.config import read_config
-    from isthmus.values.problems import as_error
-
-    reading = read_config(config, overrides={"store.url": url})
-    troubles = [problem for problem in reading.errors if problem.key[:1] == ("store",)]
-    if troubles:
-        raise as_error(troubles)
-    return reading.config.store
 
 
 def _verdict(examined: Examined) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from isthmus.cli.store_commands import ConfigOption, StoreOption, with_store
+from isthmus.cli.store_commands import with_store
+from isthmus.cli.store_options import ConfigOption, StoreOption
 from isthmus.errors import ConfigError
 from isthmus.ports import Delivery
 

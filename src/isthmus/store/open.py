@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # loaded by whoever looks after a store; a server does not
     from isthmus.ports.traces import TraceStore
     from isthmus.store.damage import Examined
     from isthmus.store.postgres.connect import Options
-    from isthmus.store.sqlite.backup import BackedUp
 
 _T = TypeVar("_T")
 DEFAULT_EVENT_BYTES: Final = 16 * 1024 * 1024
@@ -150,13 +149,6 @@ def examine_store(
     path = _there(url)
     with closing(Medium(path, "process", _PATIENTLY).open()) as connection:
         return examine(connection, repair=repair)
-
-
-def back_up_store(url: str, target: Path, *, force: bool = False) -> BackedUp:
-    """Copy the store at `url` as it is at one moment, also while a gateway uses it."""
-    from isthmus.store.sqlite.backup import back_up
-
-    return back_up(_there(url), target.expanduser(), force=force)
 
 
 def _there(url: str) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import ConfigError, StoreDamaged
-from isthmus.store.open import back_up_store, examine_store
+from isthmus.store.copying.stores import back_up_store
+from isthmus.store.open import examine_store
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
 
@@ -80,7 +81,7 @@ def test_a_copy_made_under_load_is_one_moment(path: Path, tmp_path: Path) -> Non
     copying = """
 import sys
 from pathlib import Path
-from isthmus.store.open import back_up_store
+from isthmus.store.copying.stores import back_up_store
 print(back_up_store(f"sqlite:{sys.argv[1]}", Path(sys.argv[2])).responses)
 """
 

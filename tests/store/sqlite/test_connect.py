@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
-from isthmus.store.open import back_up_store, examine_store
+from isthmus.store.copying.stores import back_up_store
+from isthmus.store.open import examine_store
 from isthmus.store.sqlite.store import SqliteStore
 from stored import turn
 

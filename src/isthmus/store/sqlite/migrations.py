@@ -31,7 +31,7 @@ def check_file(connection: sqlite3.Connection, path: Path, migrations: Sequence[
     """Refuse the database of another program, or of a newer version, before anything in it is changed."""
     steps = MIGRATIONS if migrations is None else migrations
     try:
-        applied = _applied(connection, path)
+        applied = applied_steps(connection, path)
     except FAULTS as error:
         raise unavailable(error, path) from error
     if unknown := sorted(map(str, applied - {name for name, _ in steps})):
@@ -45,13 +45,13 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mig
     """Bring the file up to date; the names of the steps that ran."""
     steps = MIGRATIONS if migrations is None else migrations
     try:
-        done = _applied(connection, path)
+        done = applied_steps(connection, path)
         return [name for name, step in steps if name not in done and _run_once(connection, name, step)]
     except FAULTS as error:
         raise unavailable(error, path) from error
 
 
-def _applied(connection: sqlite3.Connection, path: Path) -> set[str]:
+def applied_steps(connection: sqlite3.Connection, path: Path) -> set[str]:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         return set()

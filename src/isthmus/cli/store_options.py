@@ -1,0 +1,28 @@
+"""What the commands of `isthmus store` have in common: which store is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus.config.schema import Store as StoreSettings
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", help="`sqlite:PATH` or `postgresql://…`, in place of the config's store.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+
+def store_settings(config: Path | None, url: str | None) -> StoreSettings:
+    """The store's own section: a provider without its key is no reason to keep a person from the stored responses."""
+    from isthmus.config import read_config
+    from isthmus.values.problems import as_error
+
+    reading = read_config(config, overrides={"store.url": url})
+    troubles = [problem for problem in reading.errors if problem.key[:1] == ("store",)]
+    if troubles:
+        raise as_error(troubles)
+    return reading.config.store
