@@ -61,7 +61,7 @@ async def _converse(store: Store, chance: random.Random, name: str, owner: str, 
 
 
 async def _learn(store: Store, chance: random.Random, name: str, owner: str, made: dict[str, list[str]]) -> None:
-    await store.learn(Lesson("up", f"model {name}", "top_k", chance.choice(TEXTS), chance.random() * 1e9))
+    await store.learn(Lesson("up", f"model {name}", "top_k", chance.choice(TEXTS)[:400], chance.random() * 1e9))
     await store.hear(StoredWord("up", f"http://{name}", b'{"models":[]}', chance.random() * 1e9))
 
 

@@ -70,7 +70,7 @@ def open_store(
             path = _sqlite_path(url, rest, relative_to)
             return SqliteStore(path, durability=durability, max_event_bytes=max_event_bytes, timed=timed)
         case "postgres" | "postgresql":
-            options = _postgres_options(url, durability, server)
+            options = postgres_options(url, durability, server)
             from isthmus.store.postgres.store import PostgresStore
 
             most = server.max_connections
@@ -90,13 +90,13 @@ def is_server(url: str) -> bool:
 
 def shared_key(url: str, *, server: ServerLimits = ServerLimits()) -> bytes:  # noqa: B008  it is frozen
     """The key of the envelopes in a store that is a server, made by whoever asks first."""
-    options = _postgres_options(url, "power", server)
+    options = postgres_options(url, "power", server)
     from isthmus.store.postgres.secrets import envelope_key
 
     return envelope_key(options)
 
 
-def _postgres_options(url: str, durability: Durability, server: ServerLimits) -> Options:
+def postgres_options(url: str, durability: Durability, server: ServerLimits) -> Options:
     try:
         from isthmus.store.postgres.address import Address
         from isthmus.store.postgres.connect import Options

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from isthmus.store.copying.stores import copy_store, open_end
 from isthmus.store.copying.tables import ROWS_AT_ONCE, Row
 from isthmus.store.open import examine_store, open_store
 from kept_histories import fill
+from on_postgres import new_database
 from stored import turn
 
 
@@ -35,10 +38,16 @@ def make(url: str, seed: int, steps: int = 40) -> None:
     asyncio.run(main())
 
 
-def rows_of(url: str) -> dict[str, list[Row]]:
+def rows_of(url: str) -> dict[str, list[dict[str, Any]]]:
     with closing(open_end(url, make=False)) as end:
         end.look()
-        return {table.name: list(end.read(table)) for table in end.tables()}
+        found = {
+            table.name: [dict(zip(table.columns, row, strict=True)) for row in end.read(table)]
+            for table in end.tables()
+        }
+    for chat in found["chats"]:  # whose order and spaces mean nothing
+        chat["metadata"] = json.loads(chat["metadata"])
+    return found
 
 
 def answers_of(url: str) -> tuple[list[bytes], list[bytes]]:
@@ -54,11 +63,13 @@ def answers_of(url: str) -> tuple[list[bytes], list[bytes]]:
     return asyncio.run(main())
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_there_and_back_everything_is_as_it_was(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+def test_there_and_back_everything_is_as_it_was(tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int) -> None:
     folder = tmp_path_factory.mktemp("copies")
-    one, two, three = (url_of(folder, name) for name in ("one", "two", "three"))
+    one, three = url_of(folder, "one"), url_of(folder, "three")
+    two = url_of(folder, "two") if kind == "sqlite" else new_database()
     make(one, seed)
     copied = copy_store(one, two)
     copy_store(two, three)

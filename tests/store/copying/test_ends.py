@@ -10,12 +10,14 @@ import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.copying.ends import End, Mark
-from isthmus.store.copying.sqlite_end import SqliteEnd
+from isthmus.store.copying.stores import open_end
+from on_postgres import new_database
 
 
-@pytest.fixture
-def end(tmp_path: Path) -> Iterator[End]:
-    with closing(SqliteEnd(tmp_path / "x.db", make=True)) as opened:
+@pytest.fixture(params=["sqlite", "postgres"])
+def end(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[End]:
+    url = f"sqlite:{tmp_path}/x.db" if request.param == "sqlite" else new_database()
+    with closing(open_end(url, make=True)) as opened:
         yield opened
 
 

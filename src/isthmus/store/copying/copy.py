@@ -108,7 +108,7 @@ class _Copying:
     def table(self, table: Table, *, compare: bool) -> Summed:
         summed = Summed()
         there = _Peeked(table.plain(self.target.read(table)) if compare else ())
-        for batch in in_batches(table.plain(self.source.read(table))):
+        for batch in in_batches(self.target.fit(table, table.plain(self.source.read(table)))):
             for row in batch:
                 summed.add(row)
             old = list(there.up_to(table, table.key_of(batch[-1])))

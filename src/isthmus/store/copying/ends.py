@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -34,6 +34,9 @@ class End(Protocol):
 
     def read(self, table: Table) -> Iterator[Row]:
         """All rows, in the order of their keys."""
+
+    def fit(self, table: Table, rows: Iterable[Row]) -> Iterable[Row]:
+        """Rows of another end as this one can hold them."""
 
     def replace(self, table: Table, gone: Sequence[Row], rows: Sequence[Row]) -> None:
         """Take away the rows with these keys and put these there, in one step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -58,6 +58,9 @@ class SqliteEnd:
         order = ", ".join(_quoted(table.columns[place]) for place in table.key)
         with _explained(self._path):
             yield from self._reader.execute(f'SELECT {_listed(table)} FROM "{table.name}" ORDER BY {order}')
+
+    def fit(self, table: Table, rows: Iterable[Row]) -> Iterable[Row]:
+        return rows
 
     def replace(self, table: Table, gone: Sequence[Row], rows: Sequence[Row]) -> None:
         same = " AND ".join(f"{_quoted(table.columns[place])} IS ?" for place in table.key)

@@ -16,7 +16,7 @@ from isthmus.store.copying.copy import Copied, Manner, Told, copy_all
 from isthmus.store.copying.ends import End
 from isthmus.store.copying.sqlite_end import SqliteEnd
 from isthmus.store.envelope_key import key_path
-from isthmus.store.open import database_path, examine_store
+from isthmus.store.open import ServerLimits, database_path, examine_store, is_server, postgres_options
 from isthmus.store.sqlite.backup import BackedUp, back_up
 from isthmus.store.sqlite.connect import connect_reader
 from isthmus.store.sqlite.medium import Medium
@@ -25,8 +25,13 @@ from isthmus.store.sqlite.migrations import MIGRATIONS, applied_steps
 _PATIENTLY: Final = 10.0
 
 
-def open_end(url: str, *, make: bool) -> End:
+def open_end(url: str, *, make: bool, server: ServerLimits = ServerLimits()) -> End:  # noqa: B008  it is frozen
     """`make`: where there is no store yet, it is made."""
+    if is_server(url):
+        options = postgres_options(url, "power", server)
+        from isthmus.store.copying.postgres_end import PostgresEnd
+
+        return PostgresEnd(options, make=make)
     path = database_path(url)
     if path is None:
         raise ConfigError(f"`{url}` lives and dies with its gateway: name `sqlite:PATH` or `postgresql://…`")
