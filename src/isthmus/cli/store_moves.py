@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, store_settings
+from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded only where it is used
@@ -24,7 +24,8 @@ def migrate(
     from isthmus.cli.terminal import print_json
     from isthmus.store.copying.stores import migrate_store
 
-    steps = migrate_store(store_settings(config, store).url, dry_run=dry_run)
+    settings = store_settings(config, store)
+    steps = migrate_store(settings.url, dry_run=dry_run, server=server_limits(settings))
     if as_json:
         print_json({"pending" if dry_run else "applied": steps}, pretty=False)
     elif not steps:
@@ -36,6 +37,7 @@ def migrate(
 def copy(
     source: Annotated[str, typer.Option("--from", help="The store to read: `sqlite:PATH` or `postgresql://…`.")],
     target: Annotated[str, typer.Option("--to", help="The store to write; it is made where there is none.")],
+    config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace all that the target holds.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a copy that was broken off, or bring what has come since.")
@@ -56,7 +58,8 @@ def copy(
         raise ConfigError("`--force` begins anew and `--resume` goes on: give one of them")
     manner: Manner = "force" if force else "resume" if resume else "new"
     with Progress(silent=as_json) as progress:
-        done = copy_store(source, target, manner=manner, told=progress)
+        limits = server_limits(store_settings(config, None))
+        done = copy_store(source, target, manner=manner, told=progress, server=limits)
     if as_json:
         print_json(msgspec.to_builtins(done), pretty=False)
         return
@@ -82,8 +85,9 @@ def backup(
     from isthmus.cli.terminal import print_json
     from isthmus.store.copying.stores import back_up_store
 
+    settings = store_settings(config, store)
     with Progress(silent=as_json) as progress:
-        made = back_up_store(store_settings(config, store).url, path, force=force, told=progress)
+        made = back_up_store(settings.url, path, force=force, told=progress, server=server_limits(settings))
     if as_json:
         print_json(msgspec.to_builtins(made, enc_hook=str), pretty=False)
         return
@@ -112,9 +116,9 @@ def restore(
     from isthmus.cli.terminal import print_json
     from isthmus.store.copying.stores import restore_store
 
-    url = store_settings(config, store).url
+    settings = store_settings(config, store)
     with Progress(silent=as_json) as progress:
-        done = restore_store(path, url, force=force, told=progress)
+        done = restore_store(path, settings.url, force=force, told=progress, server=server_limits(settings))
     if as_json:
         print_json(msgspec.to_builtins(done, enc_hook=str), pretty=False)
         return

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isthmus.config.schema import Store as StoreSettings
+
+if TYPE_CHECKING:  # loaded only where it is used
+    from isthmus.store.open import ServerLimits
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
 StoreOption = Annotated[
@@ -26,3 +29,11 @@ def store_settings(config: Path | None, url: str | None) -> StoreSettings:
     if troubles:
         raise as_error(troubles)
     return reading.config.store
+
+
+def server_limits(settings: StoreSettings) -> ServerLimits:
+    """What of it concerns a store that is a server."""
+    from isthmus.bridge.limits import take_limits
+    from isthmus.store.open import ServerLimits
+
+    return take_limits(ServerLimits, settings)

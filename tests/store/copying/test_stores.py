@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import ConfigError, StoreDamaged
-from isthmus.store.copying.stores import back_up_store, copy_store, migrate_store, restore_store
-from isthmus.store.open import examine_store, open_store
+from isthmus.store.copying.stores import back_up_store, copy_store, migrate_store, open_end, restore_store
+from isthmus.store.open import ServerLimits, examine_store, open_store
 from isthmus.store.sqlite.migrations import MIGRATIONS
 from kept_histories import fill
+from on_postgres import new_database
 
 
 @pytest.fixture
@@ -85,3 +86,37 @@ def test_what_lives_in_memory_cannot_be_moved(what: object, tmp_path: Path, monk
 def test_a_store_is_not_copied_to_itself(url: str) -> None:
     with pytest.raises(ConfigError, match="source and target"):
         copy_store(url, url)
+
+
+def test_an_archive_of_a_server_is_a_file_that_any_store_is_restored_from(url: str, tmp_path: Path) -> None:
+    server, other = new_database(), new_database()
+    copy_store(url, server)
+    made = back_up_store(server, tmp_path / "copy.db")
+    assert {each.name for each in tmp_path.iterdir()} == {"x.db", "x.db.key", "copy.db", "copy.db.key"}
+    assert (made.responses, made.conversations) == (examine_store(url).responses, examine_store(url).conversations)
+    with pytest.raises(ConfigError, match=r"`.*copy.db` is there already"):
+        back_up_store(server, tmp_path / "copy.db")
+    with pytest.raises(ConfigError, match="is not empty"):
+        restore_store(tmp_path / "copy.db", server)
+    for target in (server, other, f"sqlite:{tmp_path}/new.db"):
+        done = restore_store(tmp_path / "copy.db", target, force=target == server)
+        assert (done.responses, done.conversations) == (made.responses, made.conversations)
+        assert copy_store(target, f"sqlite:{tmp_path}/back.db", manner="force").envelope_key
+        assert examine_store(f"sqlite:{tmp_path}/back.db") == examine_store(url)
+
+
+def test_steps_of_a_server_are_told_and_taken() -> None:
+    url = new_database()
+    missing = migrate_store(url, dry_run=True)
+    assert missing[0] == "0001_responses"
+    assert migrate_store(url) == missing
+    assert migrate_store(url) == migrate_store(url, dry_run=True) == []
+
+
+def test_the_schema_of_a_server_is_the_one_that_is_set(url: str) -> None:
+    server = new_database()
+    copy_store(url, server, server=ServerLimits(schema="mine"))
+    with pytest.raises(ConfigError, match="no store in the schema `isthmus`"):
+        open_end(server, make=False)
+    with closing(open_end(server, make=False, server=ServerLimits(schema="mine"))):
+        pass

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isthmus.errors import ConfigError, StoreDamaged
 from isthmus.store.copying.copy import Copied, Manner, Told, copy_all
@@ -22,10 +22,14 @@ from isthmus.store.sqlite.connect import connect_reader
 from isthmus.store.sqlite.medium import Medium
 from isthmus.store.sqlite.migrations import MIGRATIONS, applied_steps
 
+if TYPE_CHECKING:
+    from isthmus.store.postgres.connect import Options
+
 _PATIENTLY: Final = 10.0
+_LIMITS: Final = ServerLimits()
 
 
-def open_end(url: str, *, make: bool, server: ServerLimits = ServerLimits()) -> End:  # noqa: B008  it is frozen
+def open_end(url: str, *, make: bool, server: ServerLimits = _LIMITS) -> End:
     """`make`: where there is no store yet, it is made."""
     if is_server(url):
         options = postgres_options(url, "power", server)
@@ -38,25 +42,47 @@ def open_end(url: str, *, make: bool, server: ServerLimits = ServerLimits()) -> 
     return SqliteEnd(path, make=make)
 
 
-def copy_store(source: str, target: str, *, manner: Manner = "new", told: Told = lambda step: None) -> Copied:
+def copy_store(
+    source: str,
+    target: str,
+    *,
+    manner: Manner = "new",
+    told: Told = lambda step: None,
+    server: ServerLimits = _LIMITS,
+) -> Copied:
     with ExitStack() as opened:
-        ends = [opened.enter_context(closing(open_end(url, make=url == target))) for url in (source, target)]
+        both = (open_end(source, make=False, server=server), open_end(target, make=True, server=server))
+        ends = [opened.enter_context(closing(end)) for end in both]
         if ends[0].name == ends[1].name:
             raise ConfigError(f"`{ends[0].name}` is source and target of the copy: name another target")
         return copy_all(*ends, manner=manner, told=told)
 
 
-def back_up_store(url: str, target: Path, *, force: bool = False, told: Told = lambda step: None) -> BackedUp:
+def back_up_store(
+    url: str,
+    target: Path,
+    *,
+    force: bool = False,
+    told: Told = lambda step: None,
+    server: ServerLimits = _LIMITS,
+) -> BackedUp:
     """Copy the store at `url` as it is at one moment, also while gateways use it, to one file with its key."""
     target = target.expanduser()
     path = database_path(url)
     if path is not None:
         return back_up(_there(path), target, force=force)
-    with closing(open_end(url, make=False)) as source:
+    with closing(open_end(url, make=False, server=server)) as source:
         return _archive(source, target, force, told)
 
 
-def restore_store(archive: Path, url: str, *, force: bool = False, told: Told = lambda step: None) -> BackedUp:
+def restore_store(
+    archive: Path,
+    url: str,
+    *,
+    force: bool = False,
+    told: Told = lambda step: None,
+    server: ServerLimits = _LIMITS,
+) -> BackedUp:
     """Put what `archive` holds in the place of the store at `url`, once all of it was found to be sound."""
     archive = _there(archive.expanduser())
     examined = examine_store(f"sqlite:{archive}")
@@ -71,13 +97,15 @@ def restore_store(archive: Path, url: str, *, force: bool = False, told: Told = 
         restored = back_up(archive, path, force=force)
         migrate_store(url)
         return restored
-    copied = copy_store(f"sqlite:{archive}", url, manner="force" if force else "new", told=told)
+    copied = copy_store(f"sqlite:{archive}", url, manner="force" if force else "new", told=told, server=server)
     key = key_path(archive) if copied.envelope_key else None
     return BackedUp(examined.responses, examined.conversations, copied.bytes, key)
 
 
-def migrate_store(url: str, *, dry_run: bool = False) -> list[str]:
+def migrate_store(url: str, *, dry_run: bool = False, server: ServerLimits = _LIMITS) -> list[str]:
     """Steps that the store at `url` had not taken yet; `dry_run`: it has not taken them now either."""
+    if is_server(url):
+        return _migrate_server(postgres_options(url, "power", server), dry_run)
     path = database_path(url)
     if path is None:
         raise ConfigError(f"`{url}` lives and dies with its gateway: it is never out of date")
@@ -87,6 +115,15 @@ def migrate_store(url: str, *, dry_run: bool = False) -> list[str]:
     if pending and not dry_run:
         Medium(path, "process", _PATIENTLY).open().close()
     return pending
+
+
+def _migrate_server(options: Options, dry_run: bool) -> list[str]:
+    from isthmus.store.postgres.medium import Medium as Server
+    from isthmus.store.postgres.migrations import MIGRATIONS as STEPS
+    from isthmus.store.postgres.migrations import migrate, missing
+
+    with closing(Server(options).connect()) as connection:
+        return missing(connection, options, STEPS) if dry_run else migrate(connection, options)
 
 
 def _archive(source: End, target: Path, force: bool, told: Told) -> BackedUp:
