@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from isthmus.bridge.limits import take_limits
 from isthmus.config.schema import Config
 from isthmus.config.secrets import configured_secrets
 from isthmus.observe.traces.bodies import Bodies
@@ -15,7 +16,7 @@ from isthmus.observe.traces.recorder import Keeping, Recorder
 from isthmus.observe.traces.tracer import CaptureRule, Tracer
 from isthmus.ports import Workers
 from isthmus.scrub import Scrubber
-from isthmus.store.open import database_path, open_traces
+from isthmus.store.open import ServerLimits, database_path, is_server, open_traces
 
 __all__ = ["SCRUB", "SCRUBBER", "open_tracer"]
 
@@ -32,10 +33,10 @@ def open_tracer(config: Config, key: bytes, workers: Workers) -> Tracer:
         job = encode_scrub(patterns, texts)
         return decode_scrub(asyncio.run_coroutine_threadsafe(workers.run(SCRUB, job), loop).result())
 
-    in_memory = database_path(config.store.url) is None
+    in_memory = database_path(config.store.url) is None and not is_server(config.store.url)
     most = min(settings.max_bytes or MOST_IN_MEMORY, MOST_IN_MEMORY) if in_memory else settings.max_bytes
     recorder = Recorder(
-        open_traces(config.store.url),
+        open_traces(config.store.url, server=take_limits(ServerLimits, config.store)),
         Bodies.of(key),
         Cleaner(Scrubber(configured_secrets(config)), find if patterns else None),
         Keeping(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 import typer
 
+from isthmus.bridge.limits import take_limits
 from isthmus.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded only where it is used
@@ -21,7 +22,10 @@ if TYPE_CHECKING:  # loaded only where it is used
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
 StoreOption = Annotated[
-    str | None, typer.Option("--store", help="`sqlite:PATH`, in place of the config's store: the traces lie beside it.")
+    str | None,
+    typer.Option(
+        "--store", help="`sqlite:PATH` or `postgresql://…`, in place of the config's store: the traces lie beside it."
+    ),
 ]
 GatewayOption = Annotated[
     str | None, typer.Option("--gateway", "--url", help="A gateway elsewhere, in place of the file of this machine's.")
@@ -110,10 +114,12 @@ def with_traces(
 
 
 def open_file(settings: Config) -> TraceStore:
-    """The traces beside the store; they must be there: looking for them must not make any."""
-    from isthmus.store.open import open_traces, traces_path
+    """The traces beside the store, on its server or in a file; a file must be there: looking for them must not make any."""
+    from isthmus.store.open import ServerLimits, is_server, open_traces, traces_path
     from isthmus.store.traces.schema import is_made
 
+    if is_server(settings.store.url):
+        return open_traces(settings.store.url, server=take_limits(ServerLimits, settings.store))
     path = traces_path(settings.store.url)
     if path is None:
         raise ConfigError(
@@ -127,9 +133,11 @@ def open_file(settings: Config) -> TraceStore:
 
 def find_file(settings: Config) -> TraceStore | None:
     """The same, where it may be missing."""
-    from isthmus.store.open import open_traces, traces_path
+    from isthmus.store.open import is_server, open_traces, traces_path
     from isthmus.store.traces.schema import is_made
 
+    if is_server(settings.store.url):
+        return open_file(settings)
     path = traces_path(settings.store.url)
     return open_traces(settings.store.url) if path is not None and is_made(path) else None
 

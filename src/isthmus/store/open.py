@@ -124,9 +124,14 @@ def traces_path(url: str) -> Path | None:
     return None if path is None else path.with_name(f"{path.stem}.traces{path.suffix}")
 
 
-def open_traces(url: str) -> TraceStore:
-    """The traces beside the store that `url` names; in memory beside one in memory. Nothing is opened before it is
-    used. Close it with `close()`."""
+def open_traces(url: str, *, server: ServerLimits = ServerLimits()) -> TraceStore:  # noqa: B008  it is frozen
+    """The traces beside the store that `url` names: on the same server, or in a file; in memory beside one in memory.
+    Nothing is opened before it is used. Close it with `close()`."""
+    if is_server(url):
+        options = postgres_options(url, "process", server)
+        from isthmus.store.traces.postgres import PostgresTraces
+
+        return PostgresTraces(options)
     from isthmus.store.traces.sqlite import SqliteTraces
 
     return SqliteTraces(traces_path(url))

@@ -26,7 +26,9 @@ LEFT: Final = {
     "leases": "they belong to processes that run; what was unfinished is seen to by whoever opens the copy",
     "scratch": "it holds nothing for long",
     "secrets": "the key of the envelopes is handed over by itself: beside a file it is a file of its own",
-    **dict.fromkeys(("kinds", "traces", "places", "totals", "spreads"), "traces stay where they were made"),
+    **dict.fromkeys(
+        ("kinds", "traces", "places", "totals", "spreads", "trace_state"), "traces stay where they were made"
+    ),
 }
 """Tables that are not copied, and why."""
 ROWS_AT_ONCE: Final = 500

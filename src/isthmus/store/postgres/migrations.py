@@ -287,10 +287,41 @@ _SPENDING: Final = """
     CREATE INDEX settled_by_age ON settled (at);
 """
 
+_TRACES: Final = """
+    CREATE TABLE kinds (
+        kind bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        owner text NOT NULL, key text NOT NULL, client text NOT NULL, door text NOT NULL, provider text NOT NULL,
+        model text NOT NULL, outcome text NOT NULL, code text NOT NULL, changed boolean NOT NULL
+    );
+    CREATE TABLE traces (
+        seq bigint PRIMARY KEY,
+        ended float8 NOT NULL, kind bigint NOT NULL, summary bytea NOT NULL, packed boolean NOT NULL, detail bytea
+    );
+    CREATE INDEX traces_by_kind ON traces (kind, seq);
+    CREATE TABLE places (place bigint NOT NULL, seq bigint NOT NULL, PRIMARY KEY (place, seq));
+    CREATE TABLE totals (
+        level smallint NOT NULL, slot bigint NOT NULL, kind bigint NOT NULL,
+        requests bigint NOT NULL, failed bigint NOT NULL, input_tokens bigint NOT NULL, output_tokens bigint NOT NULL,
+        cached_tokens bigint NOT NULL, cost float8 NOT NULL, unpriced bigint NOT NULL, retries bigint NOT NULL,
+        degraded bigint NOT NULL, ignored bigint NOT NULL, seconds float8 NOT NULL,
+        PRIMARY KEY (level, slot, kind)
+    );
+    CREATE TABLE spreads (
+        level smallint NOT NULL, slot bigint NOT NULL, kind bigint NOT NULL, what smallint NOT NULL,
+        step integer NOT NULL, count bigint NOT NULL,
+        PRIMARY KEY (level, slot, kind, what, step)
+    );
+    CREATE TABLE trace_state (one boolean PRIMARY KEY CHECK (one), latest bigint NOT NULL, bytes bigint NOT NULL);
+    INSERT INTO trace_state VALUES (true, 0, 0);
+    ALTER TABLE traces ALTER COLUMN detail SET STORAGE EXTERNAL;
+"""
+"""What each is for stands in `store/traces/schema.py`; `trace_state` is the one row that whoever writes them holds."""
+
 MIGRATIONS: Final[Sequence[Migration]] = (
     ("0001_responses", _RESPONSES),
     ("0002_leases", _LEASES),
     ("0003_learned", _LEARNED),
     ("0004_keys", _KEYS),
     ("0005_spending", _SPENDING),
+    ("0006_traces", _TRACES),
 )

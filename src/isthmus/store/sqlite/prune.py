@@ -109,6 +109,7 @@ def _remove_some(connection: sqlite3.Connection, step: _Step, older_than: float 
 def _give_back_pages(connection: sqlite3.Connection) -> bool:
     """Whether it may be worth calling again."""
     before = connection.execute("PRAGMA freelist_count").fetchone()[0]
-    connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_STEP})").fetchall()
+    for _ in range(min(_VACUUM_STEP, before)):
+        connection.execute("PRAGMA incremental_vacuum(1)")  # Python takes one step of it, however many are asked for
     after = connection.execute("PRAGMA freelist_count").fetchone()[0]
     return 0 < int(after) < int(before)

@@ -7,21 +7,22 @@ rows as fit, and there are few lengths of it, which SQLite keeps prepared.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
+
+from isthmus.store.traces.tables import Tables
 
 _LENGTHS: Final = (64, 16, 4, 1)
 """Rows of a statement. Their values must stay below 999, what an old SQLite takes."""
 
 
-def insert_many(connection: sqlite3.Connection, into: str, then: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_many(tables: Tables, into: str, then: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """`into`: all before `VALUES`; `then`: what stands behind the rows, if anything."""
     at = 0
     for length in _LENGTHS:
         while len(rows) - at >= length:
             row = f"({', '.join('?' * len(rows[at]))})"
             values = tuple(chain.from_iterable(rows[at : at + length]))
-            connection.execute(f"{into} VALUES {', '.join([row] * length)} {then}", values)
+            tables.execute(f"{into} VALUES {', '.join([row] * length)} {then}", values)
             at += length

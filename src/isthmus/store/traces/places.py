@@ -7,12 +7,12 @@ together at the end of the file, however random the words are.
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Iterator
 from typing import Final
 
 from isthmus.ports.traces import TraceSummary
+from isthmus.store.traces.tables import Tables
 
 CHUNK: Final = 2_048
 _BITS: Final = 32
@@ -37,43 +37,43 @@ def place_of(seq: int, word: str) -> int:
     return _first_place(seq // CHUNK) | zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-def find_places(connection: sqlite3.Connection, word: str) -> Iterator[int]:
+def find_places(tables: Tables, word: str) -> Iterator[int]:
     """The newest first."""
-    first, last = connection.execute(_ENDS).fetchone()
+    first, last = tables.execute(_ENDS).fetchone()
     if first is None:
         return
     chunk, count = last // CHUNK, _FIRST_LOOK
     while chunk >= first // CHUNK:
         low = max(chunk - count + 1, first // CHUNK)
         places = ", ".join(str(place_of(each * CHUNK, word)) for each in range(low, chunk + 1))
-        rows = connection.execute(f"SELECT seq FROM places WHERE place IN ({places}) ORDER BY place DESC, seq DESC")
+        rows = tables.execute(f"SELECT seq FROM places WHERE place IN ({places}) ORDER BY place DESC, seq DESC")
         for (seq,) in rows.fetchall():
             yield seq
         chunk, count = low - 1, min(count * 4, _AT_A_TIME)
 
 
-def first_since(connection: sqlite3.Connection, at: float) -> int:
+def first_since(tables: Tables, at: float) -> int:
     """The first that ended at this time or later; they are numbered in that order, so halving finds it."""
-    low, high = connection.execute(_ENDS).fetchone()
+    low, high = tables.execute(_ENDS).fetchone()
     if low is None:
         return LAST
     high += 1
     while low < high:
         middle = (low + high) // 2
-        row = connection.execute("SELECT seq, ended FROM traces WHERE seq >= ? LIMIT 1", (middle,)).fetchone()
+        row = tables.execute("SELECT seq, ended FROM traces WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)).fetchone()
         if row is None or row[1] >= at:
             high = middle
         else:
             low = row[0] + 1
-    row = connection.execute("SELECT seq FROM traces WHERE seq >= ? LIMIT 1", (low,)).fetchone()
+    row = tables.execute("SELECT seq FROM traces WHERE seq >= ? ORDER BY seq LIMIT 1", (low,)).fetchone()
     return LAST if row is None else int(row[0])
 
 
-def drop_places(connection: sqlite3.Connection, before: int, most: int) -> None:
+def drop_places(tables: Tables, before: int, most: int) -> None:
     """Of chunks that have no trace any more; `before` is the oldest that there is."""
     rows = "SELECT place, seq FROM places WHERE place < ? ORDER BY place, seq LIMIT ?"
     bound = (_first_place(before // CHUNK), most)
-    connection.execute(f"DELETE FROM places WHERE (place, seq) IN ({rows})", bound)
+    tables.execute(f"DELETE FROM places WHERE (place, seq) IN ({rows})", bound)
 
 
 def _first_place(chunk: int) -> int:

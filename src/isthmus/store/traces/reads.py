@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStats, TraceSummary
 from isthmus.store.traces.places import LAST, find_places, first_since
 from isthmus.store.traces.rows import read_at, read_summary, unpack
-from isthmus.store.traces.writes import measure
+from isthmus.store.traces.tables import Tables
 
 _PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
 _ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")
@@ -19,21 +18,21 @@ _AT_ONCE: Final = 200
 """Rows fetched by their numbers in one question."""
 
 
-def find(connection: sqlite3.Connection, owner: str | None, id: str) -> Trace | None:
-    summary = find_summary(connection, owner, id)
-    return None if summary is None else read_whole(connection, summary)
+def find(tables: Tables, owner: str | None, id: str) -> Trace | None:
+    summary = find_summary(tables, owner, id)
+    return None if summary is None else read_whole(tables, summary)
 
 
-def read_whole(connection: sqlite3.Connection, summary: TraceSummary) -> Trace:
+def read_whole(tables: Tables, summary: TraceSummary) -> Trace:
     """What is left of it, where its response was deleted."""
-    row = connection.execute("SELECT packed, detail FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
+    row = tables.execute("SELECT packed, detail FROM traces WHERE seq = ?", (summary.seq,)).fetchone()
     return Trace(summary=summary) if row is None or row[1] is None else unpack(summary, bool(row[0]), row[1])
 
 
-def find_summary(connection: sqlite3.Connection, owner: str | None, id: str) -> TraceSummary | None:
+def find_summary(tables: Tables, owner: str | None, id: str) -> TraceSummary | None:
     for word in filter(None, (id, known_as(id))):
-        for seq in find_places(connection, word):
-            summary = read_at(connection, seq)
+        for seq in find_places(tables, word):
+            summary = read_at(tables, seq)
             if summary is not None and word in (summary.id, summary.response) and owner in (None, summary.owner):
                 return summary
     return None
@@ -45,40 +44,40 @@ def known_as(id: str) -> str:
 
 
 def list_traces(
-    connection: sqlite3.Connection,
+    tables: Tables,
     owner: str | None,
     filter: TraceFilter,
     limit: int,
     after: int | None,
     order: Literal["asc", "desc"],
 ) -> TracePage:
-    low, high = _bounds(connection, filter)
+    low, high = _bounds(tables, filter)
     if after is not None:
         low, high = (max(low, after + 1), high) if order == "asc" else (low, min(high, after))
-    kinds = _kinds(connection, owner, filter)
-    found = _newest(connection, filter, kinds, low, high, limit + 1, order)
-    return TracePage(tuple(_summaries(connection, found[:limit])), len(found) > limit)
+    kinds = _kinds(tables, owner, filter)
+    found = _newest(tables, filter, kinds, low, high, limit + 1, order)
+    return TracePage(tuple(_summaries(tables, found[:limit])), len(found) > limit)
 
 
-def walk(connection: sqlite3.Connection, owner: str | None, id: str, most: int) -> Sequence[TraceSummary]:
-    at = find_summary(connection, owner, id)
+def walk(tables: Tables, owner: str | None, id: str, most: int) -> Sequence[TraceSummary]:
+    at = find_summary(tables, owner, id)
     if at is None:
         return ()
     if not at.thread:
         return (at,)
-    page = list_traces(connection, owner, TraceFilter(thread=at.thread), most, None, "desc")
+    page = list_traces(tables, owner, TraceFilter(thread=at.thread), most, None, "desc")
     return tuple(reversed(page.traces))
 
 
-def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
-    kinds = _kinds(connection, owner, TraceFilter())
+def stats(tables: Tables, owner: str | None) -> TraceStats:
+    kinds = _kinds(tables, owner, TraceFilter())
     some = "" if kinds is None else f" WHERE kind IN ({_listed(kinds)})"
-    (count,) = connection.execute(f"SELECT count(*) FROM traces{some}").fetchone()
-    ends = [_newest(connection, TraceFilter(), kinds, 0, LAST, 1, order) for order in _ORDERS]
-    oldest, newest = ([summary.ended_at for summary in _summaries(connection, end)] for end in ends)
+    (count,) = tables.execute(f"SELECT count(*) FROM traces{some}").fetchone()
+    ends = [_newest(tables, TraceFilter(), kinds, 0, LAST, 1, order) for order in _ORDERS]
+    oldest, newest = ([summary.ended_at for summary in _summaries(tables, end)] for end in ends)
     return TraceStats(
         traces=count,
-        bytes=measure(connection),
+        bytes=tables.measure(),
         oldest=oldest[0] if oldest else None,
         newest=newest[0] if newest else None,
         latest=ends[1][0] if ends[1] else 0,
@@ -88,11 +87,11 @@ def stats(connection: sqlite3.Connection, owner: str | None) -> TraceStats:
 # ── which ones ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bounds(connection: sqlite3.Connection, filter: TraceFilter) -> tuple[int, int]:
+def _bounds(tables: Tables, filter: TraceFilter) -> tuple[int, int]:
     """First and last place, the last not included: `ended` goes the same way as `seq`."""
     return (
-        0 if filter.since is None else first_since(connection, filter.since),
-        LAST if filter.until is None else first_since(connection, filter.until),
+        0 if filter.since is None else first_since(tables, filter.since),
+        LAST if filter.until is None else first_since(tables, filter.until),
     )
 
 
@@ -110,18 +109,18 @@ def conditions(owner: str | None, filter: TraceFilter) -> tuple[list[str], list[
     return where, values
 
 
-def _kinds(connection: sqlite3.Connection, owner: str | None, filter: TraceFilter) -> list[int] | None:
+def _kinds(tables: Tables, owner: str | None, filter: TraceFilter) -> list[int] | None:
     """`None`: any."""
     where, values = conditions(owner, filter)
     if not where:
         return None
-    found = [row[0] for row in connection.execute(f"SELECT kind FROM kinds WHERE {' AND '.join(where)}", values)]
-    (count,) = connection.execute("SELECT count(*) FROM kinds").fetchone()
+    found = [row[0] for row in tables.execute(f"SELECT kind FROM kinds WHERE {' AND '.join(where)}", values)]
+    (count,) = tables.execute("SELECT count(*) FROM kinds").fetchone()
     return None if len(found) == count else found
 
 
 def _newest(
-    connection: sqlite3.Connection,
+    tables: Tables,
     filter: TraceFilter,
     kinds: list[int] | None,
     low: int,
@@ -133,17 +132,17 @@ def _newest(
     rest = f"seq >= ? AND seq < ? ORDER BY seq {order} LIMIT ?"
     bound = (low, high, limit)
     if filter.thread:
-        return _of_thread(connection, filter.thread, kinds, low, high, limit, order)
+        return _of_thread(tables, filter.thread, kinds, low, high, limit, order)
     if kinds is None:
-        return [row[0] for row in connection.execute(f"SELECT seq FROM traces WHERE {rest}", bound)]
+        return [row[0] for row in tables.execute(f"SELECT seq FROM traces WHERE {rest}", bound)]
     question = f"SELECT seq FROM traces WHERE kind = ? AND {rest}"
-    each = [[row[0] for row in connection.execute(question, (kind, *bound))] for kind in kinds]
+    each = [[row[0] for row in tables.execute(question, (kind, *bound))] for kind in kinds]
     merged = heapq.merge(*each, reverse=order == "desc")
     return [seq for seq, _ in zip(merged, range(limit), strict=False)]
 
 
 def _of_thread(
-    connection: sqlite3.Connection,
+    tables: Tables,
     thread: str,
     kinds: list[int] | None,
     low: int,
@@ -152,14 +151,14 @@ def _of_thread(
     order: Literal["asc", "desc"],
 ) -> list[int]:
     """Looked at a few at a time: those of a client that always begins alike may be very many."""
-    places = [seq for seq in find_places(connection, thread) if low <= seq < high]
+    places = [seq for seq in find_places(tables, thread) if low <= seq < high]
     places.sort(reverse=order == "desc")
     found: list[int] = []
     for start in range(0, len(places), _AT_ONCE):
-        some = [each.seq for each in _summaries(connection, places[start : start + _AT_ONCE]) if each.thread == thread]
+        some = [each.seq for each in _summaries(tables, places[start : start + _AT_ONCE]) if each.thread == thread]
         if kinds is not None:
             question = f"SELECT seq FROM traces WHERE seq IN ({_listed(some)}) AND kind IN ({_listed(kinds)})"
-            kept = {row[0] for row in connection.execute(question)}
+            kept = {row[0] for row in tables.execute(question)}
             some = [seq for seq in some if seq in kept]
         found += some
         if len(found) >= limit:
@@ -167,14 +166,14 @@ def _of_thread(
     return found[:limit]
 
 
-def _summaries(connection: sqlite3.Connection, places: list[int]) -> list[TraceSummary]:
+def _summaries(tables: Tables, places: list[int]) -> list[TraceSummary]:
     found: dict[int, TraceSummary] = {}
     for start in range(0, len(places), _AT_ONCE):
         question = f"SELECT seq, summary FROM traces WHERE seq IN ({_listed(places[start : start + _AT_ONCE])})"
-        for seq, data in connection.execute(question):
+        for seq, data in tables.execute(question):
             found[seq] = read_summary(seq, data)
     return [found[place] for place in places if place in found]
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+    return ", ".join(map(str, numbers)) or "NULL"

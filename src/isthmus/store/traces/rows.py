@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import msgspec
 from isthmus.ports.traces import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.schema import SLOTS
+from isthmus.store.traces.tables import Tables
 
 FAILED: Final = ("failed", "refused")
 TOTAL, FIRST_TOKEN = 0, 1
@@ -64,8 +64,8 @@ def read_summary(seq: int, data: bytes) -> TraceSummary:
     return msgspec.structs.replace(_decode_summary(data), seq=seq)
 
 
-def read_at(connection: sqlite3.Connection, seq: int) -> TraceSummary | None:
-    row = connection.execute("SELECT summary FROM traces WHERE seq = ?", (seq,)).fetchone()
+def read_at(tables: Tables, seq: int) -> TraceSummary | None:
+    row = tables.execute("SELECT summary FROM traces WHERE seq = ?", (seq,)).fetchone()
     return None if row is None else read_summary(seq, row[0])
 
 
@@ -83,25 +83,24 @@ class Kinds:
     def __init__(self) -> None:
         self._known: dict[Kind, int] = {}
 
-    def find(self, connection: sqlite3.Connection, kind: Kind) -> int:
+    def find(self, tables: Tables, kind: Kind) -> int:
         found = self._known.get(kind)
         if found is None:
-            found = self._known[kind] = self._look(connection, kind)
+            found = self._known[kind] = self._look(tables, kind)
         return found
 
-    def _look(self, connection: sqlite3.Connection, kind: Kind) -> int:
+    def _look(self, tables: Tables, kind: Kind) -> int:
         where = " AND ".join(f"{name} = ?" for name in KIND)
-        row = connection.execute(f"SELECT kind FROM kinds WHERE {where}", kind).fetchone()
+        row = tables.execute(f"SELECT kind FROM kinds WHERE {where}", kind).fetchone()
         if row is not None:
             return int(row[0])
-        count = connection.execute("SELECT count(*) FROM kinds").fetchone()[0]
+        count = tables.execute("SELECT count(*) FROM kinds").fetchone()[0]
         if count >= MOST_KINDS and kind[5] != OTHER:
             self._known = {known: key for known, key in self._known.items() if key <= MOST_KINDS}
-            return self.find(connection, (*kind[:5], OTHER, *kind[6:]))
+            return self.find(tables, (*kind[:5], OTHER, *kind[6:]))
         places = ", ".join("?" * len(KIND))
-        made = connection.execute(f"INSERT INTO kinds ({', '.join(KIND)}) VALUES ({places})", kind)
-        assert made.lastrowid is not None
-        return made.lastrowid
+        tables.execute(f"INSERT INTO kinds ({', '.join(KIND)}) VALUES ({places})", kind)
+        return int(tables.execute(f"SELECT kind FROM kinds WHERE {where}", kind).fetchone()[0])
 
 
 @dataclass(slots=True)
@@ -115,12 +114,12 @@ class Sums:
         slot = int(summary.ended_at // SLOTS[0])
         added = (
             1,
-            summary.outcome in FAILED,
+            int(summary.outcome in FAILED),
             summary.input_tokens,
             summary.output_tokens,
             summary.cached_tokens,
             summary.cost or 0.0,
-            summary.cost is None,
+            int(summary.cost is None),
             summary.retries,
             summary.degraded,
             summary.ignored,
@@ -136,7 +135,7 @@ class Sums:
         place = (slot, kind, what, step_of(seconds))
         self.spreads[place] = self.spreads.get(place, 0) + 1
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, tables: Tables) -> None:
         totals: dict[tuple[int, ...], list[float]] = {}
         spreads: dict[tuple[int, ...], int] = {}
         for level, seconds in enumerate(SLOTS):
@@ -148,8 +147,8 @@ class Sums:
             for (slot, *rest), count in self.spreads.items():
                 step = (level, slot // many, *rest)
                 spreads[step] = spreads.get(step, 0) + count
-        insert_many(connection, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
-        insert_many(connection, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
+        insert_many(tables, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
+        insert_many(tables, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
 
 
 SUMMED: Final = (
@@ -158,10 +157,14 @@ SUMMED: Final = (
 )
 
 
+REAL: Final = ("cost", "seconds")
+"""Of these, what is no whole number."""
+
+
 def _upsert(table: str, place: Sequence[str], added: Iterable[str]) -> tuple[str, str]:
     """What stands before the rows, and behind them."""
     names = [*place, *added]
-    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in names[len(place) :])
+    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in names[len(place) :])
     return (
         f"INSERT INTO {table} ({', '.join(names)})",
         f"ON CONFLICT ({', '.join(place)}) DO UPDATE SET {sums}",

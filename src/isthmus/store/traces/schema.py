@@ -20,6 +20,7 @@ from typing import Final
 
 from isthmus.errors import StoreUnavailable
 from isthmus.store.sqlite.connect import FAULTS, trouble_of
+from isthmus.store.traces.sqlite_tables import SqliteTables
 
 SLOTS: Final = (300, 3_600, 86_400)
 """Seconds of the steps that sums are kept for: a long time is a few days, and what is left over at its ends."""
@@ -56,7 +57,7 @@ CREATE TABLE spreads (
 """
 
 
-def open_writer(path: Path | None) -> sqlite3.Connection:
+def open_writer(path: Path | None) -> SqliteTables:
     """The connection that writes; the file is made where there is none. `None`: in memory."""
     try:
         if path is not None:
@@ -81,7 +82,7 @@ def open_writer(path: Path | None) -> sqlite3.Connection:
         raise explained(path, error) from error
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path) -> SqliteTables:
     try:
         connection = _connect(path)
         try:
@@ -121,9 +122,11 @@ def unusable(path: Path | None, reason: str, advice: str) -> StoreUnavailable:
     return StoreUnavailable(f"the traces `{path or 'in memory'}` cannot be used ({reason}): {advice}")
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
+def _connect(path: Path | None) -> SqliteTables:
     where = f"{path.absolute().as_uri()}?mode=rw" if path is not None else "file::memory:"
-    return sqlite3.connect(where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False, factory=SqliteTables
+    )
 
 
 def _make_tables(connection: sqlite3.Connection, path: Path | None) -> None:

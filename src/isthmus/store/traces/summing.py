@@ -6,14 +6,14 @@ hours and fives of minutes: what is read grows with the length of the time, neve
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from isthmus.ports.traces import Grouping, Spread, TraceFilter, TraceTotal
 from isthmus.store.traces.reads import conditions
-from isthmus.store.traces.rows import FIRST_TOKEN, SUMMED, TOTAL, seconds_of
+from isthmus.store.traces.rows import FIRST_TOKEN, REAL, SUMMED, TOTAL, seconds_of
 from isthmus.store.traces.schema import SLOTS
+from isthmus.store.traces.tables import Tables
 
 _END: Final = 1 << 40
 """Behind all times, in the smallest steps."""
@@ -24,25 +24,25 @@ Part = tuple[int, int, int]
 
 
 def totals(
-    connection: sqlite3.Connection, owner: str | None, filter: TraceFilter, by: Grouping, step: int, most: int
+    tables: Tables, owner: str | None, filter: TraceFilter, by: Grouping, step: int, most: int
 ) -> Sequence[TraceTotal]:
     where, values = conditions(owner, filter)
     sums: dict[Any, list[float]] = {}
     took: dict[tuple[Any, int], dict[int, int]] = {}
     for level, low, high in _even(filter, step) if by == "time" else parts(*_times(filter)):
         group = "''" if not by else f"kinds.{by}" if by != "time" else f"slot * {SLOTS[level]} / {step} * {step}"
-        # Crossed: this way round it reads the steps that are asked for, and looks up the kind of each.
-        conditioned = " AND ".join(["level = ?", "slot >= ?", "slot < ?", *where])
-        rest = f"CROSS JOIN kinds USING (kind) WHERE {conditioned} GROUP BY grouped"
+        # Crossed: this way round SQLite reads the steps that are asked for, and looks up the kind of each.
+        conditioned = " AND ".join(["kinds.kind = summed.kind", "level = ?", "slot >= ?", "slot < ?", *where])
+        rest = f"AS summed CROSS JOIN kinds WHERE {conditioned} GROUP BY grouped"
         asked = (level, low, high, *values)
-        summed = ", ".join(f"sum({name})" for name in SUMMED)
-        for grouped, *added in connection.execute(f"SELECT {group} AS grouped, {summed} FROM totals {rest}", asked):
+        summed = ", ".join(map(_sum, SUMMED))
+        for grouped, *added in tables.execute(f"SELECT {group} AS grouped, {summed} FROM totals {rest}", asked):
             before = sums.get(grouped)
             sums[grouped] = added if before is None else [a + b for a, b in zip(before, added, strict=True)]
         if by == "time" and len(sums) > MOST_SPREADS:
             continue
-        spread = f"SELECT {group} AS grouped, what, step, sum(count) FROM spreads {rest}, what, step"
-        for grouped, what, number, count in connection.execute(spread, asked):
+        spread = f"SELECT {group} AS grouped, what, step, {_sum('count')} FROM spreads {rest}, what, step"
+        for grouped, what, number, count in tables.execute(spread, asked):
             steps = took.setdefault((grouped, what), {})
             steps[number] = steps.get(number, 0) + count
     ordered = sorted(sums) if by == "time" else sorted(sums, key=lambda each: (-sums[each][0], each))
@@ -84,6 +84,11 @@ def _even(filter: TraceFilter, step: int) -> Iterator[Part]:
     """The same by the largest level that a step is made of."""
     level = max(level for level, seconds in enumerate(SLOTS) if step % seconds == 0)
     yield level, *_times(filter, SLOTS[level])
+
+
+def _sum(name: str) -> str:
+    """As a number that both Python and the file would make of it: PostgreSQL sums whole numbers to decimal ones."""
+    return f"sum({name})" if name in REAL else f"CAST(sum({name}) AS bigint)"
 
 
 def _spread(steps: dict[int, int]) -> Spread:

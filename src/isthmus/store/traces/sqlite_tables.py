@@ -1,0 +1,54 @@
+"""The tables of the traces in a file, or in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_PAGES: Final = 512
+"""Pages given back to the file system in one step."""
+
+
+class SqliteTables(sqlite3.Connection):
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+            raise
+
+    def latest(self) -> int:
+        at = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'traces'").fetchone()
+        return at[0] if at else 0
+
+    def note_added(self, latest: int, traces: int, bytes: int) -> None:
+        """The file knows both by itself."""
+
+    def drop_oldest(self, before: int, most: int) -> int:
+        oldest = "SELECT seq FROM traces WHERE seq < ? ORDER BY seq LIMIT ?"
+        return self.execute(f"DELETE FROM traces WHERE seq IN ({oldest})", (before, most)).rowcount
+
+    def measure(self) -> int:
+        pages, free, size = (
+            self.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def give_back(self) -> None:
+        (free,) = self.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(_PAGES, free)):
+            self.execute("PRAGMA incremental_vacuum(1)")  # Python takes one step of it, however many are asked for
+
+    @contextmanager
+    def erasing(self) -> Iterator[None]:
+        """Also from the log, unless somebody reads just now."""
+        self.execute("PRAGMA secure_delete = ON")
+        yield
+        self.execute("PRAGMA secure_delete = FAST")
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

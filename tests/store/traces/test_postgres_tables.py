@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from contextlib import closing
+
+from isthmus.store.postgres.address import Address
+from isthmus.store.postgres.connect import Options, connect
+from isthmus.store.postgres.migrations import migrate
+from isthmus.store.traces.postgres_tables import PostgresTables
+from isthmus.store.traces.writes import Memory, forget, keep, prune
+from on_postgres import new_database
+from traced import traced
+
+
+def opened() -> PostgresTables:
+    options = Options(Address(new_database()))
+    connection = connect(options)
+    migrate(connection, options)
+    return PostgresTables(connection)
+
+
+def test_names_that_are_no_text_there_cost_nobody_a_trace() -> None:
+    with closing(opened()) as tables:
+        for times in range(2):
+            keep(tables, Memory(), [traced(str(times), model="a\0b" + "x" * 9000), traced(f"{times} too")])
+        assert tables.execute("SELECT count(*) FROM traces").fetchone()[0] == 4
+        assert tables.execute("SELECT count(*) FROM kinds").fetchone()[0] == 2
+
+
+def test_what_is_counted_is_nothing_when_everything_is_gone() -> None:
+    with closing(opened()) as tables:
+        keep(tables, Memory(), [traced(str(number)) for number in range(20)])
+        forget(tables, "local", "resp_3")
+        assert tables.measure() > 0
+        while prune(tables, None, 0, 7):
+            pass
+        assert tables.measure() == 0

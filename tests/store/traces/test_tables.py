@@ -1,0 +1,69 @@
+"""What both kinds of tables do each in their own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from isthmus.store.postgres.address import Address
+from isthmus.store.postgres.connect import Options, connect
+from isthmus.store.postgres.migrations import migrate
+from isthmus.store.traces.postgres_tables import PostgresTables
+from isthmus.store.traces.schema import open_writer
+from isthmus.store.traces.tables import Tables
+from isthmus.store.traces.writes import Memory, keep
+from on_postgres import new_database
+from traced import traced
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
+    if request.param == "sqlite":
+        with closing(open_writer(None)) as opened:
+            yield opened
+        return
+    options = Options(Address(new_database()))
+    with closing(connect(options)) as connection:
+        migrate(connection, options)
+        yield PostgresTables(connection)
+
+
+def test_a_step_is_done_whole_or_not_at_all(tables: Tables) -> None:
+    with pytest.raises(ValueError, match="broken"), tables.writing():
+        tables.execute("INSERT INTO places VALUES (?, ?)", (1, 2))
+        raise ValueError("broken")
+    assert tables.execute("SELECT count(*) FROM places").fetchone()[0] == 0
+    with tables.writing():
+        tables.executemany("INSERT INTO places VALUES (?, ?)", [(1, 2), (1, 3)])
+    assert [tuple(row) for row in tables.execute("SELECT place, seq FROM places ORDER BY seq")] == [(1, 2), (1, 3)]
+
+
+def test_numbers_go_on_when_everything_is_gone(tables: Tables) -> None:
+    assert tables.latest() == 0
+    keep(tables, Memory(), [traced(str(number)) for number in range(3)])
+    with tables.writing():
+        assert tables.drop_oldest(100, 2) == 2
+        assert tables.drop_oldest(100, 2) == 1
+    assert tables.latest() == 3
+    keep(tables, Memory(), [traced("next")])
+    assert tables.latest() == 4
+
+
+def test_what_is_measured_grows_with_what_comes_and_shrinks_with_what_goes(tables: Tables) -> None:
+    empty = tables.measure()
+    keep(tables, Memory(), [traced(str(number)) for number in range(500)])
+    full = tables.measure()
+    assert full - empty > 500 * 200
+    with tables.writing():
+        tables.drop_oldest(500, 499)
+    assert tables.measure() < full - (full - empty) / 2
+    tables.give_back()
+
+
+def test_whatever_is_erased_the_rest_is_written(tables: Tables) -> None:
+    keep(tables, Memory(), [traced("1")])
+    with tables.erasing(), tables.writing():
+        tables.execute("UPDATE traces SET detail = NULL")
+    assert tables.execute("SELECT detail FROM traces").fetchone()[0] is None
