@@ -114,7 +114,7 @@ def with_traces(
 
 
 def open_file(settings: Config) -> TraceStore:
-    """The traces beside the store, on its server or in a file; a file must be there: looking for them must not make any."""
+    """The traces beside the store; a file of them must be there: looking for them must not make any."""
     from isthmus.store.open import ServerLimits, is_server, open_traces, traces_path
     from isthmus.store.traces.schema import is_made
 
