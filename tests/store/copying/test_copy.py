@@ -21,7 +21,7 @@ from isthmus.store.copying.stores import copy_store, open_end
 from isthmus.store.copying.tables import ROWS_AT_ONCE, Row
 from isthmus.store.open import examine_store, open_store
 from kept_histories import fill
-from on_postgres import new_database
+from postgres import database_of
 from stored import turn
 
 
@@ -69,7 +69,7 @@ def answers_of(url: str) -> tuple[list[bytes], list[bytes]]:
 def test_there_and_back_everything_is_as_it_was(tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int) -> None:
     folder = tmp_path_factory.mktemp("copies")
     one, three = url_of(folder, "one"), url_of(folder, "three")
-    two = url_of(folder, "two") if kind == "sqlite" else new_database()
+    two = url_of(folder, "two") if kind == "sqlite" else database_of(folder)
     make(one, seed)
     copied = copy_store(one, two)
     copy_store(two, three)

@@ -11,12 +11,12 @@ import pytest
 from isthmus.errors import ConfigError
 from isthmus.store.copying.ends import End, Mark
 from isthmus.store.copying.stores import open_end
-from on_postgres import new_database
+from postgres import database_of
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def end(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[End]:
-    url = f"sqlite:{tmp_path}/x.db" if request.param == "sqlite" else new_database()
+    url = f"sqlite:{tmp_path}/x.db" if request.param == "sqlite" else database_of(tmp_path)
     with closing(open_end(url, make=True)) as opened:
         yield opened
 

@@ -8,11 +8,11 @@ import pytest
 
 from isthmus.errors import ConfigError, StoreUnavailable
 from isthmus.store.copying.stores import copy_store, open_end
-from on_postgres import new_database
+from postgres import empty_database
 
 
 def test_a_source_that_is_not_there_is_not_made() -> None:
-    url = new_database()
+    url = empty_database()
     with pytest.raises(ConfigError, match="there is no store in the schema `isthmus`"):
         open_end(url, make=False)
     with psycopg.connect(url) as connection:
@@ -20,7 +20,7 @@ def test_a_source_that_is_not_there_is_not_made() -> None:
 
 
 def test_new_rows_get_keys_behind_those_that_were_copied(tmp_path: Path) -> None:
-    with closing(open_end(new_database(), make=True)) as end:
+    with closing(open_end(empty_database(), make=True)) as end:
         pieces = next(table for table in end.tables() if table.name == "pieces")
         row = {"key": 41, "hash": b"h", "owner": "local", "item_id": None, "data": b"{}"}
         end.replace(pieces, [], [tuple(row[column] for column in pieces.columns)])
@@ -31,7 +31,7 @@ def test_new_rows_get_keys_behind_those_that_were_copied(tmp_path: Path) -> None
 
 
 def test_names_that_postgresql_has_no_place_for_are_written_as_the_store_writes_them() -> None:
-    with closing(open_end(new_database(), make=True)) as end:
+    with closing(open_end(empty_database(), make=True)) as end:
         words = next(table for table in end.tables() if table.name == "words")
         rows = list(end.fit(words, [("a\0b", "x" * 5000, b"\0", 1.0)]))
         end.replace(words, [], rows)

@@ -14,7 +14,7 @@ from isthmus.store.copying.stores import back_up_store, copy_store, migrate_stor
 from isthmus.store.open import ServerLimits, examine_store, open_store
 from isthmus.store.sqlite.migrations import MIGRATIONS
 from kept_histories import fill
-from on_postgres import new_database
+from postgres import empty_database
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_store_is_not_copied_to_itself(url: str) -> None:
 
 
 def test_an_archive_of_a_server_is_a_file_that_any_store_is_restored_from(url: str, tmp_path: Path) -> None:
-    server, other = new_database(), new_database()
+    server, other = empty_database(), empty_database()
     copy_store(url, server)
     made = back_up_store(server, tmp_path / "copy.db")
     assert {each.name for each in tmp_path.iterdir()} == {"x.db", "x.db.key", "copy.db", "copy.db.key"}
@@ -106,7 +106,7 @@ def test_an_archive_of_a_server_is_a_file_that_any_store_is_restored_from(url: s
 
 
 def test_steps_of_a_server_are_told_and_taken() -> None:
-    url = new_database()
+    url = empty_database()
     missing = migrate_store(url, dry_run=True)
     assert missing[0] == "0001_responses"
     assert migrate_store(url) == missing
@@ -114,7 +114,7 @@ def test_steps_of_a_server_are_told_and_taken() -> None:
 
 
 def test_the_schema_of_a_server_is_the_one_that_is_set(url: str) -> None:
-    server = new_database()
+    server = empty_database()
     copy_store(url, server, server=ServerLimits(schema="mine"))
     with pytest.raises(ConfigError, match="no store in the schema `isthmus`"):
         open_end(server, make=False)

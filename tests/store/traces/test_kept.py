@@ -16,7 +16,7 @@ from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options
 from isthmus.store.traces.postgres import PostgresTraces
 from isthmus.store.traces.sqlite import SqliteTraces
-from on_postgres import new_database
+from postgres import database_of
 from traced import traced
 
 
@@ -29,7 +29,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TraceStore
 
 def open_traces(kind: str, folder: Path) -> TraceStore:
     if kind == "postgres":
-        return PostgresTraces(Options(Address(new_database())))
+        return PostgresTraces(Options(Address(database_of(folder))))
     return SqliteTraces(folder / "isthmus.traces.db" if kind == "file" else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from isthmus.ports.traces import TracePage
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options
 from isthmus.store.traces.postgres import PostgresTraces
-from on_postgres import new_database
+from postgres import database_of
 from traced import traced
 
 
@@ -20,8 +21,8 @@ def ids(page: TracePage) -> list[str]:
     return [summary.id.removeprefix("req_") for summary in page.traces]
 
 
-async def test_replicas_share_them() -> None:
-    options = Options(Address(new_database()))
+async def test_replicas_share_them(tmp_path: Path) -> None:
+    options = Options(Address(database_of(tmp_path)))
     first, second = PostgresTraces(options), PostgresTraces(options)
     first.keep([traced("1")])
     second.keep([traced("2", provider="other")])
@@ -32,8 +33,8 @@ async def test_replicas_share_them() -> None:
     second.close()
 
 
-async def test_whoever_follows_misses_none_while_replicas_write() -> None:
-    options = Options(Address(new_database()))
+async def test_whoever_follows_misses_none_while_replicas_write(tmp_path: Path) -> None:
+    options = Options(Address(database_of(tmp_path)))
     replicas = [PostgresTraces(options) for _ in range(3)]
     seen: list[int] = []
 
@@ -54,8 +55,8 @@ async def test_whoever_follows_misses_none_while_replicas_write() -> None:
         replica.close()
 
 
-async def test_a_connection_that_broke_is_made_anew() -> None:
-    url = new_database()
+async def test_a_connection_that_broke_is_made_anew(tmp_path: Path) -> None:
+    url = database_of(tmp_path)
     store = PostgresTraces(Options(Address(url)))
     store.keep([traced("1")])
     assert ids(await store.list("local")) == ["1"]

@@ -1,33 +1,31 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options, connect
-from isthmus.store.postgres.migrations import migrate
 from isthmus.store.traces.postgres_tables import PostgresTables
 from isthmus.store.traces.writes import Memory, forget, keep, prune
-from on_postgres import new_database
+from postgres import database_of
 from traced import traced
 
 
-def opened() -> PostgresTables:
-    options = Options(Address(new_database()))
-    connection = connect(options)
-    migrate(connection, options)
-    return PostgresTables(connection)
+def opened(folder: Path) -> PostgresTables:
+    options = Options(Address(database_of(folder)))
+    return PostgresTables(connect(options))
 
 
-def test_names_that_are_no_text_there_cost_nobody_a_trace() -> None:
-    with closing(opened()) as tables:
+def test_names_that_are_no_text_there_cost_nobody_a_trace(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as tables:
         for times in range(2):
             keep(tables, Memory(), [traced(str(times), model="a\0b" + "x" * 9000), traced(f"{times} too")])
         assert tables.execute("SELECT count(*) FROM traces").fetchone()[0] == 4
         assert tables.execute("SELECT count(*) FROM kinds").fetchone()[0] == 2
 
 
-def test_what_is_counted_is_nothing_when_everything_is_gone() -> None:
-    with closing(opened()) as tables:
+def test_what_is_counted_is_nothing_when_everything_is_gone(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as tables:
         keep(tables, Memory(), [traced(str(number)) for number in range(20)])
         forget(tables, "local", "resp_3")
         assert tables.measure() > 0

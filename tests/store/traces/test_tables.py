@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Options, connect
-from isthmus.store.postgres.migrations import migrate
 from isthmus.store.traces.postgres_tables import PostgresTables
 from isthmus.store.traces.schema import open_writer
 from isthmus.store.traces.tables import Tables
 from isthmus.store.traces.writes import Memory, keep
-from on_postgres import new_database
+from postgres import database_of
 from traced import traced
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tables]:
     if request.param == "sqlite":
         with closing(open_writer(None)) as opened:
             yield opened
         return
-    options = Options(Address(new_database()))
+    options = Options(Address(database_of(tmp_path)))
     with closing(connect(options)) as connection:
-        migrate(connection, options)
         yield PostgresTables(connection)
 
 

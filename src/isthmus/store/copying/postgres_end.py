@@ -147,6 +147,7 @@ class PostgresEnd:
                 highest = sql.SQL("SELECT setval(pg_get_serial_sequence({}, {}), max({})) FROM {} HAVING count(*) > 0")
                 names = (sql.Literal(f'"{table}"'), sql.Literal(column), sql.Identifier(column), sql.Identifier(table))
                 self._writer.execute(highest.format(*names))
+            self._writer.execute("UPDATE keys_mark SET number = number + 1")
 
     def mark(self) -> Mark | None:
         with self._explained():

@@ -86,6 +86,7 @@ class SqliteEnd:
         """SQLite gives a new row the key behind the last one by itself; what is in the log goes into the file."""
         with _explained(self._path):
             self._reader.execute("COMMIT")
+            self._writer.execute("UPDATE keys_mark SET number = number + 1")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def mark(self) -> Mark | None:

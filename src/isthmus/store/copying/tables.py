@@ -24,6 +24,7 @@ LEFT: Final = {
     "isthmus_migrations": "each store has its own steps",
     MARK: "it tells of the copy itself",
     "leases": "they belong to processes that run; what was unfinished is seen to by whoever opens the copy",
+    "keys_mark": "it counts changes to the keys of one store; a copy is one more",
     "scratch": "it holds nothing for long",
     "secrets": "the key of the envelopes is handed over by itself: beside a file it is a file of its own",
     **dict.fromkeys(
