@@ -37,10 +37,11 @@ class GatewayProcess:
         background: str = "",
         trace: str = "",
         connections: int = 1000,
+        keeping: str = "",
         core: int | None = None,
         source: Path | None = None,
     ) -> None:
-        """`source`: the `src` of another tree, to compare with."""
+        """`keeping`: more of the section `store`; `source`: the `src` of another tree, to compare with."""
         self.folder = folder
         self._environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
         if sources := str(source or os.environ.get("PYTHONPATH", "")):
@@ -53,7 +54,7 @@ class GatewayProcess:
             f'[server]\nport = 0\n{server}\n[models]\ndemo = false\ndefault = "{MODEL}"\n'
             f'[providers.up]\nuses = "openai-compatible"\nbase_url = "{upstream}"\n'
             f"max_connections = {connections}\n{provider}\n"
-            f'{more}[store]\nurl = "{store or f"sqlite:{self.database}"}"\n[log]\nlevel = "warning"\n'
+            f'{more}[store]\nurl = "{store or f"sqlite:{self.database}"}"\n{keeping}\n[log]\nlevel = "warning"\n'
         )
         self._core = core
         self.log = folder / "gateway.log"
@@ -141,6 +142,13 @@ class GatewayProcess:
 
     def children(self) -> int:
         """Processes that it started, and those that they did."""
+        return len(self._below(deep=True))
+
+    def workers(self) -> list[int]:
+        """Processes that it started itself, by their ids."""
+        return sorted(self._below(deep=False))
+
+    def _below(self, *, deep: bool) -> set[int]:
         parents: dict[int, int] = {}
         for each in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has ended meanwhile
@@ -148,7 +156,9 @@ class GatewayProcess:
         found = {self.process.pid}
         while more := {pid for pid, parent in parents.items() if parent in found} - found:
             found |= more
-        return len(found) - 1
+            if not deep:
+                break
+        return found - {self.process.pid}
 
     def tracebacks(self) -> int:
         """How often the log shows a bug of ours."""
