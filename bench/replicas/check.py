@@ -1,9 +1,9 @@
 """Two replicas on one store, one of which is killed with `kill -9` every few seconds; then the store itself restarts.
 
 Clients do through the other replica whatever can be done there: follow, resume, continue, cancel, look. Afterwards
-everything that any of them was told is so, byte for byte, through both; nothing is unfinished, no lease is left, and the
-receiver of the webhooks has heard of every background response that ended. With `sqlite` the replicas are two workers
-of one gateway, on one file, and the workers are killed.
+everything that any of them was told is so, byte for byte, through both; nothing is unfinished, no lease is left, and
+the receiver of the webhooks has heard of every background response that ended. With `sqlite` the replicas are two
+workers of one gateway, on one file, and the workers are killed.
 """
 
 from __future__ import annotations

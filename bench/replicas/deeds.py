@@ -60,10 +60,12 @@ class User:
                 await asyncio.sleep(_AGAIN)
 
     async def until_ended(self, at: GatewayProcess, id: str) -> Reply:
-        while not is_end((reply := await self.insist(at, "GET", f"{PATH}/{id}")).json):
+        while True:
+            reply = await self.insist(at, "GET", f"{PATH}/{id}")
+            if is_end(reply.json):
+                self.told.end(id, reply.body)
+                return reply
             await asyncio.sleep(_AGAIN)
-        self.told.end(id, reply.body)
-        return reply
 
     async def follow(self, at: GatewayProcess, stream: Stream, id: str) -> None:
         """From where it was left to its end, however often that takes."""
