@@ -7,6 +7,8 @@ from typing import Any
 
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, NamedRequest, Notice, Store, StoredConversation, StoredWord
+from isthmus.ports.keys import Deed, StoredKey
+from isthmus.ports.spending import Hold, Use
 from stored import message, turn
 
 OWNERS = ("local", "team:blue", "key_00ff")
@@ -71,4 +73,32 @@ async def _name(store: Store, chance: random.Random, name: str, owner: str, made
     await store.claim(f"run:{name}", owner=owner, holder="one", seconds=60)
 
 
-_DEEDS: Any = (_respond, _respond, _respond, _forget, _chat, _converse, _learn, _name)
+async def _manage(store: Store, chance: random.Random, name: str, owner: str, made: dict[str, list[str]]) -> None:
+    key = StoredKey(
+        f"key_{name}", f"a key {name}", chance.randbytes(32), "ik_abcdefg", chance.random() * 1e9, team="blue"
+    )
+    deed = Deed(chance.random() * 1e9, "cli", "key.create", key.id, {"name": chance.choice(TEXTS)[:60]})
+    await store.add_key(key, deed)
+
+
+async def _spend(store: Store, chance: random.Random, name: str, owner: str, made: dict[str, list[str]]) -> None:
+    use = Use(
+        f"2026-11-{chance.randint(10, 17)}",
+        owner,
+        f"key_{name}",
+        "",
+        "up",
+        "model",
+        1,
+        10,
+        2,
+        5,
+        chance.randint(0, 10**15),
+    )
+    await store.note_uses([use])
+    await store.hold(f"run_{name}", [Hold(f"key:{name}", "2026-11-01", 7, 10**12)], seconds=60)
+    if chance.random() < 0.5:
+        await store.settle(f"run_{name}", [use])
+
+
+_DEEDS: Any = (_respond, _respond, _respond, _forget, _chat, _converse, _learn, _name, _manage, _spend)

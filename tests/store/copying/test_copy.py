@@ -47,6 +47,9 @@ def rows_of(url: str) -> dict[str, list[dict[str, Any]]]:
         }
     for chat in found["chats"]:  # whose order and spaces mean nothing
         chat["metadata"] = json.loads(chat["metadata"])
+    for deed in found["deeds"]:  # which one end keeps as bytes
+        details = deed["details"]
+        deed["details"] = details.decode() if isinstance(details, bytes) else details
     return found
 
 
@@ -64,7 +67,7 @@ def answers_of(url: str) -> tuple[list[bytes], list[bytes]]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_there_and_back_everything_is_as_it_was(tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int) -> None:
     folder = tmp_path_factory.mktemp("copies")

@@ -56,6 +56,12 @@ def test_the_order_of_columns_means_nothing_and_json_is_json_where_one_end_says_
     assert list(chats.plain([(1, "{ }")])) == [(1, "{ }")]
 
 
+def test_text_that_one_end_keeps_as_bytes_is_the_same_text() -> None:
+    deeds = Table("deeds", ("number", "details"), ("integer", "text"), (0,))
+    (table,) = common_tables([deeds], [Table("deeds", ("number", "details"), ("integer", "blob"), (0,))], ("a", "b"))
+    assert list(table.plain([(1, "ü")])) == list(table.plain([(1, "ü".encode())])) == [(1, "ü")]
+
+
 def test_a_checksum_knows_order_values_and_their_kinds() -> None:
     sums = []
     for rows in ([(1, "a"), (2, "b")], [(2, "b"), (1, "a")], [(1, "a")], [(1, b"a"), (2, "b")], [(1.0, "a"), (2, "b")]):

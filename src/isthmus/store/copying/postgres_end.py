@@ -133,7 +133,7 @@ class PostgresEnd:
             if gone:
                 cursor.executemany(sql.SQL("DELETE FROM {} WHERE {}").format(name, same), gone)
             if rows:
-                cursor.executemany(written, rows)
+                cursor.executemany(written, _as_bytes(rows, [types[column] == "bytea" for column in table.columns]))
 
     def clear(self) -> None:
         names = sql.SQL(", ").join(map(sql.Identifier, [*self._types, "leases"]))
@@ -215,6 +215,19 @@ class PostgresEnd:
             raise ConfigError(f"`{self.name}` has no place for a value{where} ({words(error)})") from error
         except psycopg.Error as error:
             raise explain(error, self.name) from error
+
+
+def _as_bytes(rows: Sequence[Row], in_bytes: list[bool]) -> Sequence[Row]:
+    """Text of the other end that is kept as bytes here."""
+    if not any(is_bytes and isinstance(value, str) for is_bytes, value in zip(in_bytes, rows[0], strict=True)):
+        return rows
+    return [
+        tuple(
+            value.encode() if is_bytes and isinstance(value, str) else value
+            for is_bytes, value in zip(in_bytes, row, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def _read(column: str, type: str) -> sql.Composable:

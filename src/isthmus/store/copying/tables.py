@@ -16,8 +16,9 @@ import msgspec
 from isthmus.errors import ConfigError
 
 Row = tuple[Any, ...]
-Kind = Literal["integer", "real", "text", "blob", "json"]
-"""`json` is text whose spaces and order mean nothing; where one end has it as such, both are taken so."""
+Kind = Literal["integer", "real", "text", "blob", "json", "words"]
+"""`json` is text whose spaces and order mean nothing; where one end has it as such, both are taken so. `words` is text
+that one end keeps as bytes."""
 MARK: Final = "isthmus_copy"
 """The table of a target that says whose copy it is."""
 LEFT: Final = {
@@ -51,7 +52,7 @@ class Table:
 
     def plain(self, rows: Iterable[Row]) -> Iterable[Row]:
         """Rows as both ends write them."""
-        if "json" not in self.kinds:
+        if not {"json", "words"} & set(self.kinds):
             return rows
         return (tuple(map(_plain, self.kinds, row)) for row in rows)
 
@@ -120,12 +121,16 @@ def _merge(table: Table, other: Table) -> Table | None:
                 kinds.append(one)
             case ("json", "text") | ("text", "json"):
                 kinds.append("json")
+            case ("text", "blob") | ("blob", "text"):
+                kinds.append("words")
             case _:
                 return None
     return replace(table, kinds=tuple(kinds))
 
 
 def _plain(kind: Kind, value: Any) -> Any:
+    if kind == "words" and isinstance(value, bytes):
+        return value.decode()
     if kind != "json" or value is None:
         return value
     return msgspec.json.encode(msgspec.json.decode(value), order="sorted").decode()

@@ -123,7 +123,7 @@ class PostgresStore(
             queue(connection, notices, self._at())
             return True
 
-        return await self.pool.write(save)
+        return await self.pool.write(save, sure=True)
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         return await self.pool.read(partial(reads.load_response, id=indexed(id), owner=owner))
@@ -265,7 +265,7 @@ class PostgresStore(
             lock(connection, run_lease(id))
             return change(connection)
 
-        return await self.pool.write(locked)
+        return await self.pool.write(locked, sure=True)
 
     def _may_write(self, connection: Connection, id: str, owner: str, holder: str | None) -> bool:
         return holder is None or leases.may_write(connection, owner, id, holder, self._at())
