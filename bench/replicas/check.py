@@ -136,9 +136,8 @@ async def _kill_one(stage: Stage, late: float) -> None:
     stage.kills += 1
     orphans = await asyncio.to_thread(stage.books.unfinished)
     stage.orphans += len(orphans)
-    starting = asyncio.create_task(victim.start()) if len(stage.replicas) > 1 else None
-    if starting is not None and stage.kills % 2:
-        await starting
+    two = len(stage.replicas) > 1
+    starting = asyncio.create_task(victim.start()) if two and stage.kills % 2 else None
 
     async def over() -> bool | None:
         return None if orphans & await asyncio.to_thread(stage.books.unfinished) else True
@@ -146,8 +145,8 @@ async def _kill_one(stage: Stage, late: float) -> None:
     await until(over, "the end of what the dead one held")
     stage.recoveries.append(time.monotonic() - killed)
     stage.told.expect(stage.recoveries[-1] < LEASE + late, f"orphans were unfinished for {stage.recoveries[-1]:.1f} s")
-    if starting is not None:
-        await starting
+    if two:
+        await (starting or victim.start())
 
 
 async def _restart_store(stage: Stage, server: PostgresServer, how: str) -> None:

@@ -55,8 +55,8 @@ class User:
                 return await self.ask(at, method, path, body)
             except Gone:
                 await asyncio.sleep(_AGAIN)
-            except BROKEN:
-                self.told.errors["cut"] += 1
+            except BROKEN as error:
+                self.told.cut(error)
                 await asyncio.sleep(_AGAIN)
 
     async def until_ended(self, at: GatewayProcess, id: str) -> Reply:
@@ -82,8 +82,8 @@ class User:
                         stream._frames = None
                         await stream.read(client)
                         # A stream that the server leaves without an end is as good as one that was cut.
-            except BROKEN:
-                self.told.errors["cut"] += 1
+            except BROKEN as error:
+                self.told.cut(error)
             if not stream.end:
                 await asyncio.sleep(_AGAIN)
 
@@ -101,8 +101,8 @@ async def live(user: User, over: asyncio.Event) -> None:
             user.told.wrong.append(f"{deed.__name__} of {user.number}.{user.asked} took more than {PATIENCE:g} s")
         except Gone:
             await asyncio.sleep(_AGAIN)
-        except BROKEN:
-            user.told.errors["cut"] += 1
+        except BROKEN as error:
+            user.told.cut(error)
             await asyncio.sleep(_AGAIN)
         await asyncio.sleep(user.chance.uniform(0, 0.05))
 

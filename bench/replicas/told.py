@@ -30,7 +30,7 @@ class Told:
     """Ids of responses that the receiver was told of, and how often."""
     deeds: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
-    """What was told instead of an answer, by its type; `cut`: a connection that broke off."""
+    """What was told instead of an answer, by its type."""
     wrong: list[str] = field(default_factory=list)
 
     def expect(self, true: bool, otherwise: str) -> bool:
@@ -42,6 +42,10 @@ class Told:
         """Whoever sees it sees the same."""
         known = self.ended.setdefault(id, body)
         self.expect(known == body, f"{id} was told as {known[:300]!r}, then as {body[:300]!r}")
+
+    def cut(self, error: BaseException) -> None:
+        refused = isinstance(error, ConnectionRefusedError)
+        self.errors["nobody there" if refused else "a connection that broke off"] += 1
 
     def refuse(self, reply: Reply, what: str) -> None:
         """Not now, in the shape that errors have; anything else is wrong."""
