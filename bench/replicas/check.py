@@ -9,6 +9,7 @@ workers of one gateway, on one file, and the workers are killed.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -23,7 +24,7 @@ from typing import Final, Literal
 from bench.replicas.deeds import DEEDS, User, live
 from bench.replicas.scene import Books, Receiver, answer
 from bench.replicas.told import LEFT, PATH, Told
-from bench.robustness.client import Client, fetch
+from bench.robustness.client import Client, Reply, fetch
 from bench.robustness.report import Report, milliseconds
 from bench.robustness.rig import GatewayProcess, running_gateway, until
 from bench.robustness.upstream import Upstream
@@ -204,7 +205,8 @@ async def _judge(stage: Stage) -> None:
     for replica in stage.replicas:
         log = replica.log.read_text()
         if "Traceback" in log:  # it goes with its folder
-            print(log[log.index("Traceback") :][:3000], file=sys.stderr)
+            at = log.index("Traceback")
+            print(log[max(0, at - 500) : at + 3000], file=sys.stderr)
     report.add("tracebacks in the logs", tracebacks, "0", kept=not tracebacks)
 
 
@@ -214,7 +216,7 @@ async def _judge_ends(stage: Stage) -> None:
     clients = [await Client.open(replica.port) for replica in (stage.replicas * 2)[:2]]
     for id, body in stage.told.ended.items():
         found = [await client.request("GET", f"{PATH}/{id}") for client in clients]
-        right = all(reply.status == 200 and reply.body == body for reply in found)
+        right = all(_same(reply, body) for reply in found)
         same += right
         if not right:
             stage.report.problems.append(f"{id} was told as {body[:200]!r}, is {found[0].body[:200]!r}")
@@ -229,6 +231,13 @@ async def _judge_ends(stage: Stage) -> None:
             stage.report.problems.append(f"{id}, `{words}`: {status} {error}")
     for client in clients:
         client.leave()
+
+
+def _same(reply: Reply, told: bytes) -> bool:
+    """Whoever was told that the store was away, and so would not keep it, finds none."""
+    if reply.status == 404:
+        return (json.loads(told)["error"] or {}).get("code") == "store_unavailable"
+    return reply.status == 200 and reply.body == told
 
 
 async def _judge_conversations(stage: Stage) -> None:

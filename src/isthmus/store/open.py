@@ -145,7 +145,7 @@ def examine_store(
 ) -> Examined:
     """Compare everything in the store at `url` with what was written, also while a gateway uses it."""
     if is_server(url):
-        options = _postgres_options(url, "power", server)
+        options = postgres_options(url, "power", server)
         from isthmus.store.postgres.outside import examine_all
 
         return examine_all(options, repair=repair)
@@ -175,7 +175,7 @@ def read_lessons(
 ) -> list[Lesson]:
     """What the store at `url` knows about a model, for a look from outside."""
     if is_server(url):
-        options = _postgres_options(url, "process", server)
+        options = postgres_options(url, "process", server)
         from isthmus.store.postgres.outside import look_at_lessons
 
         return look_at_lessons(options, provider, model, since)
@@ -190,7 +190,7 @@ def read_words(
 ) -> list[StoredWord]:
     """What servers said of themselves, for a look from outside."""
     if is_server(url):
-        options = _postgres_options(url, "process", server)
+        options = postgres_options(url, "process", server)
         from isthmus.store.postgres.outside import look_at_words
 
         return look_at_words(options, since)
