@@ -19,7 +19,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres pictures check-robustness check-storm check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -83,8 +83,8 @@ test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real R
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
 	@$(BIN)/pytest -m real tests/real/sbom
 
-test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL
-	@$(BIN)/pytest -m real tests/real/postgres
+test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they, and two workers on a file, killed under load
+	@$(BIN)/pytest -m real tests/real/postgres tests/real/replicas
 
 pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
 	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures
@@ -97,6 +97,10 @@ check-storm: $(STAMP) ## attacks, faults, slow clients and load together, for te
 
 check-streams: $(STAMP) ## a thousand slow streams at once in one worker: memory, gaps, CPU (`STREAMS=…`)
 	@$(BIN)/python -m bench.streams --streams $${STREAMS:-1000}
+
+check-replicas: $(STAMP) ## replicas killed under load, then their PostgreSQL restarted; two workers on SQLite (`REPLICAS_SECONDS=…`)
+	@$(BIN)/python -m bench.replicas --seconds $${REPLICAS_SECONDS:-120}
+	@$(BIN)/python -m bench.replicas --seconds $${REPLICAS_SECONDS:-120} --store sqlite
 
 check-traces: $(STAMP) ## a million traces: lists, filters, totals and forgetting, with figures (`TRACES=…`)
 	@$(BIN)/python -m bench.traces --count $${TRACES:-1000000}

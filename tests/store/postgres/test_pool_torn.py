@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from isthmus.errors import StoreUnavailable
+from isthmus.ports import EventBatch
 from isthmus.store.postgres.address import Address
 from isthmus.store.postgres.connect import Connection, Options
 from isthmus.store.postgres.store import PostgresStore
@@ -58,7 +59,26 @@ async def test_a_save_whose_answer_was_torn_is_known_to_be_done_or_is_done_again
     await store.aclose()
 
 
-async def test_whoever_did_not_want_to_be_sure_is_told_that_it_is_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", [True, False], ids=["done", "not done"])
+async def test_so_are_all_other_changes_of_a_response(tmp_path: Path, after: bool) -> None:
+    store = PostgresStore(Options(Address(database_of(tmp_path))), connections=1)
+    await store.save(turn("resp_1", status="in_progress"), events=EventBatch(0, (b"{}",)))
+    changes: list[Callable[[], Awaitable[bool]]] = [
+        lambda: store.append_events("resp_1", EventBatch(1, (b"{}", b"{}"))),
+        lambda: store.update_status("resp_1", "failed", only_from=("in_progress",)),
+        lambda: store.delete("resp_1"),
+    ]
+    for change in changes:
+        torn = tear(store, after=after)
+        for connection in store.pool._open:  # so that the next step makes a new one
+            connection.close()
+        assert await change()
+        assert torn() == 1
+    assert await store.load("resp_1") is None
+    await store.aclose()
+
+
+async def test_whoever_cannot_see_it_is_told_that_the_store_is_away(tmp_path: Path) -> None:
     store = PostgresStore(Options(Address(database_of(tmp_path))))
     torn = tear(store, after=True)
     with pytest.raises(StoreUnavailable):

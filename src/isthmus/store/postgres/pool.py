@@ -5,8 +5,9 @@ in a pool: there are as many as may be used at once, they come when they are nee
 loop, in a bounded queue. Statements go out in a pipeline: only who looks at an answer waits for it.
 
 A transaction that met another one is done again. So is one whose connection broke before its end was sent, when the
-server is back within `connect_timeout`; of one that broke later nobody knows whether it was done, and its caller is
-told that the store is away.
+server is back within `connect_timeout`. One that broke later may have been done: where its caller can see that
+(`done`), it looks, and does it again if it was not; of any other one nobody knows, and its caller is told that the
+store is away.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from time import monotonic, perf_counter, sleep
+from time import monotonic, perf_counter
 from typing import Final, TypeVar
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from isthmus.errors import StoreUnavailable
 from isthmus.store.postgres.connect import Connection
@@ -42,9 +42,6 @@ _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements see the same moment."""
 _WRITE: Final = "BEGIN"
 """Each statement sees what was committed before it: what must not change meanwhile is locked first."""
-
-_NUMBER: Final = "SELECT pg_current_xact_id()::text"
-_SOON: Final = 0.02
 
 
 class Again(Exception):
@@ -78,14 +75,14 @@ class Pool:
         """The query's result; all its statements see the same moment."""
         return await self._run("read", query)
 
-    async def write(self, operation: Operation[T], *, sure: bool = False) -> T:
+    async def write(self, operation: Operation[T], *, done: Operation[bool] | None = None) -> T:
         """The operation's result, after its commit. A caller that is cancelled gives up the answer, not the write.
 
-        One that returns something empty (False, 0, no rows) has changed nothing, and nobody is told of it. `sure`: it
-        is known whether it was done, also if its connection breaks at the last moment. That takes a number of the
-        server's, also where nothing is changed, so it is not for what is asked all the time.
+        One that returns something empty (False, 0, no rows) has changed nothing, and nobody is told of it. `done` says
+        whether what it wanted is so already, under the same locks. (The server's own word, the number of a transaction,
+        would not do: after a crash it gives the numbers of what was lost to others.)
         """
-        return await self._run("write", operation, sure=sure)
+        return await self._run("write", operation, done)
 
     @property
     def waiting(self) -> int:
@@ -100,7 +97,7 @@ class Pool:
             connection.close()
         self._open.clear()
 
-    async def _run(self, kind: str, operation: Operation[T], *, sure: bool = False) -> T:
+    async def _run(self, kind: str, operation: Operation[T], done: Operation[bool] | None = None) -> T:
         if self._closed:
             raise RuntimeError("the store is closed")
         began = perf_counter()
@@ -108,7 +105,7 @@ class Pool:
             await self._room.acquire()
             self._accepted += 1
             loop = asyncio.get_running_loop()
-            work = partial(self._write, sure=sure) if kind == "write" else self._read
+            work = partial(self._write, done) if kind == "write" else self._read
             until = monotonic() + self._medium.options.connect_timeout
             job: Future[T] = self._threads.submit(work, operation, until)
 
@@ -116,11 +113,11 @@ class Pool:
                 self._accepted -= 1
                 self._room.release()
 
-            def done(_: object) -> None:
+            def over(_: object) -> None:
                 with suppress(RuntimeError):  # the loop is closed, nobody is waiting any more
                     loop.call_soon_threadsafe(leave)
 
-            job.add_done_callback(done)
+            job.add_done_callback(over)
             return await asyncio.shield(asyncio.wrap_future(job))
         finally:
             self._timed(kind, perf_counter() - began)
@@ -128,22 +125,23 @@ class Pool:
     def _read(self, query: Operation[T], until: float) -> T:
         return self._attempt(_READ, query, until)
 
-    def _write(self, operation: Operation[T], until: float, *, sure: bool = False) -> T:
-        result = self._attempt(_WRITE, operation, until, sure=sure)
+    def _write(self, done: Operation[bool] | None, operation: Operation[T], until: float) -> T:
+        result = self._attempt(_WRITE, operation, until, done)
         if result is None or result:
             self._changed()
         return result
 
-    def _attempt(self, begin: str, operation: Operation[T], until: float, *, sure: bool = False) -> T:
+    def _attempt(self, begin: str, operation: Operation[T], until: float, done: Operation[bool] | None = None) -> T:
+        unsure = False
         for left in reversed(range(_ATTEMPTS)):
-            connection, ending, numbered = self._connection(until), False, None
+            connection, ending = self._connection(until), False
             try:
                 with connection.pipeline() as pipeline:
                     connection.execute(begin)
                     if monotonic() - self._own.used > _IDLE:
                         pipeline.sync()  # it may be dead for long: known now, the step can be done on another one
-                    numbered = connection.execute(_NUMBER) if sure else None
-                    result = operation(connection)
+                    if not unsure or done is None or not done(connection):
+                        result = operation(connection)
                     ending = True
                     connection.execute("COMMIT")
                 self._own.used = monotonic()
@@ -160,31 +158,14 @@ class Pool:
                     self._discard(connection)
                     if left and (not ending or begin == _READ):
                         continue
-                    if ending and (number := _number_of(numbered)) and left:
-                        if self._was_done(number):
-                            return result
+                    if left and done is not None and not unsure:
+                        unsure, until = True, monotonic() + self._medium.options.connect_timeout
                         continue
                 raise explain(error, self._medium.name) from error
             except BaseException:
                 self._undo(connection)
                 raise
         raise AssertionError("unreachable")
-
-    def _was_done(self, number: str) -> bool:
-        """What became of a transaction, as the server knows it when it is there again."""
-        until = monotonic() + self._medium.options.connect_timeout
-        while True:
-            connection = self._connection(until)
-            try:
-                found = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-            except psycopg.Error as error:
-                self._discard(connection)
-                if monotonic() >= until:
-                    raise explain(error, self._medium.name) from error
-                continue
-            if found is None or found[0] != "in progress" or monotonic() >= until:
-                return found is not None and found[0] == "committed"
-            sleep(_SOON)  # its process has not noticed yet that nobody listens
 
     def _undo(self, connection: Connection) -> None:
         try:
@@ -216,11 +197,3 @@ class Pool:
         with self._noting:
             self._open.discard(connection)
         connection.close()
-
-
-def _number_of(numbered: psycopg.Cursor[TupleRow] | None) -> str | None:
-    """As far as it was heard before the connection broke: whatever the operation read came after it."""
-    with suppress(psycopg.Error):
-        found = None if numbered is None else numbered.fetchone()
-        return None if found is None else str(found[0])
-    return None

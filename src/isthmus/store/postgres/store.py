@@ -45,7 +45,7 @@ from isthmus.store.postgres.requests import PostgresRequests
 from isthmus.store.postgres.spending import PostgresSpending
 from isthmus.store.postgres.texts import name as indexed
 from isthmus.store.postgres.texts import text
-from isthmus.store.rows import Selected
+from isthmus.store.rows import Selected, take_apart
 
 _LARGEST_NUMBER: Final = 2**62
 _EXPORT_PAGE: Final = 64
@@ -123,13 +123,14 @@ class PostgresStore(
             queue(connection, notices, self._at())
             return True
 
-        return await self.pool.write(save, sure=True)
+        return await self.pool.write(save, done=partial(_is_saved, record=record))
 
     async def load(self, id: str, *, owner: str = LOCAL) -> StoredResponse | None:
         return await self.pool.read(partial(reads.load_response, id=indexed(id), owner=owner))
 
     async def delete(self, id: str, *, owner: str = LOCAL) -> bool:
-        return await self._change(indexed(id), partial(writes.delete_response, id=indexed(id), owner=owner))
+        change = partial(writes.delete_response, id=indexed(id), owner=owner)
+        return await self._change(indexed(id), change, "deleted", owner=owner)
 
     async def chain(self, id: str, *, owner: str = LOCAL, max_depth: int = DEFAULT_MAX_DEPTH) -> list[StoredTurn]:
         depth = min(max_depth, _LARGEST_NUMBER)
@@ -170,7 +171,9 @@ class PostgresStore(
             queue(connection, notices, self._at())
             return True
 
-        return await self._change(indexed(id), change)
+        return await self._change(
+            indexed(id), change, "NOT deleted AND status = %(status)s", owner=owner, status=status
+        )
 
     async def append_events(self, id: str, batch: EventBatch, *, owner: str = LOCAL, holder: str | None = None) -> bool:
         def append(connection: Connection) -> bool:
@@ -181,7 +184,9 @@ class PostgresStore(
             writes.append_events(connection, key, batch, self._max_event_bytes)
             return True
 
-        return await self._change(indexed(id), append)
+        following = batch.first + len(batch.events)
+        told = "EXISTS (SELECT 1 FROM streams WHERE response = key AND next = %(next)s)"
+        return await self._change(indexed(id), append, told, owner=owner, next=following)
 
     async def events(self, id: str, *, owner: str = LOCAL, after: int = -1) -> list[bytes]:
         bounded = max(-1, min(after, _LARGEST_NUMBER))
@@ -258,14 +263,30 @@ class PostgresStore(
                 tell(log, "error", "store.damaged", id=id, reason=what)
         return found
 
-    async def _change(self, id: str, change: Operation[bool]) -> bool:
-        """A change of one response, under its lock."""
+    async def _change(self, id: str, change: Operation[bool], so: str, **facts: Any) -> bool:
+        """A change of one response, under its lock; `so` is what is true of its row when it is done."""
 
         def locked(connection: Connection) -> bool:
             lock(connection, run_lease(id))
             return change(connection)
 
-        return await self.pool.write(locked, sure=True)
+        def done(connection: Connection) -> bool:
+            lock(connection, run_lease(id))
+            row = f"SELECT 1 FROM responses WHERE id = %(id)s AND owner = %(owner)s AND {so}"
+            return connection.execute(row, {"id": id, **facts}).fetchone() is not None
+
+        return await self.pool.write(locked, done=done)
 
     def _may_write(self, connection: Connection, id: str, owner: str, holder: str | None) -> bool:
         return holder is None or leases.may_write(connection, owner, id, holder, self._at())
+
+
+def _is_saved(connection: Connection, record: StoredResponse) -> bool:
+    """Whether it stands there as it is; its digest knows all of it."""
+    lock(connection, run_lease(record.id))
+    stored = writes.as_stored(record)
+    found = connection.execute(
+        "SELECT row_digest FROM responses WHERE id = %s AND owner = %s", (stored.id, stored.owner)
+    ).fetchone()
+    columns, _ = take_apart(stored)
+    return found is not None and found[0] == columns[-1]
