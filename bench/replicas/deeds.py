@@ -38,7 +38,7 @@ class User:
     def two(self) -> tuple[GatewayProcess, GatewayProcess]:
         """One to begin with, and one to go on with: the other one, where there are two."""
         one = self.chance.choice(self.replicas)
-        return one, next((each for each in self.replicas if each is not one), one)
+        return one, self.other(one)
 
     async def ask(self, at: GatewayProcess, method: str, path: str, body: Any = None) -> Reply:
         """An answer, or `Gone`."""
@@ -49,7 +49,8 @@ class User:
         return reply
 
     async def insist(self, at: GatewayProcess, method: str, path: str, body: Any = None) -> Reply:
-        """The same, again and again until it is there: for what may be asked twice."""
+        """The same, again and again until it is there: for what may be asked twice. Where nobody is, the other one is
+        asked, as by any client behind a balancer."""
         while True:
             try:
                 return await self.ask(at, method, path, body)
@@ -57,7 +58,11 @@ class User:
                 await asyncio.sleep(_AGAIN)
             except BROKEN as error:
                 self.told.cut(error)
+                at = self.other(at)
                 await asyncio.sleep(_AGAIN)
+
+    def other(self, at: GatewayProcess) -> GatewayProcess:
+        return next((each for each in self.replicas if each is not at), at)
 
     async def until_ended(self, at: GatewayProcess, id: str) -> Reply:
         while True:
@@ -84,6 +89,7 @@ class User:
                         # A stream that the server leaves without an end is as good as one that was cut.
             except BROKEN as error:
                 self.told.cut(error)
+                at = self.other(at)
             if not stream.end:
                 await asyncio.sleep(_AGAIN)
 
