@@ -23,7 +23,7 @@ from typing import Final, Literal
 
 from bench.replicas.deeds import DEEDS, User, live
 from bench.replicas.scene import Books, Receiver, answer
-from bench.replicas.told import LEFT, PATH, Told
+from bench.replicas.told import LEFT, PATH, Told, is_kept
 from bench.robustness.client import Client, Reply, fetch
 from bench.robustness.report import Report, milliseconds
 from bench.robustness.rig import GatewayProcess, running_gateway, until
@@ -236,7 +236,7 @@ async def _judge_ends(stage: Stage) -> None:
 def _same(reply: Reply, told: bytes) -> bool:
     """Whoever was told that the store was away, and so would not keep it, finds none."""
     if reply.status == 404:
-        return (json.loads(told)["error"] or {}).get("code") == "store_unavailable"
+        return not is_kept(json.loads(told))
     return reply.status == 200 and reply.body == told
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.replicas.told import BROKEN, PATH, Gone, Told, is_end
+from bench.replicas.told import BROKEN, PATH, Gone, Told, is_end, is_kept
 from bench.robustness.client import Client, Json, Reply, fetch, text_of
 from bench.robustness.rig import GatewayProcess
 from bench.robustness.storm_told import Stream
@@ -119,8 +119,9 @@ async def ask(user: User) -> None:
     reply = await user.ask(one, "POST", PATH, {"input": words})
     _judge(user, reply.json, words)
     user.told.end(reply.json["id"], reply.body)
-    again = await user.insist(two, "GET", f"{PATH}/{reply.json['id']}")
-    user.told.end(reply.json["id"], again.body)
+    if is_kept(reply.json):
+        again = await user.insist(two, "GET", f"{PATH}/{reply.json['id']}")
+        user.told.end(reply.json["id"], again.body)
 
 
 async def stream(user: User) -> None:
@@ -139,7 +140,8 @@ async def stream(user: User) -> None:
     read.judge(user.told, f"a stream of `{words}`")  # type: ignore[arg-type]  # it only expects
     _judge(user, json.loads(read.end), words)
     user.told.end(read.id, read.end)
-    await user.until_ended(two, read.id)
+    if is_kept(json.loads(read.end)):
+        await user.until_ended(two, read.id)
 
 
 async def chain(user: User) -> None:
@@ -152,6 +154,8 @@ async def chain(user: User) -> None:
         reply = await user.ask((one, two)[turn % 2], "POST", PATH, body)
         user.told.end(reply.json["id"], reply.body)
         _judge(user, reply.json, words, before=2 * turn)
+        if reply.json["status"] != "completed":
+            return
         previous = reply.json["id"]
 
 
@@ -183,7 +187,8 @@ async def resume(user: User) -> None:
     read.judge(user.told, f"a resumed stream of `{words}` ({read.id})")  # type: ignore[arg-type]  # it only expects
     _judge(user, json.loads(read.end), words, orphan=True)
     user.told.end(read.id, read.end)
-    await user.until_ended(one, read.id)
+    if is_kept(json.loads(read.end)):
+        await user.until_ended(one, read.id)
 
 
 async def cancel(user: User) -> None:
@@ -208,6 +213,8 @@ async def converse(user: User) -> None:
         reply = await user.ask((two, one)[turn % 2], "POST", PATH, {"input": words, "conversation": made})
         user.told.end(reply.json["id"], reply.body)
         _judge(user, reply.json, words, before=2 * turn)
+        if reply.json["status"] != "completed":
+            return
         seen.append(reply.json["id"])
 
 

@@ -11,8 +11,9 @@ from bench.robustness.client import Json, Reply
 
 UNFINISHED: Final = ("queued", "in_progress")
 PATH: Final = "/v1/responses"
-AWAY: Final = ("store_unavailable", "shutting_down", "overloaded")
-"""Codes of a 503 that says: not now."""
+NOT_NOW: Final = ((503, "store_unavailable"), (503, "shutting_down"), (400, "conversation_locked"))
+"""What may be told instead of an answer. A conversation is locked until the lease of a turn has ended that a dead replica
+was at, or had just ended."""
 LEFT: Final = "the gateway stopped while this response was being made"
 
 
@@ -52,7 +53,7 @@ class Told:
         error: Any = reply.json.get("error") if reply.body.startswith(b"{") else None
         code = error.get("code") if isinstance(error, dict) else None
         self.errors[f"{reply.status} {code}"] += 1
-        self.expect(reply.status == 503 and code in AWAY, f"{what}: {reply.status} {reply.body[:300]!r}")
+        self.expect((reply.status, code) in NOT_NOW, f"{what}: {reply.status} {reply.body[:300]!r}")
 
 
 class Gone(Exception):
@@ -60,6 +61,11 @@ class Gone(Exception):
 
 
 BROKEN: Final = (ConnectionRefusedError, ConnectionResetError, asyncio.IncompleteReadError, OSError, EOFError)
+
+
+def is_kept(response: Json) -> bool:
+    """Unless it was told that the store was away, and that nobody will find it again."""
+    return (response["error"] or {}).get("code") != "store_unavailable"
 
 
 def is_end(response: Json) -> bool:
