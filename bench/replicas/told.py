@@ -12,8 +12,8 @@ from bench.robustness.client import Json, Reply
 UNFINISHED: Final = ("queued", "in_progress")
 PATH: Final = "/v1/responses"
 NOT_NOW: Final = ((503, "store_unavailable"), (503, "shutting_down"), (400, "conversation_locked"))
-"""What may be told instead of an answer. A conversation is locked until the lease of a turn has ended that a dead replica
-was at, or had just ended."""
+"""What may be told instead of an answer. A conversation is locked until the lease of a turn has ended that a dead
+replica was at, or had just told the end of."""
 LEFT: Final = "the gateway stopped while this response was being made"
 
 
