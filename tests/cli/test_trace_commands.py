@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from isthmus.cli.main import app
 from isthmus.ports.traces import Trace, TracedError, TraceSummary
+from isthmus.store.open import open_traces
+from postgres import database_of
 from traced_plans import NOW, keep, traced
 
 SAID = {"model": "deepseek/deepseek-v4-pro", "input": "Hi", "user": "me", "temperature": 1.9, "seed": 5}
@@ -55,6 +57,14 @@ def store(tmp_path: Path) -> str:
     )
     made = [traced(index, body) for index, body in enumerate(turns, 1)]
     return keep(tmp_path / "x.db", *made, failed, refused(5))
+
+
+def test_traces_on_a_server_are_read_there(tmp_path: Path) -> None:
+    url = database_of(tmp_path)
+    opened = open_traces(url)
+    opened.keep([traced(1, SAID), refused(2)])
+    opened.close()
+    assert f"req_{2:024x}" in ask("list", "--store", url, columns=200).stdout
 
 
 def ids(done: Result) -> list[str]:

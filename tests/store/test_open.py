@@ -9,7 +9,9 @@ import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.memory import MemoryStore
-from isthmus.store.open import database_path, is_server, open_store
+from isthmus.store.open import database_path, is_server, open_store, open_traces
+from isthmus.store.traces.postgres import PostgresTraces
+from isthmus.store.traces.sqlite import SqliteTraces
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory://", "MEMORY:"])
@@ -63,6 +65,13 @@ def test_a_server_needs_its_extra(scheme: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ConfigError, match=r"pip install 'isthmus\[postgres\]'") as refused:
         open_store(f"{scheme}://localhost/x")
     assert refused.value.param == "store.url"
+
+
+def test_traces_lie_where_the_store_is(tmp_path: Path) -> None:
+    assert isinstance(open_traces(f"sqlite:{tmp_path}/x.db"), SqliteTraces)
+    assert isinstance(open_traces("memory:"), SqliteTraces)
+    assert isinstance(open_traces("postgresql://localhost/x"), PostgresTraces)
+    assert list(tmp_path.iterdir()) == [], "nothing is opened before it is used"
 
 
 def test_nobody_loads_the_driver_of_a_server_without_one(tmp_path: Path) -> None:
