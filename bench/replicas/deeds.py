@@ -224,7 +224,7 @@ def _judge(user: User, response: Json, words: str, *, before: int = 0, orphan: b
     right = status == "completed" and text_of(response).strip() == answer_to(words, before)
     right |= orphan and status == "failed" and error["code"] == "server_error"
     # A store that is away in the middle of a run is told as the end of that run.
-    right |= status == "failed" and error["code"] in ("store_unavailable", "server_error")
+    right |= status == "failed" and error["code"] == "store_unavailable"
     user.told.errors[f"{status} {error['code']}" if error else status] += status != "completed"
     user.told.expect(right, f"`{words}`: {status} {error} {text_of(response)[:80]!r}")
 
