@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from isthmus.cli.main import app
 from isthmus.ports import StoredConversation
 from isthmus.store.open import open_store
+from postgres import database_of, empty_database
 from stored import message, turn
 
 
@@ -177,3 +178,31 @@ def test_conversations_are_counted_exported_and_forgotten(tmp_path: Path) -> Non
     assert "forgot 0 responses, 0 conversations" in run("prune", "--store", url, "--days", "1")
     assert "forgot 0 responses, 1 conversations" in run("prune", "--store", url, "--conversation-days", "1")
     assert "conversations  1 (1 items)" in run("stats", "--store", url)
+
+
+def test_a_store_on_a_server_is_looked_after_in_the_same_way(url: str, tmp_path: Path) -> None:
+    server = database_of(tmp_path)
+    run("copy", "--from", url, "--to", server)
+    assert "responses      2" in run("stats", "--store", server)
+    assert "examined 2 responses, 0 conversations: all of them are as they were written" in run(
+        "check", "--store", server
+    )
+    assert [
+        json.loads(line)["id"] for line in run("export", "--store", server).splitlines() if line.startswith("{")
+    ] == [
+        "resp_1",
+        "resp_2",
+    ]
+    assert "up to date" in run("migrate", "--store", server)
+    run("backup", str(tmp_path / "copy.db"), "--store", server)
+    assert "forgot 2 responses" in run("prune", "--store", server, "--days", "1")
+    run("restore", str(tmp_path / "copy.db"), "--store", server, "--force")
+    assert "responses      2" in run("stats", "--store", server)
+
+
+def test_a_schema_without_a_store_is_told_and_nothing_is_made_there() -> None:
+    server = empty_database()
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["store", "stats", "--store", server], env={"COLUMNS": "400"})
+        assert result.exit_code == 1
+        assert "there is no store in the schema `isthmus`" in result.stderr

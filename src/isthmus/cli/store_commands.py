@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from isthmus.cli import store_moves
-from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, store_settings
+from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.ports import Store, StoreStats
 
 if TYPE_CHECKING:  # loaded only where it is used
@@ -119,7 +119,8 @@ def check(
 
     from isthmus.store.open import examine_store
 
-    examined = examine_store(store_settings(config, store).url, repair=repair)
+    settings = store_settings(config, store)
+    examined = examine_store(settings.url, repair=repair, server=server_limits(settings))
     if as_json:
         typer.echo(msgspec.json.encode({"sound": examined.sound, **msgspec.to_builtins(examined)}).decode())
     else:
@@ -148,18 +149,14 @@ def _parse_size(text: str) -> int:
 
 def with_store(config: Path | None, url: str | None, use: Callable[[Store], Awaitable[_T]]) -> _T:
     """What `use` makes of the store, which must be there: looking at it must not make one."""
-    from isthmus.errors import ConfigError
-    from isthmus.store.open import database_path, open_store
+    from isthmus.store.open import check_there, open_store
 
     settings = store_settings(config, url)
-    path = database_path(settings.url)
-    if path is None:
-        raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
-    if not path.is_file() or not path.stat().st_size:  # opening it would make it
-        raise ConfigError(f"there is no store at `{path}`; is `store.url`, or `--store`, right?", param="store.url")
+    limits = server_limits(settings)
+    check_there(settings.url, server=limits)
 
     async def main() -> _T:
-        opened = open_store(settings.url, durability=settings.durability)
+        opened = open_store(settings.url, durability=settings.durability, server=limits)
         try:
             return await use(opened)
         finally:

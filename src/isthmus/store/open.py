@@ -137,6 +137,21 @@ def open_traces(url: str, *, server: ServerLimits = ServerLimits()) -> TraceStor
     return SqliteTraces(traces_path(url))
 
 
+def check_there(url: str, *, server: ServerLimits = ServerLimits()) -> None:  # noqa: B008  it is frozen
+    """Refuse where there is no store to look at: opening it would make one."""
+    if is_server(url):
+        options = postgres_options(url, "process", server)
+        from isthmus.store.postgres import outside
+
+        outside.check_there(options)
+        return
+    path = database_path(url)
+    if path is None:
+        raise ConfigError("a `memory:` store lives and dies with its gateway; there is nothing on disk to look at")
+    if not path.is_file() or not path.stat().st_size:
+        raise ConfigError(f"there is no store at `{path}`; is `store.url`, or `--store`, right?", param="store.url")
+
+
 def examine_store(
     url: str,
     *,

@@ -35,9 +35,19 @@ def look_at_words(options: Options, since: float) -> list[StoredWord]:
 def examine_all(options: Options, *, repair: bool) -> Examined:
     found = _look(options, partial(examine, repair=repair))
     if found is None:
-        where = f"the schema `{options.schema}` of `{options.address.name}`"
-        raise ConfigError(f"there is no store in {where}: are `store.url` and `store.schema` right?", param="store.url")
+        raise _none(options)
     return found
+
+
+def check_there(options: Options) -> None:
+    """Refuse what is no store yet: whoever opened it would make one."""
+    if _look(options, lambda connection: connection.execute("SELECT 1 FROM isthmus_migrations")) is None:
+        raise _none(options)
+
+
+def _none(options: Options) -> ConfigError:
+    where = f"the schema `{options.schema}` of `{options.address.name}`"
+    return ConfigError(f"there is no store in {where}: are `store.url` and `store.schema` right?", param="store.url")
 
 
 def _look(options: Options, read: Callable[[Connection], T]) -> T | None:
