@@ -200,8 +200,11 @@ async def cancel(user: User) -> None:
     await asyncio.sleep(user.chance.uniform(0, 0.3))
     user.told.cancelled.add(id)
     ended = await user.insist(two, "POST", f"{PATH}/{id}/cancel")
-    user.told.expect(is_end(ended.json), f"a cancel of {id}: {ended.body[:200]!r}")
-    user.told.end(id, ended.body)
+    if is_end(ended.json):
+        user.told.end(id, ended.body)
+    else:  # after twice the time of a lease it is told as it is; the word was left with whoever makes it
+        user.told.errors["a cancel that is told as under way"] += 1
+        await user.until_ended(two, id)
 
 
 async def converse(user: User) -> None:

@@ -51,8 +51,10 @@ def copy_store(
     server: ServerLimits = _LIMITS,
 ) -> Copied:
     with ExitStack() as opened:
-        both = (open_end(source, make=False, server=server), open_end(target, make=True, server=server))
-        ends = [opened.enter_context(closing(end)) for end in both]
+        ends = [
+            opened.enter_context(closing(open_end(url, make=make, server=server)))
+            for url, make in ((source, False), (target, True))
+        ]
         if ends[0].name == ends[1].name:
             raise ConfigError(f"`{ends[0].name}` is source and target of the copy: name another target")
         return copy_all(*ends, manner=manner, told=told)
