@@ -32,3 +32,14 @@ def test_what_is_counted_is_nothing_when_everything_is_gone(tmp_path: Path) -> N
         while prune(tables, None, 0, 7):
             pass
         assert tables.measure() == 0
+
+
+def test_whoever_empties_the_state_only_has_it_counted_anew(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as tables:
+        keep(tables, Memory(), [traced(str(number)) for number in range(3)])
+        counted = tables.measure()
+        tables.execute("DELETE FROM trace_state")
+        keep(tables, Memory(), [])
+        assert (tables.latest(), tables.measure()) == (3, counted)
+        keep(tables, Memory(), [traced("next")])
+        assert tables.latest() == 4

@@ -19,6 +19,11 @@ _OVERHEAD: Final = 250
 """Bytes that a trace takes beside its content: its row, and its places in the indexes."""
 _SIZE: Final = f"octet_length(summary) + coalesce(octet_length(detail), 0) + {_OVERHEAD}"
 
+_COUNT_ANEW: Final = (
+    f"INSERT INTO trace_state SELECT true, coalesce(max(seq), 0), coalesce(sum({_SIZE}), 0) FROM traces"
+    " ON CONFLICT DO NOTHING"
+).encode()
+
 
 class PostgresTables:
     def __init__(self, connection: Connection) -> None:
@@ -34,7 +39,8 @@ class PostgresTables:
     @contextmanager
     def writing(self) -> Iterator[None]:
         with self.connection.transaction():
-            self.connection.execute("SELECT 1 FROM trace_state FOR UPDATE")
+            while self.connection.execute("SELECT 1 FROM trace_state FOR UPDATE").fetchone() is None:
+                self.connection.execute(_COUNT_ANEW)  # somebody has tidied up too well
             yield
 
     def latest(self) -> int:
