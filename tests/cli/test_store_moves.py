@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from typer.testing import CliRunner, Result
 from isthmus.cli.main import app
 from isthmus.store.open import open_store
 from stored import turn
+from waiting import until
 
 
 @pytest.fixture
@@ -70,3 +75,28 @@ def test_restore_puts_back_what_was_backed_up(url: str, tmp_path: Path) -> None:
 def test_migrate_says_when_there_is_nothing_to_do(url: str) -> None:
     assert run("migrate", "--store", url).stdout == "up to date\n"
     assert json.loads(run("migrate", "--store", url, "--dry-run", "--json").stdout) == {"pending": []}
+
+
+def test_a_copy_that_was_killed_goes_on(url: str, tmp_path: Path) -> None:
+    """`kill -9` in the middle: what was written by then is not written again."""
+    many = [(f"p{number:06}", "x", b"y" * 500, 1.0) for number in range(30_000)]
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        connection.executemany("INSERT INTO words VALUES (?, ?, ?, ?)", many)
+    target = tmp_path / "y.db"
+    command = [sys.executable, "-m", "isthmus", "store", "copy", "--from", url, "--to", f"sqlite:{target}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as copying:
+        until(lambda: words_in(target) > 0 or copying.poll() is not None)
+        copying.kill()
+    assert 0 < words_in(target) < len(many), "it was killed in the middle"
+    assert "`--resume` goes on" in run("copy", "--from", url, "--to", f"sqlite:{target}", code=1).stderr
+    done = json.loads(run("copy", "--from", url, "--to", f"sqlite:{target}", "--resume", "--json").stdout)
+    assert done["tables"]["words"] == len(many)
+    assert 0 < done["written"] < done["rows"]
+
+
+def words_in(path: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM words").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0  # it is not there yet
