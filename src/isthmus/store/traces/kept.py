@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from isthmus.errors import RequestRefused
 from isthmus.ports.traces import (
@@ -23,9 +23,11 @@ from isthmus.ports.traces import (
     TraceSummary,
     TraceTotal,
 )
-from isthmus.store.traces import reads, summing, writes
+from isthmus.store.traces import writes
 from isthmus.store.traces.schema import SLOTS
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _T = TypeVar("_T")
 _ANY: Final = TraceFilter()
@@ -68,6 +70,8 @@ class TracesInTables:
     # ── by whoever reads ───────────────────────────────────────────────────────────────────────────
 
     async def find(self, owner: str | None, id: str) -> Trace | None:
+        from isthmus.store.traces import reads  # late: a server starts without it
+
         return await self._read(partial(reads.find, owner=owner, id=id))
 
     async def list(
@@ -79,6 +83,8 @@ class TracesInTables:
         after: int | None = None,
         order: Literal["asc", "desc"] = "desc",
     ) -> TracePage:
+        from isthmus.store.traces import reads  # late: a server starts without it
+
         question = partial(reads.list_traces, owner=owner, filter=filter, limit=limit, after=after, order=order)
         return await self._read(question)
 
@@ -95,12 +101,18 @@ class TracesInTables:
             raise RequestRefused(f"`step` must be a multiple of {SLOTS[0]} seconds", code="invalid_value", param="step")
         if filter.thread:
             raise RequestRefused("totals know no threads; leave `thread` out", code="invalid_value", param="thread")
+        from isthmus.store.traces import summing
+
         return await self._read(partial(summing.totals, owner=owner, filter=filter, by=by, step=step, most=most))
 
     async def walk(self, owner: str | None, id: str, *, most: int = MOST_WALKED) -> Sequence[TraceSummary]:
+        from isthmus.store.traces import reads  # late: a server starts without it
+
         return await self._read(partial(reads.walk, owner=owner, id=id, most=most))
 
     async def export(self, owner: str | None, filter: TraceFilter = _ANY) -> AsyncIterator[Trace]:
+        from isthmus.store.traces import reads  # late: a server starts without it
+
         after: int | None = None
         while True:
             page = await self.list(owner, filter, limit=_EXPORTED, after=after, order="asc")
@@ -111,6 +123,8 @@ class TracesInTables:
             after = page.traces[-1].seq
 
     async def stats(self, owner: str | None = None) -> TraceStats:
+        from isthmus.store.traces import reads  # late: a server starts without it
+
         return await self._read(partial(reads.stats, owner=owner))
 
     async def _read(self, question: Callable[[Tables], _T]) -> _T:

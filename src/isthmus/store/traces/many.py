@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from isthmus.store.traces.tables import Tables
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
+
 
 _LENGTHS: Final = (64, 16, 4, 1)
 """Rows of a statement. Their values must stay below 999, what an old SQLite takes."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isthmus.ports.traces import TraceSummary
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 CHUNK: Final = 2_048
 _BITS: Final = 32

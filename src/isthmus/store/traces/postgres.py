@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
@@ -19,7 +19,9 @@ from isthmus.store.postgres.faults import is_lost, words
 from isthmus.store.postgres.migrations import migrate
 from isthmus.store.traces.kept import TracesInTables
 from isthmus.store.traces.postgres_tables import PostgresTables
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _T = TypeVar("_T")
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.store.postgres.connect import Connection
 from isthmus.store.postgres.texts import text
-from isthmus.store.traces.tables import Answer
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Answer
 
 _OVERHEAD: Final = 250
 """Bytes that a trace takes beside its content: its row, and its places in the indexes."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStats, TraceSummary
 from isthmus.store.traces.places import LAST, find_places, first_since
 from isthmus.store.traces.rows import read_at, read_summary, unpack
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _PLAIN: Final = ("provider", "model", "outcome", "code", "door", "key", "client")
 _ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")

@@ -6,14 +6,16 @@ import math
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.schema import SLOTS
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 FAILED: Final = ("failed", "refused")
 TOTAL, FIRST_TOKEN = 0, 1

@@ -10,14 +10,16 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.store.sqlite.connect import FAULTS
 from isthmus.store.traces import writes
 from isthmus.store.traces.kept import TracesInTables
 from isthmus.store.traces.schema import explained, open_reader, open_writer
 from isthmus.store.traces.sqlite_tables import SqliteTables
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _T = TypeVar("_T")
 _Identity = tuple[int, int] | None

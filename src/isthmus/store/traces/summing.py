@@ -7,13 +7,15 @@ hours and fives of minutes: what is read grows with the length of the time, neve
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isthmus.ports.traces import Grouping, Spread, TraceFilter, TraceTotal
 from isthmus.store.traces.reads import conditions
 from isthmus.store.traces.rows import FIRST_TOKEN, REAL, SUMMED, TOTAL, seconds_of
 from isthmus.store.traces.schema import SLOTS
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _END: Final = 1 << 40
 """Behind all times, in the smallest steps."""

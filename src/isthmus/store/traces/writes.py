@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -13,7 +13,9 @@ from isthmus.store.traces.many import insert_many
 from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
 from isthmus.store.traces.schema import SLOTS
-from isthmus.store.traces.tables import Tables
+
+if TYPE_CHECKING:  # a server starts without it
+    from isthmus.store.traces.tables import Tables
 
 _PLACES: Final = 3
 """Words of one trace that are found again."""
