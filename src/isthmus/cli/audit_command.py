@@ -10,7 +10,7 @@ from rich.text import Text
 
 from isthmus.access.told import tell_deed
 from isthmus.cli.key_store import with_keeper
-from isthmus.cli.store_commands import ConfigOption, StoreOption
+from isthmus.cli.store_options import ConfigOption, StoreOption
 from isthmus.cli.terminal import clean, lined_table, open_console, print_json
 from isthmus.ports.keys import Deed
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from isthmus.access.keeper import Keeper
+from isthmus.cli.store_options import server_limits, store_settings
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
 from isthmus.store.envelope_key import envelope_key
@@ -21,9 +22,7 @@ def with_keeper(
     config: Path | None, url: str | None, use: Callable[[Keeper, Store], Awaitable[T]], *, make: bool = False
 ) -> T:
     """What `use` makes of the keys. `make`: a store that is not there yet is made, as a gateway would."""
-    from isthmus.cli.store_commands import _settings
-
-    settings = _settings(config, url)
+    settings = store_settings(config, url)
     if settings.url.startswith("memory:"):
         raise ConfigError(
             "a `memory:` store lives and dies with its gateway: name a file with `store.url`, or ask the gateway "
@@ -37,7 +36,7 @@ def with_keeper(
         envelope_key(path)
 
     async def main() -> T:
-        opened = open_store(settings.url, durability=settings.durability)
+        opened = open_store(settings.url, durability=settings.durability, server=server_limits(settings))
         try:
             return await use(Keeper(opened, "cli", about=_person(), most=settings.audit_entries), opened)
         finally:

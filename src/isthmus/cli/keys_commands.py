@@ -14,7 +14,7 @@ from isthmus.access.told import status_of, tell_key
 from isthmus.access.wishes import Wishes, read_wishes
 from isthmus.cli.key_store import with_keeper
 from isthmus.cli.keys_view import show_key, show_keys
-from isthmus.cli.store_commands import ConfigOption, StoreOption
+from isthmus.cli.store_options import ConfigOption, StoreOption
 from isthmus.cli.terminal import open_console, print_json
 from isthmus.errors import ConfigError
 from isthmus.values.quantities import parse_duration

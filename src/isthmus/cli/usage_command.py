@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from isthmus.access.report import MOST_ROWS, Question, as_csv, read_question, row_of, total_of
-from isthmus.cli.store_commands import ConfigOption, StoreOption, with_store
+from isthmus.cli.store_commands import with_store
+from isthmus.cli.store_options import ConfigOption, StoreOption
 from isthmus.errors import ConfigError
 from isthmus.ports.spending import NANO, Use
 
