@@ -2,76 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from isthmus.ports.keys import Budget, Grant, Rates
-from isthmus.ports.spending import NANO
-from isthmus.testing import Gate, ScriptedUpstream, chat, chat_chunks, stream
+from isthmus.testing import Gate, chat_chunks, stream
 from keyed import secret_of, stored_key
-from limited import TOKEN, TOKENS, bearer, dollars, house_toml, keep_keys
-from serving import GatewayProcess, running_gateway_process
+from limited import TOKENS, bearer, dollars
+from shared import shared
 from socketing import open_socket
-from talking import Reply, Talk
 from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-
-BOSS = stored_key("boss", grant=Grant(admin=True))
-
-
-@dataclass
-class Shared:
-    process: GatewayProcess
-    upstream: ScriptedUpstream
-    database: Path
-
-    @property
-    def talk(self) -> Talk:
-        return Talk(self.process.url)
-
-    def ask(self, name: str = "ann", **fields: Any) -> Reply:
-        plain = {"input": "hi", "store": False, "max_output_tokens": 20}
-        return self.talk.post("/v1/responses", {**plain, **fields}, bearer(name))
-
-    def reload(self, toml: str) -> None:
-        """Write the configuration, say so, and wait until it is in force."""
-        log, words = self.process.log, "config.reloaded"
-        before = log.read_text().count(words)
-        (log.parent / "isthmus.toml").write_text(house_toml(self.upstream, self.database, toml))
-        self.process.process.send_signal(signal.SIGHUP)
-        until(lambda: log.read_text().count(words) > before, lambda: log.read_text())
-
-    def refusals(self, kind: str) -> list[float]:
-        """What `/metrics` says of them: each series once."""
-        text = self.talk.request("GET", "/metrics", None, bearer("boss")).body.decode()
-        found = re.findall(rf'^isthmus_limit_refusals_total{{kind="{kind}"}} (\S+)', text, re.MULTILINE)
-        return [float(each) for each in found]
-
-    def total(self) -> tuple[int, float]:
-        """Requests, and what they cost in tokens' prices, as the operator is told."""
-        total = self.talk.request("GET", "/v1/isthmus/usage", None, bearer("boss")).json["total"]
-        return total["requests"], round(total["cost"] * NANO / TOKEN)
-
-
-@contextmanager
-def shared(folder: Path, *keys: Any, toml: str = "") -> Iterator[Shared]:
-    database = folder / "limited.db"
-    keep_keys(database, BOSS, *keys)
-    with (
-        ScriptedUpstream.running(default=chat("Hello.")) as upstream,
-        running_gateway_process(house_toml(upstream, database, toml), folder) as process,
-    ):
-        yield Shared(process, upstream, database)
-
 
 def key(name: str = "ann", team: str = "", *, budget: float = 0.0, models: tuple[str, ...] = (), **rates: int) -> Any:
     grant = Grant(rates=Rates(**rates), budget=Budget(dollars(budget), 0.0), models=models)
