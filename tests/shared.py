@@ -1,6 +1,6 @@
 """The house of `limited`, as a process of its own: with a log, and with signals.
 
-    with shared(tmp_path, stored_key("ann", ...), toml='[limits]…') as house: ...
+with shared(tmp_path, stored_key("ann", ...), toml='[limits]…') as house: ...
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits and budgets where an operator has hooks: what is refused costs nothing, and what is changed is paid as it is."""
+"""Limits and budgets where an operator has hooks: what is refused is free, what is changed is paid as it is."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ DOORS: dict[str, dict[str, Any]] = {
 @pytest.mark.skipif(sys.platform == "win32", reason="its log is read while it is written")
 @pytest.mark.parametrize("limit", ["rate", "budget"])
 def test_a_refusal_is_traced_logged_and_counted_at_every_door(tmp_path: Path, limit: str) -> None:
-    ann = key(requests_per_minute=1) if limit == "rate" else key(budget=TOKENS)
+    ann = key(requests_per_minute=1) if limit == "rate" else key(budget=1)
     toml = hook(tmp_path, "before_plan", "request['metadata'] = {}") + '[trace]\ncapture = "metadata"\n'
     with shared(tmp_path, ann, toml=toml) as house:
         if limit == "rate":
@@ -133,7 +133,8 @@ def test_a_refusal_is_traced_logged_and_counted_at_every_door(tmp_path: Path, li
                 assert refused.error["code"] == code
             request = refused.headers["x-request-id"]
             trace = trace_of(house.talk, request, bearer("boss"))  # type: ignore[arg-type]
-            assert (trace["status"], trace["error"]["code"]) == (429, code), path
+            summary = trace["summary"]
+            assert (summary["status"], summary["code"], trace["error"]["code"]) == (429, code, code), path
             (line,) = [line for line in house.process.log.read_text().splitlines() if request in line and "429" in line]
             assert code in line, "by its code"
             assert "WARN" not in line.upper(), "nobody but the caller has to do something"

@@ -1,4 +1,4 @@
-"""SIGHUP to a gateway that many share: what was counted, taken and set aside goes on, and what is new counts at once."""
+"""SIGHUP to a gateway that many share: what was counted and set aside goes on, what is new counts at once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from socketing import open_socket
 from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+
 
 def key(name: str = "ann", team: str = "", *, budget: float = 0.0, models: tuple[str, ...] = (), **rates: int) -> Any:
     grant = Grant(rates=Rates(**rates), budget=Budget(dollars(budget), 0.0), models=models)

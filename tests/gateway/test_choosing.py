@@ -224,7 +224,9 @@ def keyed_house(models: str) -> Iterator[tuple[Keyed, dict[str, ScriptedUpstream
             for name in FACTS
         }
         toml = _toml({name: each.base_url for name, each in upstreams.items()}, models)
-        server = stack.enter_context(running_gateway_server(toml.replace("port = 0", f'port = 0\nadmin_key = "{CHIEF}"')))
+        server = stack.enter_context(
+            running_gateway_server(toml.replace("port = 0", f'port = 0\nadmin_key = "{CHIEF}"'))
+        )
         yield Keyed(server), upstreams
 
 

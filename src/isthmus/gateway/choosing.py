@@ -1,8 +1,8 @@
 """Which targets may answer a request, in their order: the one that is named, or those of a choice; then fallbacks.
 
 Worth knowing: of a choice, whoever cannot take the request is passed over, and by price whoever would change what an
-answer is made of, as long as another fits. A plan is made to find out, by the planner that makes all of them. Of a key that is narrowed to
-some of the targets, only these take part.
+answer is made of, as long as another fits. A plan is made to find out, by the planner that makes all of them. Where a
+key is narrowed to some of the targets, only these take part.
 """
 
 from __future__ import annotations

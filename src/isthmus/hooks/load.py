@@ -51,7 +51,7 @@ def _load_module(name: str) -> Any:
 
 
 def _load_file(path: Path) -> Any:
-    """Once for what is written in it: after a change it is another module, and who uses the old one goes on with that."""
+    """Once for what is written in it: after a change it is another module; who uses the old one goes on with that."""
     path = path.absolute()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file `{path}`")
