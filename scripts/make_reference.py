@@ -302,7 +302,7 @@ FIXED: Mapping[str, str] = {
     "server.ended.MOST": "Sessions of the page that were logged out, and are remembered for that.",
     "server.reload.MOST_OLD": "Configurations that requests still run with; a reload beyond that waits.",
     "server.line.LONGEST": "Bytes of a message between a worker and its supervisor.",
-    "server.line.UNREAD": "Bytes of such messages that wait to be read.",
+    "server.line.MOST_UNREAD": "Bytes of such messages that wait to be read.",
     "server.ui.beside.LONGEST": "Characters of one value that the page shows of a request.",
     "server.ui.beside.LONGEST_WHOLE": "Characters of a whole response that it shows.",
     "server.ui.doctor.MOST": "Turns of a conversation whose prompts the page compares, the latest.",

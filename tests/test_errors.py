@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,13 @@ def test_a_code_of_a_vendors_own_means_what_its_status_means() -> None:
     assert UpstreamFailed("x", code="odd_one", status=418).meaning is FAILURES["invalid_prompt"]
     assert UpstreamFailed("x", code="odd_one", status=503).retryable
     assert UpstreamFailed("x", code="odd_one").meaning is FAILURES["server_error"]
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "rate_limit_exceeded", "model_not_found"])
+def test_what_we_refuse_ourselves_with_a_providers_code_is_the_callers_turn(code: str) -> None:
+    ours, theirs = RequestRefused("x", code=code), UpstreamFailed("x", code=code)
+    assert (ours.meaning.turn, theirs.meaning.turn) == ("caller", "provider")
+    assert replace(ours.meaning, turn="provider") == theirs.meaning, "to a client it is the same"
 
 
 def test_errors_without_a_row_still_say_whose_turn_it_is() -> None:

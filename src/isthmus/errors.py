@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 # The names are those of the seeds; the values are what travels in `error.code` and in logs.
@@ -117,6 +117,13 @@ class IsthmusError(Exception):
 class RequestRefused(IsthmusError):
     default_code = "invalid_request"
     default_meaning = Meaning(400, "caller", final=True)
+
+    @property
+    def meaning(self) -> Meaning:
+        """A code that clients know from providers means the same to them, and here that the caller asked for too much:
+        for more than a limit or a budget of ours, for a model that we have not."""
+        found = FAILURES.get(self.code, self.default_meaning)
+        return replace(found, turn="caller") if found.turn == "provider" else found
 
 
 class ConfigError(IsthmusError):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.bridge.capabilities import Cost, ProviderCapabilities, TokenLimits
-from isthmus.bridge.choose import Choice, Occasion, Option, estimate, order_options, pick, tell_choice
+from isthmus.bridge.choose import Choice, Occasion, Option, estimate, narrow, order_options, pick, tell_choice
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.bridge.types.plan import Target
 from isthmus.errors import RequestRefused
@@ -126,6 +126,21 @@ def test_who_is_left_alone_comes_last_and_the_reason_says_so(by: Any, last: str)
 
 def test_where_all_are_left_alone_the_order_is_kept() -> None:
     assert ordered(Choice(NAMES, by="order"), plain(*NAMES)) == list(NAMES)
+
+
+# ── who may not be used ────────────────────────────────────────────────────────────────────────────
+
+
+def test_of_a_narrowed_choice_the_weights_are_those_of_what_is_open_and_the_reason_names_the_rest() -> None:
+    whole = Choice(NAMES, weights=(5, 1, 2))
+    assert narrow(whole, [True, True, True]) is whole
+    narrowed = narrow(whole, [False, True, True])
+    assert (narrowed.targets, narrowed.weights, narrowed.closed) == (NAMES[1:], (1, 2), NAMES[:1])
+    taken = [ordered(narrowed, plain()[1:], turn=turn)[0] for turn in range(6)]
+    assert (taken.count(NAMES[1]), taken.count(NAMES[2])) == (2, 4)
+    first, *_ = order_options("fast", narrowed, plain()[1:], Occasion())
+    assert first.choice is not None
+    assert first.choice.reason.endswith(f"of 3); not open to this key: `{NAMES[0]}`")
 
 
 # ── who fits ───────────────────────────────────────────────────────────────────────────────────────

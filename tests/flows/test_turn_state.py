@@ -26,7 +26,7 @@ def two_places() -> Iterator[tuple[Talk, list[ScriptedUpstream]]]:
         ScriptedUpstream.running(default=chat("hello"), strict=False) as two,
         running_gateway_server(
             '[models]\ndemo = false\ndefault = "main/model"\n[store]\nurl = "memory:"\n'
-            '[providers.main]\nuses = "openai-compatible"\nretries = 0\n'
+            '[server]\nport = 0\n[providers.main]\nuses = "openai-compatible"\nretries = 0\n'
             f'endpoints = [{{ base_url = "{one.base_url}" }}, {{ base_url = "{two.base_url}" }}]\n'
         ) as gateway,
     ):

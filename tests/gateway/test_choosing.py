@@ -15,7 +15,9 @@ from isthmus.cli.main import app
 from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.testing import ScriptedUpstream, Step, chat, error
+from keyed_gateway import CHIEF, Keyed
 from serving import running_gateway_server
+from socketing import open_socket
 from talking import Talk
 from tracing import trace_of
 
@@ -209,3 +211,78 @@ def test_explain_shows_which_target_would_be_taken_and_why(tmp_path: Path, monke
     assert "`cheap/m` would have to change `text.format`" in decision["reason"]
     screen = CliRunner().invoke(app, ["explain", str(asked), "--model", "mix"], env={"COLUMNS": "300"})
     assert "models.choices.mix" in screen.output
+
+
+# ── keys that may not use all of it ────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def keyed_house(models: str) -> Iterator[tuple[Keyed, dict[str, ScriptedUpstream]]]:
+    with ExitStack() as stack:
+        upstreams = {
+            name: stack.enter_context(ScriptedUpstream.running(default=chat(f"from {name}"), strict=False))
+            for name in FACTS
+        }
+        toml = _toml({name: each.base_url for name, each in upstreams.items()}, models)
+        server = stack.enter_context(
+            running_gateway_server(toml.replace("port = 0", f'port = 0\nadmin_key = "{CHIEF}"'))
+        )
+        yield Keyed(server), upstreams
+
+
+HI = {"model": "mix", "input": "hi"}
+
+
+@pytest.mark.parametrize("choice", [WEIGHTS, PRICE, ORDER])
+def test_only_targets_that_a_key_may_use_take_part(choice: str) -> None:
+    """The first of them, the heaviest and the cheapest is the one that is not open."""
+    with keyed_house(choice) as (keyed, upstreams):
+        ann, bob = keyed.person("ann", models=["dear/*"]), keyed.person("bob")
+        for _ in range(5):
+            told = ann.create(HI)["isthmus"]
+            assert told["provider"] == "dear"
+            assert "not open to this key: `cheap/m`" in told["choice"]["reason"]
+        assert upstreams["cheap"].requests == []
+        told = bob.create(HI)["isthmus"]
+        assert (told["provider"], "not open" in told["choice"]["reason"]) == ("cheap", False)
+        assert keyed.person("cat", models=["mix"]).create(HI)["isthmus"]["provider"] == "cheap", "the name opens it all"
+        with open_socket(keyed.server.url, headers=ann.headers) as socket:
+            assert socket.answer(HI)["isthmus"]["provider"] == "dear"
+        assert [each["id"] for each in ann.get("/v1/models").json["data"] if "/" not in each["id"]] == ["mix"]
+        assert ann.get("/v1/models/mix").status == 200
+
+
+def test_where_none_of_it_is_open_it_is_a_403_at_every_door() -> None:
+    user = {"model": "mix", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 10}
+    with keyed_house(f"{WEIGHTS}\n[models.aliases]\nalso = 'mix'") as (keyed, upstreams):
+        ann = keyed.person("ann", models=["dear/other"])
+        for path, body in (
+            ("/v1/responses", HI),
+            ("/v1/responses", {**HI, "model": "also"}),
+            ("/v1/chat/completions", user),
+        ):
+            assert ann.code("POST", path, body) == (403, "not_allowed")
+        assert ann.post("/v1/messages", user).status == 403
+        assert ann.code("GET", "/v1/models/mix") == (403, "not_allowed")
+        assert "mix" not in [each["id"] for each in ann.get("/v1/models").json["data"]]
+        assert all(each.requests == [] for each in upstreams.values())
+
+
+def test_who_may_use_fewer_takes_no_turn_of_the_others() -> None:
+    with keyed_house(WEIGHTS.replace("[3, 1]", "[1, 1]")) as (keyed, _):
+        ann, bob = keyed.person("ann", models=["dear/*"]), keyed.person("bob")
+        mixed = [[each.create(HI)["isthmus"]["provider"] for each in (ann, bob)] for _ in range(4)]
+        assert [who for who, _ in mixed] == ["dear"] * 4
+        assert [who for _, who in mixed] == ["cheap", "dear"] * 2
+
+
+def test_fallbacks_of_a_choice_that_are_not_open_are_no_way() -> None:
+    """The fallback of the only open target is not open: it is not tried; for somebody else it is."""
+    models = f'{ORDER}\n[models.fallbacks]\n"dear/m" = ["cheap/spare"]'
+    with keyed_house(models) as (keyed, upstreams):
+        ann, bob = keyed.person("ann", models=["dear/*"]), keyed.person("bob", models=["dear/*", "cheap/spare"])
+        upstreams["dear"].push(error(500, "broken"))
+        assert ann.post("/v1/responses", HI).status >= 500
+        assert upstreams["cheap"].requests == []
+        upstreams["dear"].push(error(500, "broken"))
+        assert bob.create(HI)["model"] == "spare"

@@ -123,6 +123,7 @@ SWEEP: dict[tuple[str, str], Owned | Listed | Nobodys | Refers] = {
     ("POST", f"{TRACES}/capture"): OPERATORS,
     ("GET", f"{TRACES}/{ID}"): Owned(lambda a: f"{TRACES}/{a.trace}", code=NO_TRACE),
     ("GET", f"{TRACES}/{ID}/conversation"): Owned(lambda a: f"{TRACES}/{a.trace}/conversation", code=NO_TRACE),
+    ("GET", "/v1/isthmus/usage"): Listed("/v1/isthmus/usage"),
     ("GET", "/v1/isthmus/keys"): OPERATORS,
     ("POST", "/v1/isthmus/keys"): OPERATORS,
     ("GET", f"/v1/isthmus/keys/{ID}"): OPERATORS,

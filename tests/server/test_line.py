@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.observe.metrics.meters import Reading
-from isthmus.server.line import LONGEST, UNREAD, Ask, Beat, Collect, Line, Message, Ready, Sum, Switch, Told
+from isthmus.server.line import LONGEST, MOST_UNREAD, Ask, Beat, Collect, Line, Message, Ready, Sum, Switch, Told
 
 ALL: list[Message] = [
     Ready(),
@@ -62,7 +62,7 @@ def test_whole_messages_come_out_however_they_are_cut(cuts: list[int]) -> None:
 
 
 def test_nobody_waits_for_a_side_that_does_not_read() -> None:
-    transport = Transport(UNREAD + 1)
+    transport = Transport(MOST_UNREAD + 1)
     assert not line(transport).say(Beat())
     assert not transport.sent
 

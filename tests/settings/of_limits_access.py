@@ -109,10 +109,22 @@ async def a_team_has_so_much_money(scene: Scene) -> None:
     assert await _asked(scene, TEAM, {}, DEAR) == ["completed", "insufficient_quota"]
 
 
-@proves("teams.NAME.models", '["main/*"]')
+@proves("teams.NAME.models", '["main/small"]')
 async def a_team_has_these_models(scene: Scene) -> None:
-    """Who may ask for what is looked at where keys are."""
-    assert [team.models for team in scene.load().teams.values()] == [["main/*"]]
+    """A key of the team is refused another model; that of nobody's team is not."""
+    with ScriptedUpstream.running(default=chat("ok"), strict=False) as upstream:
+        places = {**UPSTREAM, "server.admin_key": '"chief-key-0123456789"'}
+        async with scene.served(places, UPSTREAM=upstream.base_url) as served:
+            secrets, chief = list[str](), {"x-api-key": "chief-key-0123456789"}
+            for wish in ({"name": "ann", "team": "main"}, {"name": "bob"}):
+                async with served.session.post(f"{served.url}/v1/isthmus/keys", json=wish, headers=chief) as made:
+                    secrets.append((await made.json())["key"])
+            asked = [
+                await served.status("POST", "/v1/responses", {"model": model, "input": "hi"}, x_api_key=secret)
+                for secret in secrets
+                for model in ("main/small", "main/large")
+            ]
+            assert asked == [200, 403, 200, 200]
 
 
 @proves("teams.NAME.upstream_keys", '{ main = "sk-team" }')

@@ -87,12 +87,12 @@ async def _nothing_prunes(scene: Scene) -> None:
         assert "prune the store" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
-@proves("store.keep_days", "0", beside={"store.max_bytes": "0"})
+@proves("store.keep_days", "0", beside={"store.max_bytes": "0", "usage.keep_days": "0"})
 async def none_is_ever_too_old(scene: Scene) -> None:
     await _nothing_prunes(scene)
 
 
-@proves("store.max_bytes", "0", beside={"store.keep_days": "0"})
+@proves("store.max_bytes", "0", beside={"store.keep_days": "0", "usage.keep_days": "0"})
 async def there_are_never_too_many(scene: Scene) -> None:
     await _nothing_prunes(scene)
 

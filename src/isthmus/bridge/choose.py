@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from itertools import compress
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -38,6 +39,24 @@ class Choice(msgspec.Struct, frozen=True):
     weights: tuple[int, ...] = ()
     """One for each target; none: all are alike."""
     by: By = "weight"
+    closed: tuple[str, ...] = ()
+    """Targets that whoever asks may not use: they take no part."""
+
+
+def narrow(choice: Choice, open: Sequence[bool]) -> Choice:
+    """The same among those of its targets that are open."""
+    if all(open):
+        return choice
+    return msgspec.structs.replace(
+        choice,
+        targets=tuple(compress(choice.targets, open)),
+        weights=tuple(compress(choice.weights, open)),
+        closed=tuple(compress(choice.targets, (not each for each in open))),
+    )
+
+
+def name_of(target: Target) -> str:
+    return f"{target.provider}/{target.model}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +67,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        return f"{self.target.provider}/{self.target.model}"
+        return name_of(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +106,15 @@ def order_options(name: str, choice: Choice, options: Sequence[Option], occasion
             ranked[0] = (ranked[0][0], "it answered the turn before, and what it has cached is there")
     resting = [option.name for option, _ in ranked if option.resting]
     ranked.sort(key=lambda each: each[0].resting)
-    beside = f"; left alone just now: {', '.join(f'`{each}`' for each in resting)}" if resting else ""
+    beside = _beside("left alone just now", resting) + _beside("not open to this key", choice.closed)
     return [
         replace(option.target, choice=Chosen(name, choice.by, f"{why}{beside}", option.resting))
         for option, why in ranked
     ]
+
+
+def _beside(why: str, names: Sequence[str]) -> str:
+    return f"; {why}: {', '.join(f'`{each}`' for each in names)}" if names else ""
 
 
 def tell_choice(target: Target) -> tuple[CompatibilityDecision, ...]:
@@ -99,7 +122,7 @@ def tell_choice(target: Target) -> tuple[CompatibilityDecision, ...]:
     chosen = target.choice
     if chosen is None:
         return ()
-    path, used = f"models.choices.{chosen.name}", f"{target.provider}/{target.model}"
+    path, used = f"models.choices.{chosen.name}", name_of(target)
     return (CompatibilityDecision(path, "supported", f"by {chosen.by}: {chosen.reason}", used),)
 
 
@@ -112,7 +135,7 @@ def pick(targets: Sequence[Target], make: Callable[[Target], T], plan_of: Callab
     for target in targets:
         if best is not None and target.choice is not None and target.choice.resting:
             break
-        name = f"`{target.provider}/{target.model}`"
+        name = f"`{name_of(target)}`"
         try:
             made = make(_pass_over(target, passed))
         except RequestRefused as error:

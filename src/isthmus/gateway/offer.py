@@ -13,7 +13,7 @@ from typing import Final
 from isthmus.bridge.resolve import ANY_NAME
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
-from isthmus.gateway.directory import Directory
+from isthmus.gateway.directory import Candidate, Directory
 from isthmus.gateway.scopes import may_use, permitted
 from isthmus.gateway.words import Words
 from isthmus.providers.catalog import Offered, describe_model, offer_named, offered_embeddings
@@ -33,8 +33,16 @@ class Offer:
         listed = await self._models()
         if not caller.grant.models and not caller.team_models:
             return listed
-        find = self._directory.find
-        return {name: offered for name, offered in listed.items() if may_use(caller, name, find(name))}
+        return {
+            name: offered
+            for name, offered in listed.items()
+            if any(may_use(caller, name, each) for each in self._behind(name))
+        }
+
+    def _behind(self, name: str) -> list[Candidate]:
+        """All that a name leads to at first: of a choice each of its targets."""
+        choice = self._directory.choice_of(name)
+        return [self._directory.find(name)] if choice is None else self._directory.options(choice, name)
 
     async def _models(self) -> dict[str, Offered]:
         await self._words.settled(_PATIENCE)
@@ -51,7 +59,7 @@ class Offer:
         """Whatever works as `model`: also what no list shows, unless its server shows one without it."""
         listed = await self._models()
         candidate = self._directory.find(name)
-        permitted(caller, name, (candidate,))
+        permitted(caller, name, [each for each in self._behind(name) if may_use(caller, name, each)] or [candidate])
         if name in listed:
             return listed[name]
         target = candidate.target

@@ -11,6 +11,8 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -49,17 +51,21 @@ def _load_module(name: str) -> Any:
 
 
 def _load_file(path: Path) -> Any:
+    """Once for what is written in it: after a change it is another module; who uses the old one goes on with that."""
     path = path.absolute()
-    name = f"isthmus_hooks_{path.stem}_{abs(hash(str(path))):x}"
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file `{path}`")
+    source = path.read_bytes()
+    name = f"isthmus_hooks_{path.stem}_{sha256(bytes(path) + bytes(1) + source).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"there is no file `{path}`")
+    loader = SourceFileLoader(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        exec(loader.source_to_code(source, str(path)), module.__dict__)  # a compiled one may be older than a second
     except BaseException:
         del sys.modules[name]
         raise

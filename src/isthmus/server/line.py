@@ -16,7 +16,7 @@ from isthmus.observe.metrics.meters import Reading
 
 LONGEST: Final = 16_000_000
 """Bytes of one message: a gateway with a hundred models tells a tenth of a percent of that."""
-UNREAD: Final = 32_000_000
+MOST_UNREAD: Final = 32_000_000
 """Bytes that may wait for the other side."""
 _HEAD: Final = 4
 
@@ -85,7 +85,7 @@ class Line(asyncio.Protocol):
     def say(self, message: Message) -> bool:
         """False: it does not go anywhere."""
         transport = self._transport
-        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > UNREAD:
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > MOST_UNREAD:
             return False
         data = _encode(message)
         if len(data) > LONGEST:
