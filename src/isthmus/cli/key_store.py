@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from isthmus.access.keeper import Keeper
+from isthmus.cli.deeds import keeper_of
 from isthmus.cli.store_options import server_limits, store_settings
 from isthmus.errors import ConfigError
 from isthmus.ports import Store
@@ -38,15 +38,8 @@ def with_keeper(
     async def main() -> T:
         opened = open_store(settings.url, durability=settings.durability, server=server_limits(settings))
         try:
-            return await use(Keeper(opened, "cli", about=_person(), most=settings.audit_entries), opened)
+            return await use(keeper_of(opened, settings), opened)
         finally:
             await opened.aclose()
 
     return asyncio.run(main())
-
-
-def _person() -> dict[str, str]:
-    try:
-        return {"user": getpass.getuser()}
-    except (OSError, KeyError):  # a container whose user has no name
-        return {}

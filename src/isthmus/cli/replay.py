@@ -134,6 +134,7 @@ async def send_here(replayed: Replay, config: Config) -> JsonObject:
     """Ask the provider with a gateway of this process; nothing is stored, nobody else is told."""
     from isthmus.bridge.limits import OWN_LIMITS
     from isthmus.bridge.parse import parse_request
+    from isthmus.cli.deeds import keeper_of
     from isthmus.gateway.caller import Caller
     from isthmus.wiring import running_gateway
 
@@ -145,6 +146,7 @@ async def send_here(replayed: Replay, config: Config) -> JsonObject:
     alone = msgspec.structs.replace(config, providers={name: config.providers[name]}, webhooks=type(config.webhooks)())
     request = parse_request(sendable(replayed), OWN_LIMITS)
     async with running_gateway(alone) as gateway:
+        await keeper_of(gateway.store, config.store).note("trace.replay", replayed.kept.id, provider=name)
         run = await gateway.create(Caller(client=replayed.kept.asked().client), request)
         async for _ in run.events():
             pass

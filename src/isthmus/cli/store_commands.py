@@ -15,6 +15,7 @@ import typer
 
 from isthmus.cli import store_moves
 from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
+from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
 
 if TYPE_CHECKING:  # loaded only where it is used
@@ -71,7 +72,10 @@ def prune(
             f"{said}: that keeps everything, so there is nothing to forget. Fix: give a limit, such as `--days 7`, "
             "`--days 0.01` (a quarter of an hour) or `--max-size 2GB`"
         )
-    pruned = with_store(config, store, lambda opened: prune_once(opened, rule, time.time()))
+    limits = {"days": days, "max_size": max_size, "conversation_days": conversation_days}
+    told = {name: str(value) for name, value in limits.items() if value is not None}
+    use = noted(settings, "store.prune", "", lambda opened: prune_once(opened, rule, time.time()), **told)
+    pruned = with_store(config, store, use)
     typer.echo(f"forgot {pruned.responses} responses, {pruned.conversations} conversations, {pruned.bytes:,} bytes")
 
 
@@ -129,6 +133,10 @@ def check(
             typer.echo(f"{each.kind:<14}{each.id or '-'}: {each.reason}{done}")
         counted = f"{examined.responses:,} responses, {examined.conversations:,} conversations"
         typer.echo(f"examined {counted}: {_verdict(examined)}")
+    if set_aside := sum(each.set_aside for each in examined.damage):
+        from isthmus.cli.deeds import note_afterwards
+
+        note_afterwards(settings, "store.repair", set_aside=str(set_aside))
     if not examined.sound:
         raise typer.Exit(DAMAGE_LEFT)
 
@@ -163,6 +171,20 @@ def with_store(config: Path | None, url: str | None, use: Callable[[Store], Awai
             await opened.aclose()
 
     return asyncio.run(main())
+
+
+def noted(
+    settings: StoreSettings, action: str, target: str, use: Callable[[Store], Awaitable[_T]], **details: str
+) -> Callable[[Store], Awaitable[_T]]:
+    """The same, noted before it is done: what cannot be noted is not done."""
+
+    async def note_and_use(opened: Store) -> _T:
+        from isthmus.cli.deeds import keeper_of
+
+        await keeper_of(opened, settings).note(action, target, **details)
+        return await use(opened)
+
+    return note_and_use
 
 
 def _verdict(examined: Examined) -> str:

@@ -112,6 +112,7 @@ def restore(
     """
     import msgspec
 
+    from isthmus.cli.deeds import note_afterwards
     from isthmus.cli.progress import Progress
     from isthmus.cli.terminal import print_json
     from isthmus.store.copying.stores import restore_store
@@ -119,6 +120,7 @@ def restore(
     settings = store_settings(config, store)
     with Progress(silent=as_json) as progress:
         done = restore_store(path, settings.url, force=force, told=progress, server=server_limits(settings))
+    note_afterwards(settings, "store.restore", path.name, responses=str(done.responses))
     if as_json:
         print_json(msgspec.to_builtins(done, enc_hook=str), pretty=False)
         return

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from isthmus.cli.store_commands import with_store
-from isthmus.cli.store_options import ConfigOption, StoreOption
+from isthmus.cli.store_commands import noted, with_store
+from isthmus.cli.store_options import ConfigOption, StoreOption, store_settings
 from isthmus.errors import ConfigError
 from isthmus.ports import Delivery
 
@@ -41,7 +41,8 @@ def retry(
 ) -> None:
     """Send a delivery again as if it were new, or all that were given up. A running gateway does it, within seconds."""
     _choose_one(id, every)
-    count = with_store(config, store, lambda opened: opened.deliver_again(id))
+    use = noted(store_settings(config, store), "webhook.retry", id or "all", lambda opened: opened.deliver_again(id))
+    count = with_store(config, store, use)
     _say_count(count, id, "to be sent again")
 
 
@@ -54,7 +55,9 @@ def forget(
 ) -> None:
     """Forget a delivery, or all that were given up: its receiver will never hear of it."""
     _choose_one(id, every)
-    count = with_store(config, store, lambda opened: opened.forget_deliveries(id))
+    settings = store_settings(config, store)
+    use = noted(settings, "webhook.forget", id or "all", lambda opened: opened.forget_deliveries(id))
+    count = with_store(config, store, use)
     _say_count(count, id, "forgotten")
 
 
