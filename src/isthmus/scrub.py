@@ -25,7 +25,7 @@ HIDDEN: Final = "<redacted>"
 Scrub = Callable[[str], str]
 """Takes the secrets out of a text."""
 
-_DATABASES: Final = ("postgres", "postgresql")
+_DATABASES: Final = ("postgres", "postgresql", "redis", "rediss", "unix")
 _PIECE: Final = 8
 """Shortest beginning or end of a secret that gives it away; a shorter secret is hidden only in its place."""
 _SURE: Final = 12

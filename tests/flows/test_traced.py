@@ -271,6 +271,9 @@ def test_a_replay_plans_for_another_provider_and_sends_only_when_told_to(house: 
     assert house.upstream.requests[1].path == "/v1/messages"
     assert house.upstream.requests[1].json == sent["after"]["body"] == planned["after"]["body"]
     assert sent["response"]["output"][0]["content"][0]["text"] == "Something else"
+    (deed,) = map(json.loads, house.run("audit", "--json", "--config", house.config).splitlines())
+    assert (deed["actor"], deed["action"], deed["target"]) == ("cli", "trace.replay", id)
+    assert deed["details"]["provider"] == "anthropic"
     house.upstream.push(claude(said("Something else")))
     shown = house.trace("replay", id, "-p", "anthropic", "--send")
     assert "Hello" in shown

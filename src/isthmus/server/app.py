@@ -16,6 +16,7 @@ from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.anthropic import speaks_messages
 from isthmus.server.bodies import BODY, Bodies
+from isthmus.server.callers import is_page
 from isthmus.server.compat import spelled_for
 from isthmus.server.connection import REFUSED, SOCKET
 from isthmus.server.cors import cors_headers, preflight_headers
@@ -193,7 +194,9 @@ class App:
     def _receive(self, scope: Scope) -> None:
         exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
         caller = exchange.caller
-        raw = body if tracing is not None and tracing.wants_all(caller.owner, caller.key, len(body)) else None
+        # What a form of the page says is no request of a client's, and may well be a key.
+        kept = tracing is not None and not is_page(scope) and tracing.wants_all(caller.owner, caller.key, len(body))
+        raw = body if kept else None
         exchange.receive(len(body), traceparent=header(scope, b"traceparent")[:_TRACEPARENT], raw=raw)
 
     async def _upgrade(self, scope: Scope, receive: Receive, answer: _Answer) -> None:

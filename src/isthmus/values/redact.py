@@ -25,7 +25,7 @@ _SECRET_WORDS: Final = frozenset(
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LOOKS_SECRET: Final = re.compile(
     r"(?i:bearer|basic|token)\s+\S.*"
-    r"|(?:sk|pk|rk|gsk|xai|ghp|glpat|hf|r8|key)[-_][A-Za-z0-9_-]{6,}"
+    r"|(?:sk|ik|pk|rk|gsk|xai|ghp|glpat|hf|r8|key)[-_][A-Za-z0-9_-]{6,}"
     r"|eyJ[A-Za-z0-9_-]{10,}"
     r"|(?=[A-Za-z0-9+=_.-]*\d)(?=[A-Za-z0-9+=_.-]*[A-Za-z])[A-Za-z0-9+=_-]{32,}(?:\.[A-Za-z0-9+=_-]+)*"
 )
