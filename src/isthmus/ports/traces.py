@@ -402,7 +402,4 @@ class Tracing(Protocol):
     def capturing(self) -> Capturing: ...
 
     def capture_until(self, until: float, owner: str, key: str) -> None:
-        """The same as another process was told, which is not told of it again."""
-
-    tell_others: Callable[[float, str, str], None]
-    """Called with what `capture_until` takes."""
+        """The same as another process was told: of everybody, or of these."""
