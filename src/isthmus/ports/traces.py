@@ -11,7 +11,7 @@ before anybody knew whose it was. Times are seconds; `at` is the clock's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec

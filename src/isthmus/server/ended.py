@@ -1,7 +1,7 @@
 """Sessions of the page that their people have ended: their cookies are worth nothing any more, at any gateway on the
 store.
 
-They are kept there as requests that were named, by the digest of the session's word, until they would end by themselves.
+They are kept there as named requests are, by the digest of the session's word, until they would end by themselves.
 """
 
 from __future__ import annotations
