@@ -132,7 +132,6 @@ SWEEP: dict[tuple[str, str], Owned | Listed | Nobodys | Refers] = {
     ("DELETE", f"/v1/isthmus/keys/{ID}"): OPERATORS,
     ("POST", f"/v1/isthmus/keys/{ID}/rotate"): OPERATORS,
     ("GET", "/v1/isthmus/audit"): OPERATORS,
-    ("GET", "/v1/isthmus/usage"): Listed("/v1/isthmus/usage"),
     ("GET", "/v1/models"): Nobodys("models are everybody's that may use them"),
     ("GET", "/v1/models/(?P<id>.+)"): Nobodys("likewise"),
     ("GET", "/health"): Nobodys("says that the process answers"),
