@@ -73,6 +73,7 @@ async def _measure(
     if more:
         used = cpu / (time.monotonic() - since)
         report.add("CPU time, for each delta and of one core", f"{cpu / more * 1e6:.0f} µs, {used:.0%}")
+    upstream.hang_up()  # what the gateway keeps for the next request is no stream's
     await until(lambda: gateway.files() <= files + 5 or None, "the files of all streams being closed")
     report.add("bugs in the log", gateway.tracebacks(), "0", kept=gateway.tracebacks() == 0)
 
@@ -102,12 +103,17 @@ class _Upstream:
         self.hurry = False
         """Whether what is said next is the rest of it."""
         self.open = 0
+        self.connections: set[asyncio.Transport] = set()
         self._server: asyncio.Server | None = None
 
     @property
     def base_url(self) -> str:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+
+    def hang_up(self) -> None:
+        for connection in self.connections:
+            connection.close()
 
     async def __aenter__(self) -> _Upstream:
         loop = asyncio.get_running_loop()
@@ -127,6 +133,10 @@ class _Saying(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._upstream.connections.add(self._transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._upstream.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._held += data

@@ -22,7 +22,7 @@ demo = true
 [store]
 url = "{store}"
 [trace]
-capture = "full"
+capture = "{trace}"
 {extra}
 """
 
@@ -82,7 +82,9 @@ class Keyed:
 
 
 @contextmanager
-def keyed_gateway(store: str = "memory:", *, server: str = "", models: str = "", extra: str = "") -> Iterator[Keyed]:
-    toml = TOML.format(chief=CHIEF, store=store, server=server, models=models, extra=extra)
+def keyed_gateway(
+    store: str = "memory:", *, server: str = "", models: str = "", trace: str = "full", extra: str = ""
+) -> Iterator[Keyed]:
+    toml = TOML.format(chief=CHIEF, store=store, server=server, models=models, trace=trace, extra=extra)
     with running_gateway_server(toml) as running:
         yield Keyed(running)

@@ -16,7 +16,7 @@ from typing import Any
 
 from isthmus.ports.keys import StoredKey
 from isthmus.ports.spending import NANO, Use
-from isthmus.store.sqlite.store import SqliteStore
+from isthmus.store.open import open_store
 from isthmus.testing import ScriptedUpstream, chat
 from keyed import deed, secret_of
 from serving import GatewayThread, running_gateway_server
@@ -71,14 +71,19 @@ class Limited:
         return found[0]
 
 
-def house_toml(upstream: ScriptedUpstream, database: Path, toml: str = "") -> str:
+def store_url(database: Path | str) -> str:
+    """A file is named by its path."""
+    return f"sqlite:{database}" if isinstance(database, Path) else database
+
+
+def house_toml(upstream: ScriptedUpstream, database: Path | str, toml: str = "") -> str:
     return f"""
 [models]
 demo = false
 default = "main/some-model"
 refresh = 0
 [store]
-url = "sqlite:{database}"
+url = "{store_url(database)}"
 [server]
 port = 0
 [log]
@@ -104,9 +109,9 @@ def limited(folder: Path, *keys: StoredKey, toml: str = "", upstream: Any = None
         yield Limited(gateway, scripted, Talk(gateway.url))
 
 
-def keep_keys(database: Path, *keys: StoredKey) -> None:
+def keep_keys(database: Path | str, *keys: StoredKey) -> None:
     async def keep() -> None:
-        store = SqliteStore(database)
+        store = open_store(store_url(database))
         for key in keys:
             await store.add_key(key, deed())
         await store.aclose()

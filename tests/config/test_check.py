@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,16 @@ def test_a_problem_is_found_alone_with_its_fix(tmp_path: Path, text: str, severi
     ((found_severity, found_key, found_text),) = _problems(tmp_path, text)
     assert (found_severity, found_key) == (severity, key)
     assert says in found_text
+
+
+def test_a_store_on_a_server_needs_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, found = '[store]\nurl = "postgresql://me:word@db.example/isthmus"', importlib.util.find_spec
+    assert _problems(tmp_path, text) == []
+    monkeypatch.setattr("isthmus.config.check.find_spec", lambda name: None if name == "psycopg" else found(name))
+    ((severity, key, says),) = _problems(tmp_path, text)
+    assert (severity, key) == ("error", "store.url")
+    assert "install `isthmus[postgres]`" in says
+    assert "word" not in says
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import json
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -18,7 +22,8 @@ from isthmus.ports.spending import NANO
 from isthmus.store.sqlite.store import SqliteStore
 from isthmus.testing import CUT, HANG, ScriptedUpstream, chat, chat_chunks, chat_reply, error, stream
 from keyed import stored_key
-from limited import TOKEN, TOKENS, Limited, bearer, dollars, house_toml, keep_keys, limited
+from limited import TOKEN, TOKENS, Limited, bearer, dollars, house_toml, keep_keys, limited, store_url
+from postgres import database_of
 from serving import running_gateway_process
 from talking import Talk
 from waiting import until
@@ -229,6 +234,44 @@ def test_a_process_that_is_killed_leaves_a_hold_that_runs_out(tmp_path: Path) ->
                 gateway.kill()
     assert held_at(database, purse, 0.0) > 800 * TOKEN
     assert held_at(database, purse, 601.0) == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_two_gateways_on_one_store_spend_one_budget_and_tell_one_sum(tmp_path: Path, kind: str) -> None:
+    database = tmp_path / "limited.db" if kind == "sqlite" else database_of(tmp_path)
+    keep_keys(database, key(tokens=1000))
+    with ScriptedUpstream.running(default=chat("Hello.")) as upstream, ExitStack() as stack:
+        talks = []
+        for name in ("one", "two"):
+            folder = tmp_path / name
+            folder.mkdir()
+            process = stack.enter_context(running_gateway_process(house_toml(upstream, database), folder))
+            talks.append(Talk(process.url))
+        body = {"input": "hi", "max_output_tokens": 20, "store": False}
+
+        def ask(number: int) -> int:
+            return talks[number % 2].post("/v1/responses", body, bearer("ann")).status
+
+        assert [ask(0), ask(1)] == [200, 200]
+        with ThreadPoolExecutor(32) as clients:
+            statuses = [200, 200, *clients.map(ask, range(128))]
+        served = statuses.count(200)
+        assert set(statuses) == {200, 429}
+        assert len(upstream.requests) == served
+        assert served * TOKENS <= 1000, "both together spent more than there was"
+        # What was set aside is free again: whoever still finds room for one is served, and nobody else.
+        until(lambda: {ask(0), ask(1)} == {429})
+        served = len(upstream.requests)
+        assert 1000 - 60 < served * TOKENS <= 1000
+
+        def told(talk: Talk) -> list[tuple[int, int]]:
+            rows = talk.request("GET", "/v1/isthmus/usage?by=key", None, bearer("ann")).json["data"]
+            return [(row["requests"], row["input_tokens"] + row["output_tokens"]) for row in rows]
+
+        until(lambda: all(told(talk) == [(served, served * TOKENS)] for talk in talks))
+    command = [sys.executable, "-m", "isthmus", "usage", "--by", "key", "--json", "--store", store_url(database)]
+    row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout)
+    assert (row["key"], row["requests"], row["cost"]) == (key().id, served, pytest.approx(dollars(served * TOKENS)))
 
 
 def held_at(database: Path, purse: str, later: float) -> int:

@@ -19,6 +19,7 @@ import pytest
 
 from isthmus.server.app import create_app
 from keyed_gateway import Keyed, Person, keyed_gateway
+from postgres import database_of
 from socketing import open_socket
 from talking import Talk
 from waiting import until
@@ -26,7 +27,7 @@ from waiting import until
 WORD = "a-word-of-ann"
 """Stands in all that the owner makes."""
 ID = "(?P<id>[^/]+)"
-STORES = ("memory:", "sqlite")
+STORES = ("memory:", "sqlite", "postgres")
 HEADERS = ("authorization", "x-api-key")
 
 
@@ -152,7 +153,8 @@ UNKNOWN = ("previous_response_not_found", "conversation_not_found", "item_not_fo
 
 @pytest.fixture(params=STORES)
 def keyed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Keyed]:
-    store = "memory:" if request.param == "memory:" else f"sqlite:{tmp_path / 'x.db'}"
+    files = {"sqlite": f"sqlite:{tmp_path / 'x.db'}"}
+    store = database_of(tmp_path) if request.param == "postgres" else files.get(request.param, request.param)
     with keyed_gateway(store, server="grace = 0") as opened:
         yield opened
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.observe.metrics.meters import Reading
-from isthmus.server.line import LONGEST, MOST_UNREAD, Ask, Beat, Collect, Line, Message, Ready, Sum, Switch, Told
+from isthmus.server.line import LONGEST, MOST_UNREAD, Ask, Beat, Collect, Line, Message, Ready, Sum, Told
 
 ALL: list[Message] = [
     Ready(),
@@ -19,7 +19,6 @@ ALL: list[Message] = [
     Told(3, [Reading("isthmus_info", [(("1.0",), 1.0)])]),
     Collect(4, [Reading("isthmus_store_seconds", spread=[(("read",), [1.0, 2.0])])]),
     Sum(4, [], 2, 1),
-    Switch("capture", b"x"),
 ]
 
 
@@ -69,7 +68,7 @@ def test_nobody_waits_for_a_side_that_does_not_read() -> None:
 
 def test_a_message_that_is_too_long_is_not_sent_and_one_that_claims_to_be_ends_the_line() -> None:
     transport = Transport()
-    assert not line(transport).say(Switch("x", bytes(LONGEST + 1)))
+    assert not line(transport).say(Told(1, [Reading("x" * LONGEST)]))
     assert not transport.sent
     line(transport).data_received((LONGEST + 1).to_bytes(4, "big"))
     assert transport.closed

@@ -12,7 +12,7 @@ import pytest
 
 from isthmus.errors import IsthmusError
 from isthmus.observe.metrics.meters import Meters, Reading
-from isthmus.server.line import Ask, Beat, Collect, Line, Message, Ready, Sum, Switch, Told
+from isthmus.server.line import Ask, Beat, Collect, Line, Message, Ready, Sum, Told
 from isthmus.server.post import Post
 from isthmus.server.reporting import EVERY, PATIENCE, TELLS_EVERY, Reporting
 from isthmus.server.signals import Ending
@@ -93,14 +93,3 @@ def test_half_of_the_numbers_are_not_told() -> None:
             await turns()
 
     run_in_own_time(live())
-
-
-async def test_what_another_worker_switched_is_heard_by_topic() -> None:
-    supervising, heard = Supervising(), asyncio.Queue[bytes]()
-    async with supervising.worker() as reporting:
-        reporting.on("capture", heard.put_nowait)
-        supervising.line.say(Switch("unheard of", b""))
-        supervising.line.say(Switch("capture", b"x"))
-        assert await heard.get() == b"x"
-        reporting.switch("capture", b"y")
-        assert await supervising.heard.get() == Switch("capture", b"y")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import socket
 import ssl
 import sys
 import threading
@@ -19,7 +20,7 @@ from isthmus.server.serve import _hang_up, raise_file_limit
 from isthmus.testing import Gate, ScriptedUpstream, reply
 from isthmus.testing.replies import chat_reply
 from one_provider import HELLO, one_provider
-from serving import running_gateway_server
+from serving import running_gateway_process, running_gateway_server
 from talking import Reply, Talk
 
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
@@ -93,3 +94,19 @@ def test_a_trusted_proxy_is_believed_and_nobody_else() -> None:
         with running_gateway_server(toml.format(setting)) as gateway:
             message = Talk(gateway.url).request("GET", "/nowhere", None, told).error["message"]
             assert gateway.url.replace("http:", scheme) in message
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_where_its_database_is_away_it_does_not_start_and_says_what_to_do(tmp_path: Path, workers: int) -> None:
+    """As with a file that cannot be opened: whoever started it tries again, or hears of it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    toml = f'[server]\nworkers = {workers}\n[store]\nurl = "postgresql://me:a-password@{address}/isthmus"\n'
+    with pytest.raises(RuntimeError) as ended, running_gateway_process(toml, tmp_path):
+        pass
+    said = str(ended.value)
+    assert "the gateway ended with 1" in said
+    assert f"error: the store `postgresql://{address}/isthmus` cannot be used" in said
+    assert "check that the server runs and can be reached from here" in said
+    assert "a-password" not in said
+    assert "Traceback" not in said

@@ -110,7 +110,7 @@ async def test_a_change_in_one_process_moves_the_mark_in_the_other(one: Store, t
     seen.append(await two.keys_mark())
     assert len(set(seen)) == 4
     await one.note_deed(deed("trace.capture"))
-    assert await two.keys_mark() == seen[-1], "nothing to read again"
+    assert await two.keys_mark() not in seen, "others may have to do as it says"
     assert [each.action for each in await two.deeds()] == ["trace.capture", "key.revoke", "key.change", "key.create"]
 
 

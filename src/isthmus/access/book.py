@@ -1,7 +1,8 @@
 """The keys of the store in memory, so that nobody waits for a disk to be let in.
 
 In: the store. Out: whose key has this digest. The store is asked twice a second whether anything has changed, so that a
-key which is revoked anywhere is refused everywhere within a second. While it cannot be asked, what was known last is
+key which is revoked anywhere is refused everywhere within a second. Whoever else has to obey what an operator did at
+another gateway is told in the same look. While it cannot be asked, what was known last is
 believed for a while (`server.stale_keys`), and then nobody is let in: a store that is away must not be a way in.
 
 Once there is a key, one is needed, also when all of them are revoked or out of date: the end of the last key is no
@@ -15,7 +16,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Final, Generic, Literal, TypeVar
@@ -50,14 +51,16 @@ class Book(Generic[T]):
         *,
         stale: float = DEFAULT_STALE,
         alone: bool = False,
+        obey: Callable[[], Awaitable[None]] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`make`: what whoever asks wants to have of a key. `alone`: nobody but this machine can ask, so that a gateway
-        which never had a key may go on without its store."""
+        which never had a key may go on without its store. `obey`: called when there are deeds that were not there."""
         self._store = store
         self._make = make
         self._stale = stale
         self._alone = alone
+        self._obey = obey
         self._now = now
         self._nobody: Entry[T] = Entry(secrets.token_bytes(32), None, 0.0)
         self._entries: dict[bytes, Entry[T]] = {}
@@ -103,6 +106,8 @@ class Book(Generic[T]):
             if mark != self._mark:
                 # The mark first: whatever changes meanwhile is read now, and once more with the next look.
                 self._read(await self._store.keys())
+                if self._obey is not None:
+                    await self._obey()
                 self._mark = mark
             self._seen = began
 

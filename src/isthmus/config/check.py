@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -30,7 +31,8 @@ from isthmus.providers.check import find_problems
 from isthmus.providers.schema import COMPUTED
 from isthmus.values.problems import KeyPath, Problem
 
-STORE_SCHEMES: Final = ("memory", "sqlite", "postgresql", "postgres")
+SERVER_SCHEMES: Final = ("postgresql", "postgres")
+STORE_SCHEMES: Final = ("memory", "sqlite", *SERVER_SCHEMES)
 _SHORTEST_KEY: Final = 16
 PROXY_SCHEMES: Final = ("http", "https")
 
@@ -358,3 +360,6 @@ def _check_store(store: Store) -> Iterator[Problem]:
         yield Problem(("store", "url"), "names no file", "write `sqlite:isthmus.db` or `sqlite:///whole/path.db`")
     elif scheme == "memory" and rest.strip("/"):
         yield Problem(("store", "url"), "has text after `memory:`", "write `memory:` alone")
+    elif scheme in SERVER_SCHEMES and find_spec("psycopg") is None:
+        words = "names PostgreSQL, which needs packages that are not installed"
+        yield Problem(("store", "url"), words, "install `isthmus[postgres]`")

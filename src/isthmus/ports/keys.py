@@ -129,7 +129,7 @@ class KeyBook(Protocol):
         """
 
     async def keys_mark(self) -> int:
-        """A number that is another one after each change, in whichever process: cheap enough to ask twice a second."""
+        """A number that is another one after each deed, in whichever process: cheap enough to ask twice a second."""
 
     async def note_deed(self, deed: Deed, *, most: int = MOST_DEEDS) -> None:
         """Remember something that changed no key; of more than `most` the oldest are forgotten."""

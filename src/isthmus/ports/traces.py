@@ -11,7 +11,7 @@ before anybody knew whose it was. Times are seconds; `at` is the clock's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -402,7 +402,4 @@ class Tracing(Protocol):
     def capturing(self) -> Capturing: ...
 
     def capture_until(self, until: float, owner: str, key: str) -> None:
-        """The same as another process was told, which is not told of it again."""
-
-    tell_others: Callable[[float, str, str], None]
-    """Called with what `capture_until` takes."""
+        """The same as another process was told: of everybody, or of these."""

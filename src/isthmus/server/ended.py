@@ -1,28 +1,31 @@
-"""Sessions of the page that their people have ended: their cookies are worth nothing any more, at any worker."""
+"""Sessions of the page that their people have ended: their cookies are worth nothing any more, at any gateway on the
+store.
+
+They are kept there as named requests are, by the digest of the session's word, until they would end by themselves.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from hashlib import sha256
 from typing import Final
 
-MOST: Final = 1000
-"""Of them that are remembered; a session ends by itself after half a day."""
+from isthmus.ports.requests import NamedRequest, NamedRequests
+
+_OWNER: Final = "page"
+"""Nobody's: owners of things are `local`, keys (`key_…`) and teams (`team:…`)."""
 
 
 class Ended:
-    def __init__(self) -> None:
-        self._words: deque[str] = deque(maxlen=MOST)
-        self.tell: Callable[[str], None] = lambda word: None
-        """Where other workers hear of it."""
+    def __init__(self, store: NamedRequests) -> None:
+        self._store = store
 
-    def __contains__(self, word: str) -> bool:
-        return word in self._words
+    async def add(self, word: str, until: float) -> None:
+        """`until`: when it would be over anyway."""
+        await self._store.name_request(_name(word), NamedRequest(b"", "", until), owner=_OWNER)
 
-    def add(self, word: str) -> None:
-        self.hear(word)
-        self.tell(word)
+    async def has(self, word: str, now: float) -> bool:
+        return await self._store.named_request(_name(word), owner=_OWNER, since=now) is not None
 
-    def hear(self, word: str) -> None:
-        """It was ended elsewhere."""
-        self._words.append(word)
+
+def _name(word: str) -> str:
+    return f"session:{sha256(word.encode()).hexdigest()}"

@@ -56,14 +56,7 @@ class Sum(msgspec.Struct, frozen=True, tag=True):
     silent: int
 
 
-class Switch(msgspec.Struct, frozen=True, tag=True):
-    """Something that all workers have to know, as the topic spells it."""
-
-    topic: str
-    value: bytes
-
-
-Message = Ready | Beat | Ask | Told | Collect | Sum | Switch
+Message = Ready | Beat | Ask | Told | Collect | Sum
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Message).decode

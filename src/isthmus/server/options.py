@@ -15,7 +15,6 @@ from isthmus.observe.metrics.meters import Meters
 from isthmus.observe.vitals import Vitals
 from isthmus.ports.keys import MOST_DEEDS
 from isthmus.server.callers import Keys
-from isthmus.server.ended import Ended
 
 if TYPE_CHECKING:  # only words here: most servers show no page
     from isthmus.config.load import Reading
@@ -46,8 +45,6 @@ class ServerOptions:
     """The configuration with the origin of each value, where the page may show it."""
     reporting: Reporting | None = None
     """The line to the other workers, where there are some."""
-    ended: Ended = field(default_factory=Ended)
-    """Sessions of the page that are over."""
 
 
 def query(scope: Scope) -> dict[str, str]:

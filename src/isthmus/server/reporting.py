@@ -1,8 +1,8 @@
-"""A worker's end of the line to its supervisor: signs of life, what it has counted, what others have switched.
+"""A worker's end of the line to its supervisor: signs of life, and what it has counted.
 
 It says when it serves, and every second from its loop that it lives: a loop that is stuck says nothing. It tells what
-it has counted, learns what all have counted together, and hears what another worker was told. When the other end is
-gone, the worker ends in good order. Loaded only where there are several.
+it has counted, and learns what all have counted together. When the other end is gone, the worker ends in good order.
+Loaded only where there are several.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from isthmus.errors import IsthmusError
 from isthmus.observe.metrics.meters import Reading
-from isthmus.server.line import Ask, Beat, Collect, Line, Message, Ready, Sum, Switch, Told
+from isthmus.server.line import Ask, Beat, Collect, Line, Message, Ready, Sum, Told
 from isthmus.server.post import ASKED, Post
 from isthmus.server.signals import Ending
 
@@ -41,10 +41,8 @@ class Reporting:
         self._timer: asyncio.TimerHandle | None = None
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Sum]] = {}
-        self._switches: dict[str, Callable[[bytes], None]] = {}
 
     async def open(self, post: Post) -> None:
-        """What was switched before is heard from here on."""
         if ASKED is not None:
             # Told by C code, below whatever holds the interpreter up.
             faulthandler.register(ASKED, file=sys.stderr, all_threads=True)
@@ -80,15 +78,6 @@ class Reporting:
         finally:
             del self._waiting[number]
 
-    # ── what all have to know ──────────────────────────────────────────────────────────────────────
-
-    def on(self, topic: str, do: Callable[[bytes], None]) -> None:
-        """What to do when another worker switches this; to be said before the line is opened."""
-        self._switches[topic] = do
-
-    def switch(self, topic: str, value: bytes) -> None:
-        self._line.say(Switch(topic, value))
-
     def _again(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._again)
         self._line.say(Beat() if next(self._beats) % TELLS_EVERY else Told(0, self._read()))
@@ -105,9 +94,5 @@ class Reporting:
                 answer = self._waiting.get(number)
                 if answer is not None and not answer.done():
                     answer.set_result(message)
-            case Switch(topic, value):
-                do = self._switches.get(topic)
-                if do is not None:
-                    do(value)
             case _:
                 pass

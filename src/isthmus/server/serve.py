@@ -39,6 +39,7 @@ from isthmus.server.paths import clean_prefix
 from isthmus.server.post import Post
 from isthmus.server.reload import Board, Read, Reloading
 from isthmus.server.signals import Ending, on_replaced, on_signals
+from isthmus.server.switches import obeying
 from isthmus.wiring import House, missing_keys, open_house
 
 if TYPE_CHECKING:
@@ -117,9 +118,6 @@ async def serve(
             started(listening.address, gateway)
         if post is not None and reporting is not None:
             on_replaced(ending)
-            from isthmus.server.switches import share_switches
-
-            share_switches(reporting, gateway.tracing, options.ended)
             await reporting.open(post)
             reporting.start()
             stack.callback(reporting.end)
@@ -191,8 +189,9 @@ def raise_file_limit() -> None:
 
 
 def open_book(gateway: Gateway, server: Server) -> Book[Caller]:
-    """The keys of the gateway's store."""
-    return Book(gateway.store, caller_with, stale=server.stale_keys, alone=is_local(server))
+    """The keys of the gateway's store, and what was switched at others on it."""
+    obey = obeying(gateway.store, gateway.tracing)
+    return Book(gateway.store, caller_with, stale=server.stale_keys, alone=is_local(server), obey=obey)
 
 
 class _Server(uvicorn.Server):

@@ -10,8 +10,8 @@ order, a second one at once. With SIGHUP each of them reads the configuration ag
 that only a new process can take up they are replaced one by one: the old one leaves when the new one serves, and goes
 on with its streams for as long as after any other reload.
 
-Over the line to each worker (`line`) come its signs of life and what it has counted; what one was told to switch is
-passed on to the others, and told to those who come later.
+Over the line to each worker (`line`) come its signs of life and what it has counted. What one was told to switch, the
+others read in the store, as those on other machines do (`switches`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -35,12 +34,11 @@ from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.log import tell
 from isthmus.server.census import Census
-from isthmus.server.line import Ask, Collect, Line, Message, Ready, Switch, Told
+from isthmus.server.line import Ask, Collect, Line, Message, Ready, Told
 from isthmus.server.listen import Listening, listen
 from isthmus.server.post import ASKED, VARIABLE, Post
 from isthmus.server.reload import Read
 from isthmus.server.signals import REPLACED, Ending, on_signals
-from isthmus.server.switches import KEPT
 
 log = logging.getLogger("isthmus.workers")
 
@@ -115,7 +113,6 @@ class Supervisor:
         self._read = read
         self._count = config.server.workers
         self._census = Census[_Worker]()
-        self._switched = {topic: deque[bytes](maxlen=most) for topic, most in KEPT.items()}
         self._serving: dict[int, _Worker] = {}
         """By number: those that took their place, and were not told to leave it."""
         self._living: set[_Worker] = set()
@@ -298,20 +295,11 @@ class Supervisor:
 
     def _hear(self, worker: _Worker, message: Message) -> None:
         match message:
-            case Ready():
-                for topic, values in self._switched.items():
-                    for value in values:
-                        worker.line.say(Switch(topic, value))
             case Told(number, readings):
                 self._census.note(worker, readings, number)
             case Collect(number, readings):
                 self._census.note(worker, readings)
                 self._do(self._count_all(worker, number))
-            case Switch(topic, value):
-                if topic in self._switched:
-                    self._switched[topic].append(value)
-                    for other in self._living - {worker}:
-                        other.line.say(message)
             case _:
                 pass
 

@@ -1,38 +1,41 @@
-"""What one worker was told to do, and all have to: capture everything, and believe an ended session no more."""
+"""What an operator switched at one gateway, and all on its store have to do: capture everything for a while.
+
+In: the deeds that the store remembers. Out: what the last of them says is done here, too, also by a gateway that starts
+later. The key book's look at the store finds out that there are new ones (`access.book`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
-
+from isthmus.ports.keys import Deed, KeyBook
 from isthmus.ports.traces import Tracing
-from isthmus.server.ended import MOST, Ended
-from isthmus.server.reporting import Reporting
 
-CAPTURE: Final = "capture"
-ENDED: Final = "ended"
-KEPT: Final = {CAPTURE: 1, ENDED: MOST}
-"""Topic → how many of the last switches a worker has to hear that comes later."""
+CAPTURE: Final = "trace.capture"
+"""The deed. Its details say how many seconds it is for, and whose requests, if not everybody's."""
+LOOKED_AT: Final = 1000
+"""Of the last deeds: a gateway that starts after as many others goes on as it is configured."""
 
 
-class _Captured(msgspec.Struct, frozen=True, array_like=True):
-    until: float
-    owner: str
-    key: str
+def obeying(store: KeyBook, tracing: Tracing | None) -> Callable[[], Awaitable[None]] | None:
+    """What to do when there are new deeds; `None`: there is nothing to switch."""
+    if tracing is None:
+        return None
+
+    async def obey() -> None:
+        deeds = await store.deeds(most=LOOKED_AT)
+        last = next((deed for deed in deeds if deed.action == CAPTURE), None)
+        if last is not None:
+            tracing.capture_until(*_told(last))
+
+    return obey
 
 
-def share_switches(reporting: Reporting, tracing: Tracing | None, ended: Ended) -> None:
-    """Before the line is opened: what was switched earlier comes at once."""
-    if tracing is not None:
-
-        def heard(value: bytes) -> None:
-            told = msgspec.msgpack.decode(value, type=_Captured)
-            tracing.capture_until(told.until, told.owner, told.key)
-
-        reporting.on(CAPTURE, heard)
-        tracing.tell_others = lambda until, owner, key: reporting.switch(
-            CAPTURE, msgspec.msgpack.encode(_Captured(until, owner, key))
-        )
-    reporting.on(ENDED, lambda value: ended.hear(value.decode()))
-    ended.tell = lambda word: reporting.switch(ENDED, word.encode())
+def _told(deed: Deed) -> tuple[float, str, str]:
+    """Until when, and whose."""
+    try:
+        seconds = float(deed.details.get("seconds", "0"))
+    except ValueError:  # written by another version
+        seconds = 0.0
+    return deed.at + seconds if seconds > 0 else 0.0, deed.details.get("owner", ""), deed.details.get("key", "")

@@ -25,6 +25,7 @@ from isthmus.server.http import send_bytes, send_json
 from isthmus.server.lists import asked_order
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.scopes import is_operator
+from isthmus.server.switches import CAPTURE
 
 LONGEST_CAPTURE: Final = 86_400
 """Seconds for which everything may be captured before somebody has to ask again."""
@@ -87,7 +88,7 @@ class TracesApi:
     async def capture(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked, tracing = await self._gateway.read(body_of(scope), _read_capture), self._tracing()
         whose = asked["owner"] or asked["key"]
-        await note_deed(scope, self._gateway, self._options, "trace.capture", whose, details=asked)
+        await note_deed(scope, self._gateway, self._options, CAPTURE, whose, details=asked)
         await send_json(send, 200, tracing.capture_all(**asked))
 
     def _tracing(self) -> Tracing:

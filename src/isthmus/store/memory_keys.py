@@ -45,11 +45,11 @@ class MemoryKeys:
         if key.in_force(deed.at) and any(each.name == key.name for each in others):
             raise name_taken(key.name)
         self._keys[key.id] = key
-        self._keys_mark += 1
         self._note(deed, most)
 
     def _note(self, deed: Deed, most: int) -> None:
         number = self._deeds[-1].number + 1 if self._deeds else 1
         self._deeds.append(replace(deed, number=number))
+        self._keys_mark += 1
         while len(self._deeds) > max(1, most):
             self._deeds.popleft()

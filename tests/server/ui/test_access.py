@@ -8,7 +8,9 @@ import pytest
 
 from isthmus.errors import RequestRefused
 from isthmus.server.callers import Keys
+from isthmus.server.ended import Ended
 from isthmus.server.ui.access import COOKIE, LASTS, MOST_TRIES, Access, Viewer
+from isthmus.store.memory import MemoryStore
 
 ADMIN, USER = "admin-key-1234567890", "user-key-1234567890"
 
@@ -26,72 +28,72 @@ class Clock:
 
 
 def keyed(clock: Clock | None = None, secret: bytes = b"s" * 32) -> Access:
-    return Access(Keys([USER], ADMIN), local=False, secret=secret, now=clock or Clock())
+    return Access(Keys([USER], ADMIN), local=False, secret=secret, ended=Ended(MemoryStore()), now=clock or Clock())
 
 
 def cookie_of(told: str) -> str:
     return told.partition(";")[0]
 
 
-def test_on_the_loopback_without_keys_nobody_is_asked() -> None:
-    access = Access(Keys(), local=True, secret=None)
-    visitor = access.visitor(scope())
+async def test_on_the_loopback_without_keys_nobody_is_asked() -> None:
+    access = Access(Keys(), local=True, secret=None, ended=Ended(MemoryStore()))
+    visitor = await access.visitor(scope())
     assert visitor is not None
     assert visitor.owner is None
     assert visitor.operates
 
 
 @pytest.mark.parametrize(("keys", "local"), [(Keys(), False), (Keys([USER]), True), (Keys([], ADMIN), True)])
-def test_else_a_key_is_needed(keys: Keys, local: bool) -> None:
-    assert Access(keys, local=local, secret=None).visitor(scope()) is None
+async def test_else_a_key_is_needed(keys: Keys, local: bool) -> None:
+    assert await Access(keys, local=local, secret=None, ended=Ended(MemoryStore())).visitor(scope()) is None
 
 
 def test_without_any_key_there_is_no_way_in_from_other_machines() -> None:
     with pytest.raises(RequestRefused, match=r"server\.admin_key"):
-        Access(Keys(), local=False, secret=None).enter("", "peer", secure=False)
+        Access(Keys(), local=False, secret=None, ended=Ended(MemoryStore())).enter("", "peer", secure=False)
 
 
-def test_the_admin_sees_everything_and_any_other_key_its_own() -> None:
+async def test_the_admin_sees_everything_and_any_other_key_its_own() -> None:
     access = keyed()
     for key, owner, operates in ((ADMIN, None, True), (USER, "local", False)):
         told = access.enter(key, "peer", secure=True)
         assert "HttpOnly; SameSite=Strict; Secure" in told
         assert key not in told
-        visitor = access.visitor(scope(cookie_of(told)))
+        visitor = await access.visitor(scope(cookie_of(told)))
         assert visitor is not None
         assert (visitor.owner, visitor.operates) == (owner, operates)
 
 
-def test_a_session_of_one_worker_is_one_of_all() -> None:
+async def test_a_session_of_one_worker_is_one_of_all() -> None:
     told = keyed().enter(ADMIN, "", secure=False)
-    assert keyed().visitor(scope(cookie_of(told))) is not None
-    assert keyed(secret=b"another").visitor(scope(cookie_of(told))) is None
+    assert await keyed().visitor(scope(cookie_of(told))) is not None
+    assert await keyed(secret=b"another").visitor(scope(cookie_of(told))) is None
 
 
-def test_a_cookie_that_was_changed_anywhere_is_worth_nothing() -> None:
+async def test_a_cookie_that_was_changed_anywhere_is_worth_nothing() -> None:
     access = keyed()
     cookie = cookie_of(access.enter(USER, "", secure=False))
     admin = cookie_of(access.enter(ADMIN, "", secure=False)).split(".")[2]
     parts = cookie.split(".")
-    assert access.visitor(scope(".".join([parts[0], parts[1], admin, parts[3]]))) is None
+    assert await access.visitor(scope(".".join([parts[0], parts[1], admin, parts[3]]))) is None
     for at in range(len(COOKIE) + 1, len(cookie)):
         changed = cookie[:at] + ("0" if cookie[at] != "0" else "1") + cookie[at + 1 :]
-        assert access.visitor(scope(changed)) is None, at
-    assert access.visitor(scope(f"{COOKIE}=")) is None
-    assert access.visitor(scope("\x00=;;;=")) is None
+        assert await access.visitor(scope(changed)) is None, at
+    assert await access.visitor(scope(f"{COOKIE}=")) is None
+    assert await access.visitor(scope("\x00=;;;=")) is None
 
 
-def test_it_ends_by_itself_and_when_its_people_leave() -> None:
+async def test_it_ends_by_itself_and_when_its_people_leave() -> None:
     clock = Clock()
     access = keyed(clock)
     first, second = (cookie_of(access.enter(ADMIN, "", secure=False)) for _ in range(2))
-    visitor = access.visitor(scope(first))
+    visitor = await access.visitor(scope(first))
     assert visitor is not None
-    assert "Max-Age=0" in access.leave(visitor, secure=False)
-    assert access.visitor(scope(first)) is None
-    assert access.visitor(scope(second)) is not None
+    assert "Max-Age=0" in await access.leave(visitor, secure=False)
+    assert await access.visitor(scope(first)) is None
+    assert await access.visitor(scope(second)) is not None
     clock.now += LASTS + 1
-    assert access.visitor(scope(second)) is None
+    assert await access.visitor(scope(second)) is None
 
 
 def test_keys_cannot_be_tried_one_after_the_other() -> None:

@@ -54,8 +54,6 @@ class Tracer:
         }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
-        self.tell_others: Callable[[float, str, str], None] = lambda until, owner, key: None
-        """Where other workers hear until when all is captured, and whose."""
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
@@ -143,11 +141,10 @@ class Tracer:
 
     def capture_all(self, seconds: float, *, owner: str = "", key: str = "") -> Capturing:
         self.capture_until(self._now() + seconds if seconds > 0 else 0.0, owner, key)
-        self.tell_others(self._full_until, owner, key)
         return self.capturing()
 
     def capture_until(self, until: float, owner: str, key: str) -> None:
-        """As another worker was told."""
+        """As another gateway on the store was told."""
         self._full_until, self._full_owner, self._full_key = until, owner, key
 
     def capturing(self) -> Capturing:

@@ -61,7 +61,7 @@ class Access:
         *,
         local: bool,
         secret: bytes | None,
-        ended: Ended | None = None,
+        ended: Ended,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`local`: only this machine can ask. `secret`: what all workers of this gateway have in common."""
@@ -70,14 +70,14 @@ class Access:
         self._secret = secret or secrets.token_bytes(32)
         self._now = now
         self._tries: deque[tuple[float, str]] = deque()
-        self._ended = Ended() if ended is None else ended
+        self._ended = ended
 
     @property
     def open(self) -> bool:
         """Whether nobody is asked for a key."""
         return self._local and not self._keys.needed
 
-    def visitor(self, scope: Scope) -> Viewer | None:
+    async def visitor(self, scope: Scope) -> Viewer | None:
         """Who looks; `None`: somebody who has to show a key first."""
         if self.open:
             return Viewer(LOCAL)
@@ -85,9 +85,11 @@ class Access:
         if not seal or not hmac.compare_digest(seal.encode(), self._seal("session", expires, word, key).encode()):
             return None
         caller = self._keys.named(key)
-        if caller is None or word in self._ended or not expires.isdigit() or int(expires) < self._now():
+        if caller is None or not expires.isdigit() or int(expires) < self._now():
             return None
         if not opens(caller, "page"):  # it was narrowed since
+            return None
+        if await self._ended.has(word, self._now()):
             return None
         return Viewer(caller, word)
 
@@ -107,10 +109,10 @@ class Access:
         value = ".".join([expires, word, caller.key, self._seal("session", expires, word, caller.key)])
         return _set_cookie(value, LASTS, secure=secure)
 
-    def leave(self, visitor: Viewer, *, secure: bool) -> str:
+    async def leave(self, visitor: Viewer, *, secure: bool) -> str:
         """The cookie that ends the session; it is worth nothing from now on."""
         if visitor.session:
-            self._ended.add(visitor.session)
+            await self._ended.add(visitor.session, self._now() + LASTS)
         return _set_cookie("", 0, secure=secure)
 
     def token(self, visitor: Viewer | None) -> str:

@@ -20,10 +20,12 @@ from isthmus.ports.traces import TraceStore
 from isthmus.server.bodies import BODY
 from isthmus.server.callers import ADMIN, PAGE
 from isthmus.server.deeds import note_deed
+from isthmus.server.ended import Ended
 from isthmus.server.exchange import exchange_of
 from isthmus.server.http import header
 from isthmus.server.options import ServerOptions, query, whole_number
 from isthmus.server.readiness import Readiness
+from isthmus.server.switches import CAPTURE
 from isthmus.server.ui.access import Access, Viewer
 from isthmus.server.ui.again import again_view
 from isthmus.server.ui.catalogue import models_view, provider_view, providers_view, settings_view
@@ -91,7 +93,7 @@ class Pages:
         self.traces: TraceStore | None = gateway.tracing.store if gateway.tracing is not None else None
         self.create = create
         secret = gateway.settings.envelope_key
-        self.access = Access(options.keys, local=options.local_only, secret=secret, ended=options.ended)
+        self.access = Access(options.keys, local=options.local_only, secret=secret, ended=Ended(gateway.store))
         self.live = Live(self.traces)
         self.sums = Remembered()
 
@@ -114,7 +116,7 @@ class Pages:
         await self._page(scope, send, "usage", usage_view)
 
     async def usage_csv(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_csv(send, await usage_csv(Look(self, scope, self._visitor(scope))))
+        await send_csv(send, await usage_csv(Look(self, scope, await self._visitor(scope))))
 
     async def request(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._page(scope, send, "requests", request_view, "request")
@@ -139,7 +141,7 @@ class Pages:
 
     async def change_keys(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Make, rotate or revoke a key; a new one stands on the page that answers."""
-        visitor, given = self._visitor(scope), _fields(scope)
+        visitor, given = await self._visitor(scope), _fields(scope)
         self.access.check_form(scope, visitor, given.get("token", ""))
         look, made, problem = Look(self, scope, visitor), None, ""
         try:
@@ -166,7 +168,7 @@ class Pages:
 
     async def capture(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Switch full capture on for some minutes, or off."""
-        visitor, given = self._visitor(scope), _fields(scope)
+        visitor, given = await self._visitor(scope), _fields(scope)
         self.access.check_form(scope, visitor, given.get("token", ""))
         tracing = self.gateway.tracing
         if not visitor.operates or tracing is None:
@@ -175,14 +177,14 @@ class Pages:
             )
         minutes = whole_number(given, "minutes", default=0, low=0, high=MOST_MINUTES)
         who, told = visitor.caller.key, {"seconds": minutes * 60}
-        await note_deed(scope, self.gateway, self.options, "trace.capture", actor=who, details=told)
+        await note_deed(scope, self.gateway, self.options, CAPTURE, actor=who, details=told)
         tracing.capture_all(minutes * 60.0)
         await send_away(send, self.link(f"{PAGE}/settings"))
 
     # ── coming and going ───────────────────────────────────────────────────────────────────────────
 
     async def login(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.access.visitor(scope) is not None:
+        if await self.access.visitor(scope) is not None:
             await send_away(send, self.link(PAGE))
             return
         await self._form(scope, send, "")
@@ -202,9 +204,9 @@ class Pages:
         await send_away(send, self.link(_inside(given.get("next", ""))), {"set-cookie": cookie})
 
     async def leave(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor = self._visitor(scope)
+        visitor = await self._visitor(scope)
         self.access.check_form(scope, visitor, _fields(scope).get("token", ""))
-        cookie = self.access.leave(visitor, secure=_secure(scope))
+        cookie = await self.access.leave(visitor, secure=_secure(scope))
         await send_away(send, self.link(f"{PAGE}/login"), {"set-cookie": cookie})
 
     async def _form(self, scope: Scope, send: Send, problem: str, status: int = 200, next: str | None = None) -> None:
@@ -216,16 +218,16 @@ class Pages:
 
     async def follow(self, scope: Scope, receive: Receive, send: Send) -> None:
         """New requests as they end, as rows of the list."""
-        visitor = self._visitor(scope)
+        visitor = await self._visitor(scope)
         await self.live.serve(Look(self, scope, visitor), receive, send)
 
     async def plan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor = self._visitor(scope)
+        visitor = await self._visitor(scope)
         self.access.check_form(scope, visitor, header(scope, b"x-isthmus-token"))
         await plan_json(Look(self, scope, visitor), send)
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor = self._visitor(scope)
+        visitor = await self._visitor(scope)
         self.access.check_form(scope, visitor, header(scope, b"x-isthmus-token"))
         await send_request(Look(self, scope, visitor), receive, send)
 
@@ -235,7 +237,7 @@ class Pages:
         self, scope: Scope, send: Send, name: str, view: View, template: str = "", visitor: Viewer | None = None
     ) -> None:
         """`visitor`: who it was when they asked, where that has changed since."""
-        visitor = visitor or self.access.visitor(scope)
+        visitor = visitor or await self.access.visitor(scope)
         if visitor is None:
             at = quote(scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""))
             await send_away(send, self.link(f"{PAGE}/login?next={at}"))
@@ -261,8 +263,8 @@ class Pages:
         }
         return render(f"{template}.html", **frame, **values)
 
-    def _visitor(self, scope: Scope) -> Viewer:
-        visitor = self.access.visitor(scope)
+    async def _visitor(self, scope: Scope) -> Viewer:
+        visitor = await self.access.visitor(scope)
         if visitor is None:
             raise RequestRefused("show a key first: open the page again", code="missing_api_key")
         return visitor

@@ -99,7 +99,7 @@ def note_change(connection: Connection, deed: Deed, most: int) -> None:
 
 def _note_alone(connection: Connection, deed: Deed, most: int) -> None:
     lock_keys(connection)  # so that the order of their numbers is that in which they were done
-    note(connection, deed, most)
+    note_change(connection, deed, most)
 
 
 def note(connection: Connection, deed: Deed, most: int) -> None:

@@ -42,7 +42,7 @@ class SqliteKeys:
         return self._medium.opened << 48 | number
 
     async def note_deed(self, deed: Deed, *, most: int = MOST_DEEDS) -> None:
-        await self.writer.run(partial(note, deed=deed, most=most))
+        await self.writer.run(partial(_note_change, deed=deed, most=most))
 
     async def deeds(self, *, most: int = 100, before: int | None = None) -> list[Deed]:
         return await self.readers.run(partial(_deeds, most=most, before=before))
