@@ -57,6 +57,31 @@ def test_a_thousand_runs_are_one_write() -> None:
     run_in_own_time(go())
 
 
+def test_who_wants_money_waits_for_what_is_being_written() -> None:
+    """Else what has ended counts with what was set aside for it, however much it used."""
+
+    class Slow(MemoryStore):
+        go = asyncio.Event()
+
+        async def settle(self, id: str, uses: Sequence[Use]) -> None:
+            await self.go.wait()
+            await super().settle(id, uses)
+
+    async def go() -> None:
+        store = Slow()
+        ledger = Ledger(store)
+        assert await ledger.hold("r1", [Hold("key:key_a", DAY, 1, 100)]) is None
+        ledger.settle("r1", [use(100)])
+        await turns()
+        wanted = asyncio.create_task(ledger.hold("r2", [Hold("key:key_a", DAY, 1, 100)]))
+        await turns()
+        store.go.set()
+        assert await wanted is not None, "all of it is spent"
+        await ledger.aclose()
+
+    run_in_own_time(go())
+
+
 def test_what_the_store_does_not_take_is_offered_again_and_counts_once() -> None:
     async def go() -> None:
         store = Flaky()

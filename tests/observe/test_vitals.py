@@ -63,8 +63,9 @@ async def test_a_stuck_loop_is_named_with_its_stack_while_it_is_stuck() -> None:
                 stacks.append(record.msg.facts["at"])
                 looked.set()
 
-    seen = Seen()
-    logging.getLogger("isthmus.vitals").addHandler(seen)
+    seen, log = Seen(), logging.getLogger("isthmus.vitals")
+    log.addHandler(seen)
+    log.propagate = False  # the thread may still be telling when the next test has begun to listen
     vitals = Vitals(stuck=0.05)
     vitals.start()
     try:
@@ -75,7 +76,8 @@ async def test_a_stuck_loop_is_named_with_its_stack_while_it_is_stuck() -> None:
         assert a_function_that_never_ends(), "the loop is stuck here until the log says so"
     finally:
         vitals.stop()
-        logging.getLogger("isthmus.vitals").removeHandler(seen)
+        log.removeHandler(seen)
+        log.propagate = True
     assert "a_function_that_never_ends" in stacks[0]
 
 

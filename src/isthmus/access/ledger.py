@@ -42,7 +42,8 @@ class Ledger:
         """Runs of which nothing was noted."""
 
     async def hold(self, id: str, holds: list[Hold]) -> Refusal | None:
-        if self._ended:  # what has just ended may be all that is missing
+        # What has just ended may be all that is missing, or more than was set aside for it: also while it is written.
+        if self._ended or self._writing.locked():
             await asyncio.shield(self.flush())
         try:
             refusal = await self._store.hold(id, holds, seconds=self._hold_for)

@@ -193,13 +193,15 @@ def test_the_keyboard_goes_everywhere_and_one_sees_where(tmp_path: Path) -> None
     with gateway(tmp_path) as (running, _):
         told = browse("keys", running.url)
         assert told["stops"][0]["text"] == "Skip to the content"
-        assert [stop["text"] for stop in told["stops"][2:9]] == [
+        assert [stop["text"] for stop in told["stops"][2:11]] == [
             "Home",
             "Overview",
             "Requests",
+            "Usage",
             "Playground",
             "Providers",
             "Models",
+            "Keys",
             "Settings",
         ]
         assert all(stop["ring"] for stop in told["stops"])

@@ -17,8 +17,13 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return _make(tmp_path_factory.mktemp("sbom") / "once.json")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sbom")
+
+
+@pytest.fixture(scope="module")
+def written(place: Path) -> bytes:
+    return _make(place / "once.json")
 
 
 def test_it_names_what_the_lock_names_for_this_machine(written: bytes) -> None:
@@ -34,14 +39,14 @@ def test_it_says_whose_list_it_is_and_who_needs_whom(written: bytes) -> None:
     assert {"aiohttp", "msgspec", "uvicorn"} <= {name.split("==")[0] for name in ours}
 
 
-def test_the_same_lock_gives_the_same_list(written: bytes, tmp_path: Path) -> None:
-    assert _make(tmp_path / "again.json") == written
+def test_the_same_lock_gives_the_same_list(written: bytes, place: Path) -> None:
+    assert _make(place / "again.json") == written
 
 
 def _make(target: Path) -> bytes:
     environment_of = {"PYTHON": sys.executable, "PATH": "/usr/local/bin:/usr/bin:/bin"}
     done = subprocess.run(
-        ["sh", "scripts/sbom.sh", str(target)],
+        ["sh", "scripts/sbom.sh", str(target), str(target.parent)],
         cwd=ROOT,
         env=environment_of,
         capture_output=True,
