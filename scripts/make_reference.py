@@ -309,7 +309,7 @@ FIXED: Mapping[str, str] = {
     "server.ui.live._MOST": "New requests that they are told of at once.",
     "server.ui.overview._MOST": "Rows of each table of the overview.",
     "server.ui.overview._MOST_MADE": "Sums of the overview that are remembered for some seconds.",
-    "server.switches.LOOKED_AT": "Deeds among which a gateway looks for the last switch of full capture.",
+    "server.switches.MOST_LOOKED_AT": "Deeds among which a gateway looks for the last switch of full capture.",
     "server.ui.pages.MOST_MINUTES": "Minutes of full capture that the page switches on at a time.",
     "server.ui.timeline._MOST_ROWS": "Rows of a request's timeline.",
     "server.supervise._LONGEST": "Seconds before a worker that failed at its start is tried again.",

@@ -15,7 +15,7 @@ from isthmus.access.book import Book
 from isthmus.observe.traces.tracer import Tracer
 from isthmus.ports import Store
 from isthmus.ports.keys import Deed
-from isthmus.server.switches import CAPTURE, LOOKED_AT, obeying
+from isthmus.server.switches import CAPTURE, MOST_LOOKED_AT, obeying
 from isthmus.store.memory import MemoryStore
 from keyed_gateway import Person, keyed_gateway
 from postgres import database_of
@@ -65,7 +65,7 @@ async def test_what_is_over_or_cannot_be_read_captures_nothing(details: dict[str
 async def test_of_many_deeds_the_last_switch_counts_and_no_more_are_read_than_a_bound() -> None:
     store, here = MemoryStore(), tracer()
     await store.note_deed(switch(time.time(), seconds="60"))
-    for number in range(LOOKED_AT - 1):
+    for number in range(MOST_LOOKED_AT - 1):
         await store.note_deed(Deed(time.time(), "cli", "page.enter", str(number)))
     await book(store, here).look()
     assert here.wants_all("", "", 1)
