@@ -1,8 +1,9 @@
-"""What a save costs in SQLite and in PostgreSQL: saves per second, and CPU time of a small request.
+"""What a save costs in SQLite and in PostgreSQL: saves per second, CPU time of a small request, and room on the disk.
 
 Run `python -m bench.saves`. The saves go to the stores themselves, alone and many at a time; requests go through a real
 gateway, whose CPU time is told by the kernel, and beside it that of the database's processes. The database runs on the
-same machine, with its own care for the disk.
+same machine, with its own care for the disk. What a response takes there is measured with agents: instructions and
+tools that stay the same, a piece of source code to read in each turn, and 1.2 kB of prose for an answer.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from isthmus.testing import ScriptedUpstream, chat
 from isthmus.testing.postgres import PostgresServer
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
+_SOURCES: Final = Path(__file__).parents[1] / "src"
+_PROSE: Final = Path(__file__).parents[1] / "docs"
+_TURNS: Final = 25
 _TEXT: Final = "a word of an ordinary answer, and some more of them " * 20
 
 
@@ -35,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.saves", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4.0, help="for each figure")
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--agents", type=int, default=20, help=f"of {_TURNS} turns each, for the room on the disk")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, PostgresServer.running(settings={}) as server:
         places = {"SQLite": lambda name: f"sqlite:{folder}/{name}.db", "PostgreSQL": lambda name: server.new_database()}
@@ -49,7 +54,14 @@ def main() -> None:
             figures = asyncio.run(_requests(Path(folder), places[store]("requests"), server, arguments.requests))
             rows.append((store, *(f"{each:,.0f}" for each in figures)))
         head = ("store", "gateway, µs CPU", "database, µs CPU", "each, µs in all")
-        print("\n".join(table(head, rows)))
+        print("\n".join(table(head, rows)), end="\n\n")
+        rows = []
+        for store, chained in itertools.product(places, (True, False)):
+            url = places[store](f"room{chained}")
+            kept = asyncio.run(_room(Path(folder), url, server, arguments.agents, chained))
+            sent = "the new turn (`previous_response_id`)" if chained else "the whole history"
+            rows.append((store, sent, f"{kept / 1000:.1f} kB"))
+        print("\n".join(table(("store", "what is sent", "for each stored response"), rows)))
 
 
 async def _saves(url: str, durability: Any, many: int, seconds: float) -> float:
@@ -100,6 +112,59 @@ async def _ask(client: Client, count: int) -> None:
     for _ in range(count):
         reply = await client.request("POST", "/v1/responses", {"input": "Hello"})
         assert json.loads(reply.body)["status"] == "completed", reply.body
+
+
+async def _room(folder: Path, url: str, server: PostgresServer, agents: int, chained: bool) -> float:
+    """Bytes on the disk for each response, indexes included, traces not."""
+    place = folder / f"room{abs(hash(url))}"
+    place.mkdir()
+    code = "".join(each.read_text() for each in sorted(_SOURCES.rglob("*.py")))
+    prose = "".join(each.read_text() for each in sorted(_PROSE.rglob("*.md")))
+    numbers = itertools.count()
+
+    def piece(text: str, size: int) -> str:
+        at = next(numbers) * 4001 % (len(text) - size)
+        return text[at : at + size]
+
+    tools = [_tool(number) for number in range(15)]
+    with ScriptedUpstream.running() as upstream:
+        before = _disk(url, server)
+        async with (
+            running_gateway(place, upstream.base_url, store=url) as gateway,
+            await Client.open(gateway.port) as client,
+        ):
+            for _ in range(agents):
+                last, history = None, list[Any]()
+                for _ in range(_TURNS):
+                    turn = {"type": "message", "role": "user", "content": piece(code, 4000)}
+                    body = {"input": [turn] if chained else [*history, turn], "instructions": prose[:8000]}
+                    if last is not None and chained:
+                        body["previous_response_id"] = last
+                    upstream.push(chat(piece(prose, 1200)))
+                    reply = await client.request("POST", "/v1/responses", {**body, "tools": tools})
+                    made = json.loads(reply.body)
+                    assert made["status"] == "completed", reply.body
+                    last, history = made["id"], [*history, turn, *made["output"]]
+            await gateway.stop()
+        return (_disk(url, server) - before) / agents / _TURNS
+
+
+def _tool(number: int) -> dict[str, Any]:
+    fields = {f"field_{each}": {"type": "string", "description": _TEXT[:80]} for each in range(5)}
+    schema = {"type": "object", "properties": fields, "required": [], "additionalProperties": False}
+    return {"type": "function", "name": f"tool_{number}", "description": _TEXT[:200], "parameters": schema}
+
+
+def _disk(url: str, server: PostgresServer) -> int:
+    path = Path(url.removeprefix("sqlite:"))
+    if path.suffix == ".db":
+        return sum(each.stat().st_size for each in path.parent.glob(f"{path.name}*"))
+    traces = "('kinds', 'traces', 'places', 'totals', 'spreads', 'trace_state')"
+    each = "pg_total_relation_size(format('%I.%I', schemaname, tablename)::regclass)"
+    kept = f"schemaname = 'isthmus' AND tablename NOT IN {traces}"
+    return int(
+        server.execute(f"SELECT coalesce(sum({each}), 0) FROM pg_tables WHERE {kept}", url.rpartition("/")[2])[0][0]
+    )
 
 
 def _cpu_of_database(server: PostgresServer) -> float:

@@ -12,10 +12,11 @@ import pytest
 
 from every_store import Clock, every_shared_store
 from isthmus.access.book import Book
+from isthmus.errors import StoreUnavailable
 from isthmus.observe.traces.tracer import Tracer
 from isthmus.ports import Store
 from isthmus.ports.keys import Deed
-from isthmus.server.switches import CAPTURE, LOOKED_AT, obeying
+from isthmus.server.switches import CAPTURE, MOST_LOOKED_AT, obeying
 from isthmus.store.memory import MemoryStore
 from keyed_gateway import Person, keyed_gateway
 from postgres import database_of
@@ -65,7 +66,7 @@ async def test_what_is_over_or_cannot_be_read_captures_nothing(details: dict[str
 async def test_of_many_deeds_the_last_switch_counts_and_no_more_are_read_than_a_bound() -> None:
     store, here = MemoryStore(), tracer()
     await store.note_deed(switch(time.time(), seconds="60"))
-    for number in range(LOOKED_AT - 1):
+    for number in range(MOST_LOOKED_AT - 1):
         await store.note_deed(Deed(time.time(), "cli", "page.enter", str(number)))
     await book(store, here).look()
     assert here.wants_all("", "", 1)
@@ -111,6 +112,19 @@ def test_a_session_that_was_ended_at_one_gateway_is_over_at_the_other(two: list[
     left = Talk(two[0].url).request("POST", "/ui/logout", f"token={word_of(page)}".encode(), own)
     assert left.status == 303
     assert 200 not in [look(person) for person in two], "at once"
+
+
+def test_while_the_store_cannot_say_who_left_nobody_is_let_in_and_the_page_says_why() -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("the store is away")
+
+    with keyed_gateway() as gateway:
+        cookie = {"cookie": log_in(gateway.chief)}
+        gateway.server.gateway.store.named_request = away  # type: ignore[method-assign]
+        shown = Talk(gateway.server.url).request("GET", "/ui/settings", None, cookie)
+        assert (shown.status, shown.headers["content-type"].partition(";")[0]) == (503, "text/html")
+        assert "the store is away" in shown.body.decode()
+        assert "admin_key" not in shown.body.decode()
 
 
 def log_in(person: Person) -> str:

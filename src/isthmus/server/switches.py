@@ -14,7 +14,7 @@ from isthmus.ports.traces import Tracing
 
 CAPTURE: Final = "trace.capture"
 """The deed. Its details say how many seconds it is for, and whose requests, if not everybody's."""
-LOOKED_AT: Final = 1000
+MOST_LOOKED_AT: Final = 1000
 """Of the last deeds: a gateway that starts after as many others goes on as it is configured."""
 
 
@@ -24,7 +24,7 @@ def obeying(store: KeyBook, tracing: Tracing | None) -> Callable[[], Awaitable[N
         return None
 
     async def obey() -> None:
-        deeds = await store.deeds(most=LOOKED_AT)
+        deeds = await store.deeds(most=MOST_LOOKED_AT)
         last = next((deed for deed in deeds if deed.action == CAPTURE), None)
         if last is not None:
             tracing.capture_until(*_told(last))

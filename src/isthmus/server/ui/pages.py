@@ -237,12 +237,13 @@ class Pages:
         self, scope: Scope, send: Send, name: str, view: View, template: str = "", visitor: Viewer | None = None
     ) -> None:
         """`visitor`: who it was when they asked, where that has changed since."""
-        visitor = visitor or await self.access.visitor(scope)
-        if visitor is None:
-            at = quote(scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""))
-            await send_away(send, self.link(f"{PAGE}/login?next={at}"))
-            return
         try:
+            visitor = visitor or await self.access.visitor(scope)
+            if visitor is None:
+                asked = scope["query_string"].decode("latin-1")
+                at = quote(scope["path"] + (f"?{asked}" if asked else ""))
+                await send_away(send, self.link(f"{PAGE}/login?next={at}"))
+                return
             values, status, shown = await view(Look(self, scope, visitor)), 200, template or name
         except IsthmusError as error:
             exchange_of(scope).failure = error
