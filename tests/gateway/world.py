@@ -98,7 +98,8 @@ class _InlinePool:
         with self._connection.pipeline(), self._connection.transaction():
             return query(self._connection)
 
-    async def write(self, operation: Callable[[Connection], Any]) -> Any:
+    async def write(self, operation: Callable[[Connection], Any], *, done: Any = None) -> Any:
+        """`done` is for a connection that breaks at its commit: this one does not."""
         result = await self.read(operation)
         self._changes.tell_if(result is None or bool(result))
         return result
