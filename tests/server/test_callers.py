@@ -213,3 +213,17 @@ async def test_where_the_store_says_nothing_nobody_is_let_in_but_by_the_configur
         assert caught.value.meaning.status == 503
     assert keys.identify(asking(x_api_key="first")).owner == "local"
     assert without.identify(asking("/health")).owner == "local"
+
+
+async def test_the_models_of_a_team_go_with_its_keys_however_they_are_found() -> None:
+    ann, bob = stored_key("ann", team="search"), stored_key("bob")
+    keys = await stored(ann, bob, config=Keys(team_models={"search": ("main/*",)}))
+    for found in (
+        keys.identify(asking(authorization=f"Bearer {secret_of('ann')}")),
+        keys.find(secret_of("ann")),
+        keys.named(ann.id),
+        keys.still(Caller(key=ann.id)),
+    ):
+        assert found is not None
+        assert found.team_models == ("main/*",)
+    assert keys.identify(asking(authorization=f"Bearer {secret_of('bob')}")).team_models == ()
