@@ -67,10 +67,12 @@ class Flow(Talk):
         return b"".join(path.read_bytes() for path in sorted(self.database.parent.iterdir()) if path.suffix != ".key")
 
     def rows(self) -> dict[str, int]:
-        """How many rows each table of the SQLite file has, read from the file itself."""
+        """How many rows each table of the SQLite file has, read from the file itself; without the sums of what was used,
+        which are written a moment later."""
         assert self.database is not None
         with closing(sqlite3.connect(self.database)) as connection:
-            names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")]
+            query = "select name from sqlite_master where type = 'table' and name != 'uses'"
+            names = [row[0] for row in connection.execute(query)]
             return {name: connection.execute(f'select count(*) from "{name}"').fetchone()[0] for name in names}
 
     def check(self) -> None:
