@@ -67,8 +67,8 @@ class Flow(Talk):
         return b"".join(path.read_bytes() for path in sorted(self.database.parent.iterdir()) if path.suffix != ".key")
 
     def rows(self) -> dict[str, int]:
-        """How many rows each table of the SQLite file has, read from the file itself; without the sums of what was used,
-        which are written a moment later."""
+        """How many rows each table of the SQLite file has, read from the file itself; without the sums of usage, which
+        are written a moment later."""
         assert self.database is not None
         with closing(sqlite3.connect(self.database)) as connection:
             query = "select name from sqlite_master where type = 'table' and name != 'uses'"
