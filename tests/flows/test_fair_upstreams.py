@@ -51,7 +51,8 @@ class Scene:
         self.statuses: dict[str, list[tuple[int, str]]] = {}
 
     def play(self, ann: int, waiting: int, then: int) -> None:
-        """`waiting`: how many of the crowd find a place to wait; `then`: how many wait when the other has come."""
+        """`waiting`: how many of the crowd find a place to wait; `then`: how many wait when the other has come. All the
+        others of the crowd are refused by then."""
         with ScriptedUpstream.running(default=reply(chat_reply("ok"), after=self.gate)) as upstream:
             server = f'api_keys = ["{NOISY}", "{ANN}"]\nmax_concurrent = 2000'
             with one_provider(upstream, self.settings, server=server) as (_, gateway):
@@ -61,9 +62,15 @@ class Scene:
                     connector = aiohttp.TCPConnector(limit=0)
                     async with aiohttp.ClientSession(connector=connector, trust_env=False) as session:
                         noisy = [asyncio.ensure_future(_ask(session, gateway.url, NOISY, n)) for n in range(CROWD)]
-                        await asyncio.to_thread(until, lambda: load().waiting == waiting, "the crowd did not come")
+
+                        def stands(queued: int, come: int) -> bool:
+                            """Whether all who have come are sent, waiting or refused."""
+                            refused = sum(each.done() for each in noisy)
+                            return load().waiting == queued and PLACES + queued + refused == come
+
+                        await asyncio.to_thread(until, lambda: stands(waiting, CROWD), "the crowd did not come")
                         others = [asyncio.ensure_future(_ask(session, gateway.url, ANN, n)) for n in range(ann)]
-                        await asyncio.to_thread(until, lambda: load().waiting == then, "the other did not come")
+                        await asyncio.to_thread(until, lambda: stands(then, CROWD + ann), "the other did not come")
                         self.gate.open()
                         self.statuses = {NOISY: await asyncio.gather(*noisy), ANN: await asyncio.gather(*others)}
 
