@@ -316,7 +316,8 @@ class Supervisor:
         await asyncio.wait({hurrying, ending}, return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
             for worker in self._living:
-                worker.signal(signal.SIGTERM)  # the second one
+                # The second one. Another than the first: of two that are the same a busy process may see but one.
+                worker.signal(signal.SIGINT)
         await ending
         hurrying.cancel()
 
