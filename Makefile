@@ -15,6 +15,7 @@ REDIS := $(VENV)/.installed-redis
 FUZZ := $(VENV)/.installed-fuzz
 DEPLOY := $(VENV)/.installed-deploy
 PAGE_PINS := tests/real/page/node
+STEADY := sh scripts/steady.sh
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
@@ -46,45 +47,46 @@ imports: $(STAMP) ## the rooms: who may import whom
 	@$(BIN)/lint-imports > $(VENV)/imports.log 2>&1 && echo "imports: ok" || { cat $(VENV)/imports.log; exit 1; }
 
 unit: $(STAMP) ## pytest, without the suites that need outside components
-	@$(BIN)/pytest -m "not real" -n auto
+	@$(STEADY) unit $(BIN)/pytest -m "not real and not measured" -n auto
+	@$(STEADY) measured $(BIN)/pytest -m "measured and not real" -n 0
 
 test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
-	@$(BIN)/pytest -m real tests/real/clients
+	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
 
 test-codex: $(REAL) ## the real Codex CLI as a client
-	@$(BIN)/pytest -m real tests/real/codex
+	@$(STEADY) codex $(BIN)/pytest -m real tests/real/codex
 
 test-codex-backend: $(REAL) ## the real codex app-server as a backend
-	@$(BIN)/pytest -m real tests/real/codex_backend
+	@$(STEADY) codex-backend $(BIN)/pytest -m real tests/real/codex_backend
 
 test-claude: $(REAL) $(CLAUDE) ## the real Claude Code as a client
-	@$(BIN)/pytest -m real -n 2 tests/real/claude
+	@$(STEADY) claude $(BIN)/pytest -m real -n 2 tests/real/claude
 
 test-models: $(REAL) $(MODELS) ## the real llama.cpp server with a tiny model, in both of its dialects
-	@$(BIN)/pytest -m real tests/real/models
+	@$(STEADY) models $(BIN)/pytest -m real tests/real/models
 
 test-prometheus: $(STAMP) $(PROMETHEUS) ## the real Prometheus, and promtool over metrics, alerts and dashboard
-	@$(BIN)/pytest -m real tests/real/prometheus
+	@$(STEADY) prometheus $(BIN)/pytest -m real tests/real/prometheus
 
 test-fuzz: $(STAMP) $(FUZZ) ## the real schemathesis over our OpenAPI document, with keys on
-	@$(BIN)/pytest -m real tests/real/fuzz
+	@$(STEADY) fuzz $(BIN)/pytest -m real tests/real/fuzz
 
 test-deploy: $(STAMP) $(DEPLOY) ## deploy/: hadolint, the schemas of Kubernetes, systemd; the real nginx and Caddy before a gateway
-	@$(BIN)/pytest -m real tests/real/deploy
+	@$(STEADY) deploy $(BIN)/pytest -m real tests/real/deploy
 
 test-page: $(STAMP) $(PAGE) ## the page in a real Chromium
-	@$(BIN)/pytest -m real tests/real/page
+	@$(STEADY) page $(BIN)/pytest -m real tests/real/page
 
 test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real Redis
-	@$(BIN)/pytest -m real -n 0 tests/real/redis
+	@$(STEADY) redis $(BIN)/pytest -m real -n 0 tests/real/redis
 
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
-	@$(BIN)/pytest -m real tests/real/sbom
+	@$(STEADY) sbom $(BIN)/pytest -m real tests/real/sbom
 
 test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they, and two workers on a file, killed under load
-	@$(BIN)/pytest -m real tests/real/postgres tests/real/replicas
+	@$(STEADY) postgres $(BIN)/pytest -m real tests/real/postgres tests/real/replicas
 
 pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
 	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures

@@ -104,9 +104,9 @@ async def compare(rounds: int, store: str, other: dict[str, Any], share: float =
             running_gateway(Path(one), base, store=store) as here,
             running_gateway(Path(two), base, store=store, **other) as there,
         ):
-            for kind in (*kinds(), *kinds()):
-                await _round(kind, here, port, 10)
-                await _round(kind, there, port, 10)
+            for kind in (*kinds(), *kinds()):  # to warm up
+                for gateway in (here, there):
+                    await _round(kind, gateway, port, max(1, round(10 * share)))
             for _ in range(rounds):
                 for mine, its in zip(ours, theirs, strict=True):
                     calls = max(1, round(mine.calls * share))

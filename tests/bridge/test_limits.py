@@ -68,9 +68,13 @@ def test_a_request_that_would_hold_the_loop_is_refused_by_name_before_it_is_plan
     assert f"{most:,}" in refused.value.message
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("name", ["13M empty lists", "300k items", "30k call pairs", "100k tools"])
 def test_to_refuse_it_costs_about_as_much_as_to_read_it(name: str) -> None:
-    raw = msgspec.json.encode({"model": "m", **ATTACKS[name][0]})
+    body = ATTACKS[name][0]
+    if name == "13M empty lists":  # a tenth tells the same
+        body = body | {"metadata": body["metadata"][:1_300_000]}
+    raw = msgspec.json.encode({"model": "m", **body})
 
     def refuse() -> None:
         with pytest.raises(RequestRefused):

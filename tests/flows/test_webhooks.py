@@ -65,8 +65,11 @@ def hooked(tmp_path: Path) -> Iterator[Callable[..., tuple[Flow, ScriptedUpstrea
 
 
 def made(flow: Flow, step: Any = None, **fields: Any) -> str:
+    """A background response for which that step was taken, and not for another one that is under way."""
     flow.script(step or chat("Done"))
+    sent = len(flow.sent)
     id: str = flow.post("/v1/responses", {**ASKED, **fields}).json["id"]
+    flow.wait_sent(sent + 1)
     return id
 
 

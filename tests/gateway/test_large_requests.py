@@ -21,6 +21,8 @@ from isthmus.gateway.caller import LOCAL
 from isthmus.store.memory import MemoryStore
 from own_time import turns
 
+pytestmark = pytest.mark.measured
+
 MESSAGE = {"role": "user", "content": "hi"}
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
 LARGEST: dict[str, dict[str, Any]] = {
@@ -62,10 +64,12 @@ def nothing_else_is_searched() -> Iterator[None]:
 @pytest.mark.parametrize("body", LARGEST.values(), ids=LARGEST)
 async def test_nor_does_what_is_done_beside_the_loop_keep_it_from_its_turns(body: dict[str, Any]) -> None:
     """The interpreter runs one thread at a time: a long step in another one is a long wait here. Counted in the CPU
-    time that this process took between two turns of the loop, whatever else the machine does."""
+    time that this process took between two turns of the loop, whatever else the machine does. One such step is the
+    reader's own, in C: where that alone takes long, the machine is slow and not we."""
+    most = max(0.1, 2 * _one_reading(msgspec.json.encode(body)))
     least = float("inf")
     for _ in range(3):  # what is too long by chance is not so three times
-        if least < 0.1:
+        if least < most:
             break
         gateway = make_gateway(MemoryStore(), upstream := Upstream())
         raw = bytearray(msgspec.json.encode({"model": "one/m", **body}))
@@ -81,7 +85,13 @@ async def test_nor_does_what_is_done_beside_the_loop_keep_it_from_its_turns(body
         over.set()
         least = min(least, await watching)
         await gateway.aclose()
-    assert least < 0.1
+    assert least < most
+
+
+def _one_reading(raw: bytes) -> float:
+    began = time.thread_time()
+    msgspec.json.decode(raw)
+    return time.thread_time() - began
 
 
 async def _longest_pause(over: asyncio.Event) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,7 +14,8 @@ from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.gateway.locks import Locks
 from isthmus.gateway.named import Named
 from isthmus.store.memory import MemoryStore
-from own_time import run_in_own_time
+from own_time import clock as own_clock
+from own_time import run_in_own_time, turns
 from stored import turn
 
 
@@ -73,7 +73,8 @@ def test_it_is_held_for_as_long_as_it_takes_and_given_back_whatever_happens() ->
                 async with one.at(LOCAL, "k", b"d"):
                     for _ in range(20):
                         clock.at += 1.0
-                        await asyncio.sleep(1.0)
+                        own_clock().skip(1.0)
+                        await turns()
                     with pytest.raises(RequestRefused):
                         async with two.at(LOCAL, "k", b"d"):
                             pass

@@ -113,10 +113,11 @@ def test_no_question_about_many_traces_takes_long_and_forgetting_them_stops_nobo
     assert measured.turns > measured.steps >= 4
 
 
+@pytest.mark.measured
 def test_traces_cost_a_request_and_a_delta_little() -> None:
     """Beside a gateway without, in one run. `python -m bench.overhead --traces` holds the bound on a machine that does
-    nothing else; here others may run, and what they add falls on the one or the other."""
+    nothing else, and with five times as many."""
     from bench import overhead
 
-    compared = asyncio.run(overhead.compare(4, "", {"trace": 'capture = "off"'}, share=0.5))
+    compared = asyncio.run(overhead.compare(3, "", {"trace": 'capture = "off"'}, share=0.2))
     assert [mine.name for its, mine in compared if min(mine.cpu_busy) > min(its.cpu_busy) * 1.5] == []

@@ -17,6 +17,8 @@ from bench.speed.measure import measure_counts
 from bench.speed.slower import slowed
 from bench.workloads import workloads
 
+pytestmark = pytest.mark.measured
+
 ENTRY = {
     "processor": "x86_64 some",
     "counts": {"reference": {"instructions": 1000, "calls": 10}, "plan": {"instructions": 5000, "calls": 50}},

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from bench.speed.judge import judge, red
 from bench.speed.measure import expect, measure_counts, measure_imports
+
+pytestmark = pytest.mark.measured
 
 
 def test_planning_and_streaming_take_no_more_instructions_and_calls_than_recorded() -> None:

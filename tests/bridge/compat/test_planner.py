@@ -406,6 +406,7 @@ CODEX = {
 }
 
 
+@pytest.mark.measured
 def test_planning_a_coding_agents_request_is_cheap() -> None:
     capabilities = ProviderCapabilities(
         parameters={"max_output_tokens": LIMIT},

@@ -123,6 +123,7 @@ def test_a_hostile_regex_takes_linear_time() -> None:
     assert time.thread_time() - started < 10  # some 0.05 s; backtracking would never end
 
 
+@pytest.mark.measured
 def test_a_large_patch_is_checked_in_milliseconds() -> None:
     body = "".join(f" kept line {n}\n-old {n}\n+new {n}\n" for n in range(700))
     text = f"*** Begin Patch\n*** Update File: big.py\n@@\n{body}*** End Patch\n"

@@ -113,6 +113,7 @@ def test_whoever_asks_gets_what_it_likes_best(accept: str, expected: Format) -> 
     assert CONTENT_TYPES[expected].startswith("application/openmetrics-text" if expected != "text" else "text/plain")
 
 
+@pytest.mark.measured
 def test_a_gateway_with_a_hundred_models_is_told_in_milliseconds() -> None:
     meters = Meters()
     for model in range(100):

@@ -9,6 +9,7 @@ from isthmus.providers.word.told import NOTHING, Word
 
 ALTERNATING = Word(turns="alternating", system="leading")
 # Cut down to the lines that decide who may speak when; the sentences are the vendors' own (2026-11-16).
+ASKED = Word(needs_user=True)
 TEMPLATES = {
     "Mistral Small 3.2": (
         "{%- for message in loop_messages %}{%- if (message['role'] == 'user') != (ns.index % 2 == 0) %}"
@@ -53,6 +54,14 @@ TEMPLATES = {
     ),
     "ChatML": ("{% for message in messages %}{{'<|im_start|>' + message['role']}}{% endfor %}", NOTHING),
     "a comment raises nothing": ("{# raise_exception('roles must alternate') #}x", NOTHING),
+    "what stands between comments and after them raises": (
+        "{# a #}{{ raise_exception('System role not supported') }}{# b #}{{ raise_exception('No user query found') }}",
+        Word(system="leading", needs_user=True),
+    ),
+    "a comment without an end is none": (
+        "{# a #}{# {{ raise_exception('No user query found') }}",
+        Word(needs_user=True),
+    ),
     "a sentence of a prompt raises nothing": ("{{ 'Conversation roles must alternate.' }}", NOTHING),
     "no user after a tool": (
         "{{ raise_exception('A user message is not allowed after a tool result') }}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from isthmus.ports.traces import Trace, TracedDecision, TraceSummary
 from server.ui.conftest import Browser, Opened
 
@@ -47,6 +49,7 @@ def test_where_keys_are_needed_snippets_say_so(opened: Opened) -> None:
     assert "admin-key" not in seen
 
 
+@pytest.mark.measured
 def test_with_very_many_requests_it_is_as_quick(browser: Browser) -> None:
     tracing = browser.gateway.gateway.tracing
     assert tracing is not None

@@ -25,7 +25,6 @@ from isthmus.providers.word.told import Word
 
 _READ: Final = 128 * 1024
 _pattern: Final = partial(re.compile, flags=re.IGNORECASE)
-_COMMENT: Final = re.compile(r"\{#.*?#\}", re.DOTALL)
 _RAISED: Final = re.compile(r"""raise_exception\(\s*(?:"([^"\n]{1,400})|'((?:[^'\\\n]|\\.){1,400}))""")
 _ALTERNATE: Final = _pattern(r"roles must alternate|must alternate (between )?user")
 _FIRST: Final = _pattern(
@@ -46,9 +45,18 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]] = (
 
 def read_template(text: str) -> Word:
     """What the template refuses, as far as its own sentences say so."""
-    raised = [one or two for one, two in _RAISED.findall(_COMMENT.sub("", text[:_READ]))]
+    raised = [one or two for one, two in _RAISED.findall(_without_comments(text[:_READ]))]
     found: dict[str, Any] = {}
     for pattern, facts in _RULES:
         if any(pattern.search(sentence) for sentence in raised):
             found |= facts
     return Word(**found)
+
+
+def _without_comments(text: str) -> str:
+    """Not by a pattern: one that looks for the end of each beginning goes over the text as often as there are any."""
+    kept, at = [], 0
+    while (start := text.find("{#", at)) >= 0 and (end := text.find("#}", start + 2)) >= 0:
+        kept.append(text[at:start])
+        at = end + 2
+    return "".join((*kept, text[at:]))
