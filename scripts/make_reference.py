@@ -294,6 +294,7 @@ FIXED: Mapping[str, str] = {
     "tools.toolset.MAX_CALLS": "Calls of one answer that are carried out (`Limits.max_calls_per_reply`).",
     "upstream.asking.MAX_ANSWER": "Bytes of an answer about a server's models.",
     "upstream.asking.MOST_SHOWN": "Models that a server is asked about one by one.",
+    "upstream.knock._MAX_ERROR": "Bytes of the refusal of a provider that is tested.",
     "server.named.MAX_NAME": "Characters of an `Idempotency-Key`.",
     "server.exchange.MAX_CLIENT_ID": "Characters of a client's own id of its request.",
     "server.ui.access.MOST_TRIES": "Wrong keys within a minute that the page looks at from one address.",

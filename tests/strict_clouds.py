@@ -90,7 +90,7 @@ def refused_by_mantle(*, signed: bool) -> Callable[[RecordedRequest], Refused]:
         found = re.fullmatch(r"(/openai)?/v1/(chat/completions|responses)", request.path)
         if found is None:
             return 404, "Not Found"
-        why = _refused_signature(request) if signed else _refused_key(request)
+        why = refused_signature(request) if signed else _refused_key(request)
         if why is not None:
             return why
         model = request.json["model"]
@@ -106,7 +106,7 @@ def refused_by_mantle(*, signed: bool) -> Callable[[RecordedRequest], Refused]:
 
 def _refused_messages(request: RecordedRequest, *, signed: bool) -> Refused:
     if signed:
-        why = _refused_signature(request)
+        why = refused_signature(request)
         if why is not None:
             return why
     elif request.headers.get("x-api-key") != BEDROCK_KEY:
@@ -126,7 +126,7 @@ def _refused_key(request: RecordedRequest) -> Refused:
     return None
 
 
-def _refused_signature(request: RecordedRequest) -> Refused:
+def refused_signature(request: RecordedRequest) -> Refused:
     url = f"http://{request.headers['host']}{request.target}"
     why = judge(request.method, url, request.headers, request.body, AWS, "bedrock-mantle", REGION)
     if why is None:

@@ -170,6 +170,7 @@ def test_a_key_that_is_kept_from_a_changed_address_is_told(read: Read) -> None:
     assert '`providers.deepseek.api_key = "${DEEPSEEK_API_KEY}"`' in warning.fix
     assert reading.config.providers["deepseek"].api_key == ""
     assert told(reading, "deepseek").startswith("no key: the one in `$DEEPSEEK_API_KEY` is for `api.deepseek.com` only")
+    assert getattr(reading.config.providers["deepseek"].api_key, "withheld", "") == "DEEPSEEK_API_KEY"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`isthmus providers list | show | check`: which providers there are, what is known of them and where it is written.
 
-Nothing is asked of the network (but with `show --ask`; `probe`, which does nothing else, lives in `probe_command`), and
+Nothing is asked of the network (but with `show --ask`; `test` and `probe`, which do nothing else, live in
+`checkup_command` and `probe_command`), and
 no key is ever printed: only the names of the variables that hold them.
 """
 
@@ -15,6 +16,7 @@ import typer
 from rich.text import Text
 
 from isthmus.bridge.capabilities import Dialect
+from isthmus.cli.checkup_command import check_configured
 from isthmus.cli.heard import ask_server, load_known, recall_lessons
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
@@ -29,7 +31,7 @@ from isthmus.providers import Provider, check_provider_file, load_provider, prov
 from isthmus.providers.dialects import choose_dialect
 from isthmus.values.redact import redact_url
 
-providers_app = typer.Typer(name="providers", help="List, show, check or probe providers.", no_args_is_help=True)
+providers_app = typer.Typer(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -101,6 +103,7 @@ def check(
         raise typer.Exit(1)
 
 
+providers_app.command("test")(check_configured)
 providers_app.command("probe")(probe_endpoint)
 
 

@@ -30,13 +30,16 @@ _LARGEST: Final = 64 * 1024
 class Key(str):
     """A key that knows where it comes from; an empty one, why there is none. Anywhere else it is a plain text."""
 
-    __slots__ = ("told",)
+    __slots__ = ("told", "withheld")
 
     told: str
+    withheld: str
+    """The variable that has one, which is for another host than the one that is asked; empty: there is none such."""
 
-    def __new__(cls, value: str, told: str) -> Key:
+    def __new__(cls, value: str, told: str, withheld: str = "") -> Key:
         key = super().__new__(cls, value)
         key.told = told
+        key.withheld = withheld
         return key
 
 
@@ -175,7 +178,8 @@ def _environment_key(at: KeyPath, provider: ProviderConfig, known: KnownProvider
                 "warning",
             )
         )
-    return Key("", f"no key: the one in `${found}` is for `{own}` only; write {remedy} if it is for this host, too")
+    told = f"no key: the one in `${found}` is for `{own}` only; write {remedy} if it is for this host, too"
+    return Key("", told, withheld=found)
 
 
 def is_own_address(provider: ProviderConfig, known: KnownProvider) -> bool:
