@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ADDRESS = "http://127.0.0.1:8484"
 """Where the pages say that the gateway is."""
 WIDTH = "100"
-"""Columns of the terminal that the pages were copied from."""
+"""Columns of the terminal that the pages were copied from; the README says so, too."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -101,10 +101,19 @@ def read_programs(page: Path) -> Iterator[Shown]:
 
 
 def check_output(shown: Shown, actual: str) -> None:
-    """Fails unless the actual output is what the page shows, up to white space and what `…` stands for."""
-    pieces = [r"\s+".join(map(re.escape, piece.split())) for piece in shown.output.split("…")]
-    pattern = r"\s*" + r"\s*.*?\s*".join(pieces) + r"\s*"
-    assert re.fullmatch(pattern, actual, re.DOTALL), f"{shown}\n--- shown\n{shown.output}\n--- actual\n{actual}"
+    """Fails unless the actual output is what the page shows, line by line as wide as the pages say.
+
+    `…` stands for anything, with the blanks beside it, and for lines when it has one to itself; blanks at the ends of
+    lines do not count.
+    """
+    pattern = re.sub(r"(?:\\ )*…(?:\\ )*", ".*?", re.escape(_trimmed(shown.output)))
+    assert re.fullmatch(pattern, _trimmed(actual), re.DOTALL), (
+        f"{shown}\n--- shown\n{shown.output}\n--- actual\n{actual}"
+    )
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def environment(home: Path) -> dict[str, str]:
