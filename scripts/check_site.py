@@ -40,7 +40,9 @@ def check_site(site: Path) -> list[str]:
     problems: list[str] = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
-        problems += [f"{name}: the link {link} leads nowhere" for link in page.links if not _found(link, path, pages, site)]
+        problems += [
+            f"{name}: the link {link} leads nowhere" for link in page.links if not _found(link, path, pages, site)
+        ]
         problems += [f"{name}: {load} is loaded from elsewhere" for load in page.loads if _is_elsewhere(load)]
         problems += [
             f"{name}: {load} is not there"
