@@ -1,7 +1,7 @@
-"""The made site, as a browser would find it: every link and anchor leads somewhere, and nothing is loaded from elsewhere.
+"""The made site, as a browser finds it: every link and anchor leads somewhere, and nothing is loaded from elsewhere.
 
-In: a folder of HTML. Out: one line for each problem. It reads what was written, not what was meant: the pages' own links
-are looked at before that, in `tests/docs/test_links.py`.
+In: a folder of HTML. Out: one line for each problem. It reads what was written, not what was meant: the pages' own
+links are looked at before that, in `tests/docs/test_links.py`.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def _shown(source: str, text: str) -> str:
     language = {".py": "python", ".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(
         posixpath.splitext(source)[1], "text"
     )
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {posixpath.basename(source)}\n\n`{source}`\n\n````{language}\n{text}````\n"
+    head = f"---\nsearch:\n  exclude: true\n---\n\n# {posixpath.basename(source)}\n\n`{source}`"
+    return f"{head}\n\n````{language}\n{text}````\n"
 
 
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────

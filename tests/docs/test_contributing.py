@@ -1,4 +1,4 @@
-"""The walks of CONTRIBUTING lead where they say: each is taken in a copy of the house, and its commands are run there."""
+"""The walks of CONTRIBUTING lead where they say: each is taken in a copy of the house, with its commands."""
 
 from __future__ import annotations
 

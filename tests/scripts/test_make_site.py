@@ -1,4 +1,4 @@
-"""`scripts/make_site.py`: the index becomes the navigation and `llms.txt`, and links lead to the same things in the site."""
+"""`scripts/make_site.py`: the index becomes the navigation and `llms.txt`, and links lead to the same as before."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def house(tmp_path: Path) -> Path:
         "CHANGELOG.md": "# Changes\n",
         "docs/README.md": INDEX,
         "docs/begin.md": "# Begin\n\n[on](guides/codex.md#setup), `[not](a.link)`\n",
-        "docs/guides/codex.md": "# Codex\n\n## Setup\n\n[unit](../../deploy/x.service) [all](../../deploy) [back](../README.md)\n"
-        "```sh\n[not](a.link)\n```\n",
+        "docs/guides/codex.md": "# Codex\n\n## Setup\n\n"
+        "[unit](../../deploy/x.service) [all](../../deploy) [back](../README.md)\n```sh\n[not](a.link)\n```\n",
         "docs/decisions/0001-one.md": "# 0001\n",
         "docs/images/a.svg": "<svg/>",
         "deploy/x.service": "[Unit]\n",

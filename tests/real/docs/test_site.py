@@ -1,4 +1,4 @@
-"""The docs as a site: made strictly, its HTML looked at link by link, and read in a real browser, narrow, wide and dark."""
+"""The docs as a site: made strictly, looked at link by link, and read in a real browser, narrow, wide and dark."""
 
 from __future__ import annotations
 
