@@ -33,6 +33,9 @@ PAGES = {
 }
 """Pages of the checkout whose place in the site is another than below `docs/`."""
 
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+"""Before a page that only repeats what others say better."""
+
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _ELSEWHERE = re.compile(r"[a-z][a-z+.-]*:")
@@ -149,7 +152,7 @@ def _page(source: str, root: Path) -> tuple[str, set[str]]:
 
     pieces = _CODE.split(text)
     pieces[::2] = [_LINK.sub(bend, prose) for prose in pieces[::2]]
-    return "".join(pieces), pointed_to
+    return (UNSEARCHED if source == INDEX else "") + "".join(pieces), pointed_to
 
 
 def _folder(source: str, root: Path) -> tuple[str, set[str]]:
@@ -168,8 +171,8 @@ def _shown(source: str, text: str) -> str:
     language = {".py": "python", ".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(
         posixpath.splitext(source)[1], "text"
     )
-    head = f"---\nsearch:\n  exclude: true\n---\n\n# {posixpath.basename(source)}\n\n`{source}`"
-    return f"{head}\n\n````{language}\n{text}````\n"
+    head = f"# {posixpath.basename(source)}\n\n`{source}`"
+    return f"{UNSEARCHED}{head}\n\n````{language}\n{text}````\n"
 
 
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────
