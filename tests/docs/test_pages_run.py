@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doc_pages import ROOT, Gateway, Shown, check_output, read_blocks, read_commands, read_programs
+from doc_pages import ADDRESS, ROOT, Gateway, Shown, check_output, read_blocks, read_commands, read_programs
 
 STARTING = [ROOT / "docs" / name for name in ("getting-started.md", "troubleshooting.md")]
 GUIDES = [ROOT / "docs" / "guides" / "images.md"]
@@ -32,6 +32,12 @@ def test_the_diagnostics_on_the_page_of_planning_are_those_of_the_request_above_
     (shown,) = (json.loads(block.text) for block in read_blocks(page) if block.language == "json")
     (asked,) = (each.source for each in read_commands(page) if "apply_patch" in each.source)
     assert json.loads(gateway.run_command(asked))["isthmus"] == shown
+
+
+def test_what_it_says_at_its_start_is_what_the_page_for_newcomers_shows(gateway: Gateway) -> None:
+    (shown,) = [block.text for block in read_blocks(STARTING[0]) if block.text.startswith("Isthmus ")]
+    said = gateway.banner.replace(gateway.address, ADDRESS).replace(str(gateway.home), "/home/you")
+    assert said == shown
 
 
 def test_the_guide_to_keys_is_one_story(tmp_path: Path) -> None:
