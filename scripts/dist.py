@@ -1,8 +1,9 @@
 """`make dist`: the source archive and the wheel, the same bytes whoever builds them, wherever and whenever.
 
-In: this tree. Out: two files in `dist/`, and their digests on stdout. Only what git knows gets in: a key, a database or a
-note that lies about in the folder never does. The wheel is built from the source archive, as whoever has only that will.
-Times inside are those of the commit (`SOURCE_DATE_EPOCH` names another); what builds is pinned in requirements.lock.
+In: this tree. Out: two files in `dist/`, and their digests on stdout. Only what git knows gets in: a key, a database
+or a note that lies about in the folder never does. The wheel is built from the source archive, as whoever has only that
+will build it. Times inside are those of the commit (`SOURCE_DATE_EPOCH` names another); what builds is pinned in
+requirements.lock.
 """
 
 from __future__ import annotations

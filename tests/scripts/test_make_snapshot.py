@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,13 +11,10 @@ from typing import Any
 import pytest
 
 from doc_pages import ROOT
+from scripted import load_script
 
 SCRIPT = ROOT / "scripts" / "make_snapshot.py"
-_spec = importlib.util.spec_from_file_location("make_snapshot", SCRIPT)
-assert _spec is not None
-assert _spec.loader is not None
-script = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(script)
+script = load_script("make_snapshot")
 
 COMPATIBLE = "@ai-sdk/openai-compatible"
 MODEL: dict[str, Any] = {"name": "M", "release_date": "2026-01-01", "reasoning": False, "tool_call": True}
