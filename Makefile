@@ -15,13 +15,15 @@ REDIS := $(VENV)/.installed-redis
 FUZZ := $(VENV)/.installed-fuzz
 DEPLOY := $(VENV)/.installed-deploy
 DOCS := $(VENV)/.installed-docs
+PACKAGE := $(VENV)/.installed-package
+DIST ?= dist
 PAGE_PINS := tests/real/page/node
 STEADY := sh scripts/steady.sh
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-package check-package dist release-check test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -51,7 +53,7 @@ unit: $(STAMP) ## pytest, without the suites that need outside components
 	@$(STEADY) unit $(BIN)/pytest -m "not real and not measured" -n auto
 	@$(STEADY) measured $(BIN)/pytest -m "measured and not real" -n 0
 
-test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom test-docs ## all suites with real outside components
+test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom test-package test-docs ## all suites with real outside components
 
 test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
 	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
@@ -85,6 +87,12 @@ test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real R
 
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
 	@$(STEADY) sbom $(BIN)/pytest -m real tests/real/sbom
+
+test-package: $(REAL) $(PACKAGE) $(REDIS) ## wheel and source archive: installed on every Python there is, each extra alone, uvx, pipx
+	@$(BIN)/pytest -m real -n 2 tests/real/package
+
+check-package: $(REAL) $(PACKAGE) $(REDIS) ## the whole matrix of that: pip on every Python, the oldest versions, the source archive
+	@PACKAGE_MATRIX=whole $(BIN)/pytest -m real -n 2 tests/real/package
 
 test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they, and two workers on a file, killed under load
 	@$(STEADY) postgres $(BIN)/pytest -m real tests/real/postgres tests/real/replicas
@@ -149,10 +157,19 @@ lock: ## pin every version again (needs uv)
 		--generate-hashes -o requirements-deploy.lock
 	@echo "zensical==0.0.73" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
 		-o requirements-docs.lock
+	@printf 'pipx\npyyaml\ntwine\nuv\nzizmor\n' | uv pip compile -q - --universal --no-header --no-annotate \
+		--generate-hashes -o requirements-package.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
 		-c requirements.lock -o requirements-run.lock
 	@echo "cyclonedx-bom==7.5.0" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
 		-o requirements-sbom.lock
+
+dist: $(STAMP) ## the wheel and the source archive, the same bytes wherever they are built: `dist/` (`DIST=…`)
+	@$(BIN)/python scripts/dist.py --out '$(DIST)'
+
+release-check: ## whether version, changelog and tag agree (`TAG=v1.2.3`, `REPOSITORY=…`), and what was built (`DIST=…`)
+	@$(PYTHON) scripts/release.py check $(if $(TAG),--tag '$(TAG)') $(if $(REPOSITORY),--repository '$(REPOSITORY)') \
+		$(if $(filter command line,$(origin DIST)),--dist '$(DIST)')
 
 sbom: ## list everything that an installation brings along: `dist/isthmus.cdx.json`, as CycloneDX
 	@PYTHON=$(PYTHON) sh scripts/sbom.sh dist/isthmus.cdx.json
@@ -188,6 +205,10 @@ $(FUZZ): $(STAMP) requirements-fuzz.lock
 $(DOCS): $(STAMP) requirements-docs.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/docs requirements-docs.lock
 	@touch $(DOCS)
+
+$(PACKAGE): $(STAMP) requirements-package.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/package requirements-package.lock
+	@touch $(PACKAGE)
 
 $(DEPLOY): $(STAMP) requirements-deploy.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock

@@ -1,6 +1,6 @@
 """`make release-check`: whether version, changelog, tag and files speak of one release. `notes` prints what is new.
 
-In: this tree, and where they are given a tag, the address of the repository and a folder with what was built. Out: every
+In: this tree, and where they are given a tag, the address of the repository and a folder with what was built. Out: each
 reason against releasing it, and exit code 1; or one line. The version stands in `src/isthmus/__init__.py` alone.
 """
 

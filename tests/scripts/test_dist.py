@@ -123,6 +123,21 @@ def test_without_git_its_time_is_that_of_the_source_archive(tmp_path: Path, monk
     assert load_script("dist")._moment(tmp_path) == "1700000000"
 
 
+def test_the_image_installs_the_same_package(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """From what the Dockerfile copies, and nothing else; docker itself is not asked."""
+    for copied, to in re.findall(r"^COPY (?!--)(.+) (\S+)$", (ROOT / "deploy/docker/Dockerfile").read_text(), re.MULTILINE):
+        for each in copied.split() if to.startswith("./") else ():
+            place = tmp_path / "build" / to / ("" if (ROOT / each).is_dir() else Path(each).name)
+            copy = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
+            place.parent.mkdir(parents=True, exist_ok=True)
+            copy(ROOT / each, place, **({"ignore": shutil.ignore_patterns("__pycache__")} if copy is shutil.copytree else {}))
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "made")]
+    subprocess.run(command, cwd=tmp_path / "build", check=True, capture_output=True)
+    (made,) = (tmp_path / "made").iterdir()
+    assert wheel_names(made) == wheel_names(built[1])
+    assert metadata(made).items() == metadata(built[1]).items()
+
+
 def test_the_metadata_says_who_it_is_for(built: tuple[Path, Path]) -> None:
     told = metadata(built[1])
     assert (told["Name"], told["Version"], told["Requires-Python"]) == ("isthmus", __version__, ">=3.11")
