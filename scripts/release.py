@@ -22,13 +22,16 @@ _VERSION: Final = r"\d+\.\d+\.\d+((a|b|rc)\d+)?"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["check", "notes"])
+    parser.add_argument("what", choices=["check", "notes", "version"])
     parser.add_argument("--tag", help="the tag that is being released; else the one that this commit has, if any")
     parser.add_argument("--repository", help="where it is released from; must be the address in the metadata")
     parser.add_argument("--dist", type=Path, help="a folder that must hold both files of this version, and no others")
     asked = parser.parse_args()
     if asked.what == "notes":
         print(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version_of(ROOT)))
+        return
+    if asked.what == "version":
+        print(version_of(ROOT))
         return
     found = list(problems(ROOT, asked.tag or _tag_here(ROOT), asked.repository, asked.dist))
     for each in found:

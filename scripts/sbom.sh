@@ -18,7 +18,10 @@ if [ ! -d "$here/run" ]; then
     "$here/tool/bin/pip" --python "$here/run/bin/python" install -q --disable-pip-version-check --require-hashes \
         -r requirements-run.lock
 fi
+# The tool reads no code: it is told the version.
+version=$("$python" scripts/release.py version)
+sed "s/^dynamic = .*/version = \"$version\"/" pyproject.toml >"$here/pyproject.toml"
 # Without times and random numbers: the same lock gives the same list.
-"$here/tool/bin/cyclonedx-py" environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+"$here/tool/bin/cyclonedx-py" environment --pyproject "$here/pyproject.toml" --mc-type application --output-reproducible \
     --of JSON -o "$target" "$here/run/bin/python"
 echo "written: $target" >&2

@@ -125,12 +125,14 @@ def test_without_git_its_time_is_that_of_the_source_archive(tmp_path: Path, monk
 
 def test_the_image_installs_the_same_package(built: tuple[Path, Path], tmp_path: Path) -> None:
     """From what the Dockerfile copies, and nothing else; docker itself is not asked."""
-    for copied, to in re.findall(r"^COPY (?!--)(.+) (\S+)$", (ROOT / "deploy/docker/Dockerfile").read_text(), re.MULTILINE):
-        for each in copied.split() if to.startswith("./") else ():
-            place = tmp_path / "build" / to / ("" if (ROOT / each).is_dir() else Path(each).name)
-            copy = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
-            place.parent.mkdir(parents=True, exist_ok=True)
-            copy(ROOT / each, place, **({"ignore": shutil.ignore_patterns("__pycache__")} if copy is shutil.copytree else {}))
+    dockerfile = (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
+    for copied, to in re.findall(r"^COPY (?!--)(.+) (\./\S*)$", dockerfile, re.MULTILINE):
+        for source in (ROOT / each for each in copied.split()):
+            if source.is_dir():
+                shutil.copytree(source, tmp_path / "build" / to, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                (tmp_path / "build" / to).mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, tmp_path / "build" / to)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "made")]
     subprocess.run(command, cwd=tmp_path / "build", check=True, capture_output=True)
     (made,) = (tmp_path / "made").iterdir()

@@ -78,8 +78,8 @@ def use_otel(here: Installed) -> None:
 
 def use_pages(here: Installed) -> None:
     """What a worker process does with a page: nothing here is public enough to be opened."""
-    config = here.config(BASE.format(store="memory:") + "[search]\nbackend = 'demo'\nopen_pages = true\n")
-    here.run("isthmus", "config", "check", config)
+    config = here.config(BASE.format(store="memory:") + CONFIGS["pages"])
+    here.run("isthmus", "config", "check", "--config", config)
     code = (
         "import msgspec; from isthmus.upstream.search.extract import Extraction, extract\n"
         "html = b'<html><head><title>Tides</title></head><body><article><p>' + b'High water at ten. ' * 20 + b'</p>'\n"
@@ -135,7 +135,7 @@ CONFIGS = {
     "codex": "[models]\ndefault = 'codex/a'\n[providers.codex]\nuses = 'codex'\n",
     "mcp": "[mcp.world]\nurl = 'http://127.0.0.1:1/mcp'\n",
     "otel": "[otel]\nenabled = true\n",
-    "pages": "[search]\nbackend = 'demo'\nopen_pages = true\n",
+    "pages": "[search]\nbackend = 'searxng'\nurl = 'http://127.0.0.1:1'\nopen_pages = true\n",
     "postgres": "[store]\nurl = 'postgresql://nobody@127.0.0.1:1/none'\n",
     "redis": "[limits]\nredis = 'redis://127.0.0.1:1/0'\n",
     "vertex": "[models]\ndefault = 'vertex/a'\n[providers.vertex]\n[providers.vertex.variables]\n"

@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from doc_pages import ROOT
+from isthmus import __version__
 
 pytestmark = pytest.mark.real
 
@@ -33,7 +34,8 @@ def test_it_names_what_the_lock_names_for_this_machine(written: bytes) -> None:
 
 def test_it_says_whose_list_it_is_and_who_needs_whom(written: bytes) -> None:
     listed = json.loads(written)
-    assert (listed["bomFormat"], listed["metadata"]["component"]["name"]) == ("CycloneDX", "isthmus")
+    whose = listed["metadata"]["component"]
+    assert (listed["bomFormat"], whose["name"], whose["version"]) == ("CycloneDX", "isthmus", __version__)
     needed = {each["ref"]: each.get("dependsOn", ()) for each in listed["dependencies"]}
     ours = needed[listed["metadata"]["component"]["bom-ref"]]
     assert {"aiohttp", "msgspec", "uvicorn"} <= {name.split("==")[0] for name in ours}
