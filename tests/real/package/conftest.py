@@ -91,7 +91,13 @@ class Installed:
 
     def run(self, *arguments: str | Path, fails: bool = False, **environ: str) -> str:
         """What a command of the environment says, on both ways out."""
-        return call([self.bin / arguments[0], *arguments[1:]], self.folder, fails=fails, **environ)
+        program = [self.bin / "python", "-m", "isthmus"] if arguments[0] == "isthmus" else [self.bin / arguments[0]]
+        return call([*program, *arguments[1:]], self.folder, fails=fails, **environ)
+
+    def copy(self, folder: Path) -> Installed:
+        """The same once more, to install something into: links, so that nothing is unpacked and compiled again."""
+        shutil.copytree(self.folder / "env", folder / "env", symlinks=True, copy_function=_link)
+        return Installed(folder)
 
     def config(self, text: str) -> Path:
         path = self.folder / "isthmus.toml"
@@ -103,7 +109,7 @@ class Installed:
         """`isthmus serve` on a port of its own choice."""
         said = self.folder / "served.log"
         with said.open("wb") as log:
-            command = [str(self.bin / "isthmus"), "serve", "--port", "0", *map(str, options)]
+            command = [str(self.bin / "python"), "-m", "isthmus", "serve", "--port", "0", *map(str, options)]
             own = {**environment(self.folder), **environ}
             process = subprocess.Popen(command, cwd=self.folder, env=own, stdout=log, stderr=log)
         try:
@@ -138,18 +144,36 @@ class Served:
             return refused.read().decode()
 
 
-def install(folder: Path, cache: Path, *wanted: str, minor: int = sys.version_info[1], **environ: str) -> Installed:
+def install(folder: Path, cache: Path, *wanted: str, minor: int = sys.version_info[1]) -> Installed:
     """A bare environment with what is wanted; never anything that has to be compiled."""
     call([tool("uv"), "venv", "--python", python(minor), folder / "env"], folder)
-    command = [tool("uv"), "pip", "install", "--only-binary", ":all:", "--python", folder / "env"]
-    call([*command, *wanted], folder, UV_CACHE_DIR=str(cache), **environ)
-    return Installed(folder)
+    here = Installed(folder)
+    add(here, cache, *wanted)
+    return here
+
+
+def add(here: Installed, cache: Path, *wanted: str) -> None:
+    command = [tool("uv"), "pip", "install", "--only-binary", ":all:", "--python", here.folder / "env"]
+    call([*command, *wanted], here.folder, UV_CACHE_DIR=str(cache))
+
+
+@pytest.fixture(scope="session")
+def bare(built: Built, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Isthmus without any extra, used once, so that copies of it are compiled."""
+    here = install(tmp_path_factory.mktemp("bare"), cache, str(built.wheel))
+    with here.serving() as gateway:
+        gateway.post("/v1/responses", {"input": "hi"})
+    return here
+
+
+def _link(source: str, to: str) -> None:
+    os.link(source, to, follow_symlinks=False)
 
 
 def environment(home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     own = {"HOME": str(home), "PATH": "/usr/bin:/bin", "COLUMNS": "100", "CC": "/bin/false", "CXX": "/bin/false"}
-    return {**kept, **own, "UV_PYTHON_DOWNLOADS": "never", "UV_LINK_MODE": "copy"}
+    return {**kept, **own, "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def call(command: Sequence[str | Path], folder: Path, *, fails: bool = False, **environ: str) -> str:

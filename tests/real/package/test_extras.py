@@ -14,7 +14,7 @@ from mcp_world import running_server
 from postgres import empty_database
 from real.codex_backend.house import make_home
 from real.codex_backend.rig import says
-from real.package.conftest import Built, Installed, install
+from real.package.conftest import Built, Installed, add
 from real.redis.conftest import Redis
 from strict_clouds import TokenServer, service_account
 
@@ -119,14 +119,10 @@ def test_every_extra_is_used() -> None:
 
 
 @pytest.mark.parametrize("extra", sorted(USES))
-def test_an_extra_works_alone(extra: str, built: Built, cache: Path, tmp_path: Path) -> None:
-    here = install(tmp_path, cache, f"isthmus[{extra}] @ {built.wheel.as_uri()}")
+def test_an_extra_works_alone(extra: str, bare: Installed, built: Built, cache: Path, tmp_path: Path) -> None:
+    here = bare.copy(tmp_path)
+    add(here, cache, f"isthmus[{extra}] @ {built.wheel.as_uri()}")
     USES[extra](here)
-
-
-@pytest.fixture(scope="module")
-def bare(built: Built, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return install(tmp_path_factory.mktemp("bare"), cache, str(built.wheel))
 
 
 CONFIGS = {

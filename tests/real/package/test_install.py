@@ -28,8 +28,18 @@ if os.environ.get("READ_LOG"):
 
 
 @pytest.mark.parametrize("minor", [11, 12, 13, 14])
-def test_it_works_on_every_python_that_is_promised(minor: int, built: Built, cache: Path, tmp_path: Path) -> None:
-    works(install(tmp_path, cache, str(built.wheel), minor=minor))
+def test_it_works_on_every_python_and_reads_no_source_tree(
+    minor: int, built: Built, cache: Path, tmp_path: Path
+) -> None:
+    here = install(tmp_path, cache, str(built.wheel), minor=minor)
+    (packages,) = (tmp_path / "env" / "lib").glob("python3*/site-packages")
+    (packages / "watch_reads.py").write_text(WATCH)
+    (packages / "watch_reads.pth").write_text("import watch_reads\n")
+    log = tmp_path / "read.log"
+    works(here, READ_LOG=str(log))
+    read = set(log.read_text().splitlines())
+    assert str(packages / "isthmus" / "server" / "ui" / "templates" / "base.html") in read  # the watch sees
+    assert [path for path in read if Path(path).is_relative_to(ROOT)] == []
 
 
 @pytest.mark.parametrize("minor", [pytest.param(each, marks=whole) for each in (11, 12, 13, 14)])
@@ -54,18 +64,6 @@ def test_pip_installs_it_from_the_source_archive(built: Built, tmp_path: Path) -
 def test_the_oldest_versions_that_are_allowed_do(built: Built, cache: Path, tmp_path: Path) -> None:
     """Lower bounds are promises, too."""
     works(install(tmp_path, cache, "--resolution", "lowest-direct", str(built.wheel), minor=11))
-
-
-def test_nothing_reads_the_source_tree(built: Built, cache: Path, tmp_path: Path) -> None:
-    here = install(tmp_path, cache, str(built.wheel))
-    (packages,) = (tmp_path / "env" / "lib").glob("python3*/site-packages")
-    (packages / "watch_reads.py").write_text(WATCH)
-    (packages / "watch_reads.pth").write_text("import watch_reads\n")
-    log = tmp_path / "read.log"
-    works(here, READ_LOG=str(log))
-    read = set(log.read_text().splitlines())
-    assert str(packages / "isthmus" / "server" / "ui" / "templates" / "base.html") in read  # the watch sees
-    assert [path for path in read if Path(path).is_relative_to(ROOT)] == []
 
 
 def test_uvx_runs_it(built: Built, cache: Path, tmp_path: Path) -> None:
