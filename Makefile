@@ -88,11 +88,11 @@ test-redis: $(STAMP) $(REDIS) ## limits that several processes count in a real R
 test-sbom: $(STAMP) ## the list of everything that an installation brings along
 	@$(STEADY) sbom $(BIN)/pytest -m real tests/real/sbom
 
-test-package: $(REAL) $(PACKAGE) $(REDIS) ## wheel and source archive: installed on every Python there is, each extra alone, uvx, pipx
-	@$(BIN)/pytest -m real -n 2 tests/real/package
+test-package: $(STAMP) $(PACKAGE) $(REDIS) ## wheel and source archive: installed on every Python there is, each extra alone, uvx, pipx
+	@$(STEADY) package $(BIN)/pytest -m real -n 2 tests/real/package
 
-check-package: $(REAL) $(PACKAGE) $(REDIS) ## the whole matrix of that: pip on every Python, the oldest versions, the source archive
-	@PACKAGE_MATRIX=whole $(BIN)/pytest -m real -n 2 tests/real/package
+check-package: $(STAMP) $(PACKAGE) $(REDIS) ## the whole matrix of that: pip on every Python, the oldest versions, the source archive
+	@PACKAGE_MATRIX=whole $(STEADY) package $(BIN)/pytest -m real -n 2 tests/real/package
 
 test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they, and two workers on a file, killed under load
 	@$(STEADY) postgres $(BIN)/pytest -m real tests/real/postgres tests/real/replicas
