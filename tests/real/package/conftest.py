@@ -27,7 +27,7 @@ from doc_pages import ROOT
 from waiting import until
 
 PLACE: Final = ROOT / ".venv" / "package" / "bin"
-SECONDS: Final = 300
+SECONDS: Final = 600
 WHOLE: Final = os.environ.get("PACKAGE_MATRIX") == "whole"
 whole = pytest.mark.skipif(not WHOLE, reason="part of `make check-package`")
 _HOUSES: Final = (

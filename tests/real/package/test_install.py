@@ -96,6 +96,7 @@ def test_tests_run_from_the_source_archive(built: Built, tmp_path: Path) -> None
 
 
 @whole
+@pytest.mark.timeout(900)
 def test_every_test_is_found_in_the_source_archive(built: Built, tmp_path: Path) -> None:
     """One that cannot be imported there would be an error."""
     counts = re.findall(r"^tests/\S+\.py: (\d+)$", run_tests(built, tmp_path, "--collect-only", "-q"), re.MULTILINE)
