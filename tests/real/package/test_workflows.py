@@ -15,7 +15,7 @@ from real.package.conftest import call, tool
 pytestmark = pytest.mark.real
 
 FOLDER = ROOT / ".github" / "workflows"
-NAMES = ("ci", "release")
+NAMES = ("ci", "docs", "release")
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_there_are_no_others() -> None:
 
 def test_zizmor_finds_no_fault_with_them() -> None:
     said = call([tool("zizmor"), "--offline", "--no-progress", "--persona", "pedantic", ROOT / ".github"], ROOT)
-    assert {f"completed {name}" for name in ("ci.yml", "release.yml")} <= {
+    assert {f"completed {name}" for name in ("ci.yml", "docs.yml", "release.yml")} <= {
         re.sub(r"completed .*/", "completed ", each) for each in re.findall(r"completed \S+", said)
     }
     assert "No findings to report" in said
@@ -61,6 +61,8 @@ def test_nobody_may_do_more_than_he_must(name: str) -> None:
     more = {
         ("release", "publish"): {"id-token": "write", "attestations": "write"},
         ("release", "announce"): {"contents": "write"},
+        ("docs", "build"): {"contents": "read", "pages": "read"},
+        ("docs", "publish"): {"pages": "write", "id-token": "write"},
     }
     assert may == {job: more.get((name, job), {"contents": "read"}) for job in found["jobs"]}
     for step in steps(name):
