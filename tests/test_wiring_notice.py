@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from typer.testing import CliRunner
 
 from isthmus import wiring_notice as module
+from isthmus.cli.main import app
 from isthmus.config.load import load_config
 from isthmus.testing import ScriptedUpstream, reply
 from isthmus.wiring_notice import Noticing, may_look
@@ -202,3 +205,15 @@ async def test_looks_come_no_closer_than_the_pause_however_often_one_is_missed(
     await turns()
     assert looks == ["look"]
     task.cancel()
+
+
+def test_a_chat_in_the_terminal_finds_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith(("XDG_", "ISTHMUS_")) or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    with ScriptedUpstream.running(routes=ollama("qwen3:8b", says="from the terminal")) as upstream:
+        at(tmp_path, ollama=upstream.base_url)
+        done = CliRunner().invoke(app, ["chat", "hello"])
+    assert done.exit_code == 0, done.output
+    assert "from the terminal" in done.output

@@ -100,7 +100,7 @@ def key_of(served: Served, settings: ProviderConfig) -> str:
             else "given"
         )
     if shows_header(settings):
-        return "in `headers`".replace("`", "")
+        return "in headers"
     if isinstance(key, Key) and key.withheld:
         return f"${key.withheld} withheld"
     if facts.auth in COMPUTED:
