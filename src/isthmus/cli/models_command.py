@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -131,7 +131,8 @@ def read_configured(config: Path | None = None) -> Iterator[Row]:
             listed.add(id)
             yield row(id, name, provider, offered, "the default" if id == settings.models.default else "")
         for offered in offered_embeddings(provider):
-            yield row(f"{name}/{offered.model.model}", name, provider, offered, "makes vectors")
+            vectors = row(f"{name}/{offered.model.model}", name, provider, offered, "makes vectors")
+            yield replace(vectors, window=None, output=None, price=(None, None), origins={})
     if default is not None and default[0] in known and settings.models.default not in listed:
         offered = Offered(describe_model(known[default[0]], default[1]), "configuration")
         yield row(settings.models.default, default[0], known[default[0]], offered, "the default")
