@@ -63,9 +63,10 @@ async def running_gateway(config: Config, meters: Meters | None = None) -> Async
 
 
 @asynccontextmanager
-async def open_house(meters: Meters | None = None) -> AsyncIterator[House]:
-    """Where one gateway follows another, as the configuration changes."""
-    house = House(meters)
+async def open_house(meters: Meters | None = None, missed: Callable[[str], str] | None = None) -> AsyncIterator[House]:
+    """Where one gateway follows another, as the configuration changes. `missed`: is told the name of a provider that a
+    request asks for and nobody serves; what it says is said, if it says something."""
+    house = House(meters, missed)
     try:
         yield house
     finally:
@@ -73,8 +74,9 @@ async def open_house(meters: Meters | None = None) -> AsyncIterator[House]:
 
 
 class House:
-    def __init__(self, meters: Meters | None = None) -> None:
+    def __init__(self, meters: Meters | None = None, missed: Callable[[str], str] | None = None) -> None:
         self._meters = meters
+        self._missed = missed
         self._stack = AsyncExitStack()
         """What outlives every gateway."""
         self._aside = Aside()
@@ -100,7 +102,7 @@ class House:
         try:
             if self._lasting is None:
                 self._lasting = open_lasting(config, served, self._workers, self._aside, self._meters, self._stack)
-            gateway = _make_gateway(config, served, self._lasting, own, self.gateway)
+            gateway = _make_gateway(config, served, self._lasting, own, self.gateway, self._missed)
         except BaseException:
             await own.aclose()
             await self._ways.leave(ways)
@@ -139,7 +141,12 @@ class House:
 
 
 def _make_gateway(
-    config: Config, served: Mapping[str, Served], lasting: Lasting, own: AsyncExitStack, before: Gateway | None
+    config: Config,
+    served: Mapping[str, Served],
+    lasting: Lasting,
+    own: AsyncExitStack,
+    before: Gateway | None,
+    missed: Callable[[str], str] | None,
 ) -> Gateway:
     searching = _open_search(config, lasting.workers) if config.search.backend else None
     studio = _later_studio(config, served, own, lasting.aside)
@@ -151,7 +158,7 @@ def _make_gateway(
             aliases=_aliases(config),
             fallbacks=config.models.fallbacks,
             choices=choices_of(config),
-            unserved=lambda name: tell_unserved(name, [Path(folder) for folder in config.provider_folders]),
+            unserved=functools.partial(_tell_unserved, config, missed),
         ),
         lasting.store,
         checker=lasting.checker,
@@ -186,6 +193,12 @@ def _make_gateway(
         hooks=_open_hooks(config, lasting.aside) if config.hooks.uses else None,
         before=before,
     )
+
+
+def _tell_unserved(config: Config, missed: Callable[[str], str] | None, name: str) -> str:
+    told = tell_unserved(name, [Path(folder) for folder in config.provider_folders])
+    absent = missed(name) if missed is not None else ""
+    return f"{absent}; or {told}" if absent and told else absent or told
 
 
 def _open_hooks(config: Config, aside: Aside) -> Hooks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from isthmus.cli.init_file import Answers, ProviderAnswer, referenced_variables,
 from isthmus.cli.init_wizard import choosable_providers, parse_choice
 from isthmus.config import load_config, read_config
 from isthmus.errors import ConfigError
+from isthmus.testing import RecordedRequest, ScriptedUpstream, Step, error, reply
 
 app = typer.Typer()
 app.command()(init)
@@ -28,7 +30,10 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def _run(*arguments: str, answers: str | None = None, **environ: str) -> Result:
+def _run(*arguments: str, answers: str | None = None, test: bool = False, **environ: str) -> Result:
+    """`test`: whether it may ask to test the keys; else it is told not to."""
+    if not test and "--test" not in arguments and answers is not None:
+        arguments = (*arguments, "--no-test")
     return CliRunner().invoke(app, list(arguments), input=answers, env={"COLUMNS": "200", **environ})
 
 
@@ -229,3 +234,67 @@ def test_a_key_that_is_there_for_something_else_chooses_nobody(tmp_path: Path) -
     done = _run(answers="2\n\n\n\n\n\n\n", GITHUB_TOKEN="ghp_1", HF_TOKEN="hf_1", AWS_BEARER_TOKEN_BEDROCK="k")
     assert done.exit_code == 0, done.output
     assert "[providers" not in (tmp_path / "isthmus.toml").read_text()
+
+
+def test_a_file_that_counts_before_the_usual_one_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    Path("isthmus.toml").write_text("# the one that counts\n")
+    refused = _run("--yes")
+    assert refused.exit_code == 1
+    assert f"`{tmp_path / 'isthmus.toml'}` counts here, before" in refused.stderr
+    assert f"--path {tmp_path / 'isthmus.toml'} --force" in refused.stderr
+    usual = tmp_path / "home/.config/isthmus/isthmus.toml"
+    assert not usual.exists()
+    done = _run("--yes", "--path", str(usual))
+    assert done.exit_code == 0, done.output
+    assert f"here {tmp_path / 'isthmus.toml'} counts before it" in done.output
+    assert f"isthmus serve --config {usual}" in done.output
+    assert Path("isthmus.toml").read_text() == "# the one that counts\n"
+    assert _run("--yes", "--path", "isthmus.toml", "--force").exit_code == 0
+
+
+def test_a_variable_that_names_the_file_counts_as_well(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("")
+    refused = _run("--yes", ISTHMUS_CONFIG=str(tmp_path / "mine.toml"))
+    assert refused.exit_code == 1
+    assert "mine.toml` counts here" in refused.stderr
+
+
+def _vendor() -> AbstractContextManager[ScriptedUpstream]:
+    def guarded(request: RecordedRequest) -> Step:
+        good = request.headers.get("authorization") == "Bearer sk-good-0123456789"
+        return reply({"data": [{"id": "m"}]}) if good else error(401)
+
+    return ScriptedUpstream.running(routes={"/v1/models": guarded})
+
+
+@pytest.mark.parametrize(("key", "code", "says"), [("sk-good-0123456789", 0, "✓ ready"), ("bad", 1, "✗ key refused")])
+def test_keys_are_tested_before_the_file_is_written_and_it_is_written_all_the_same(
+    key: str, code: int, says: str
+) -> None:
+    with _vendor() as upstream:
+        provider = f"mine={upstream.base_url}"
+        done = _run(
+            "--provider", provider, "--key", "mine=MY_KEY", "--path", "isthmus.toml", "--yes", "--test", MY_KEY=key
+        )
+    assert done.exit_code == code, done.output
+    assert says in done.output
+    assert "sk-good" not in done.output
+    assert Path("isthmus.toml").exists()
+
+
+def test_nobody_is_asked_unless_somebody_wants_it() -> None:
+    with _vendor() as upstream:
+        provider = f"mine={upstream.base_url}"
+        for flags in (["--yes"], ["--yes", "--no-test"]):
+            assert _run("--provider", provider, "--path", "isthmus.toml", "--force", *flags).exit_code == 0
+        assert upstream.requests == []
+
+
+@pytest.mark.parametrize(("answer", "asked"), [("y", True), ("n", False)])
+def test_it_is_a_question_where_somebody_answers(answer: str, asked: bool) -> None:
+    with _vendor() as upstream:
+        given = ["--provider", f"mine={upstream.base_url}", "--default", "mine/m", "--port", "1", "--store", "memory:"]
+        done = _run(*given, "--path", "isthmus.toml", answers=f"{answer}\ny\n", test=True)
+        assert done.exit_code == 0, done.output
+        assert "Test the key now?" in done.output
+        assert bool(upstream.requests) is asked

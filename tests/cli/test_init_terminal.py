@@ -43,6 +43,8 @@ def test_a_person_answers_and_gets_a_private_file_with_masked_preview(terminal: 
     terminal.expect("sqlite")
     terminal.type("memory")
     terminal.expect("<redacted>")
+    terminal.expect("Test the keys now? It is free of charge")
+    terminal.type("n")
     terminal.expect("Write ")
     terminal.type("y")
     terminal.expect("Wrote ")

@@ -69,8 +69,9 @@ def test_the_context_of_a_local_model_can_be_told() -> None:
 def test_the_guides_file_is_a_whole_provider(tmp_path: Path) -> None:
     folder = tmp_path / "providers"
     folder.mkdir()
-    whole, derived, use, single = (block.text for block in toml_blocks(ADD))
-    (folder / "acme.toml").write_text(whole)
+    whole, notice, derived, use, single = (block.text for block in toml_blocks(ADD))
+    (folder / "acme.toml").write_text(f"{whole}\n{notice}")
+    assert load_provider("acme", [folder]).notice.shows == {"data.0.owned_by": "acme"}
     (folder / "ours.toml").write_text(derived)
     assert check_provider_file(folder / "acme.toml") == []
     assert check_provider_file(folder / "ours.toml") == []

@@ -44,10 +44,12 @@ class Launch:
 def private_settings(config: Path | None, store: str, overrides: Mapping[str, Any] | None = None) -> Config:
     """The user's configuration for a gateway of one go, whose store is a file of its own beside the gateway's: a
     running one is not disturbed, and its key outlives the run."""
+    from isthmus.wiring_notice import load_noticed
+
     url = load_config(config).config.store.url
     prefix, file = "sqlite:", url.removeprefix("sqlite:")
     own = url if file == url or ":memory:" in file else f"{prefix}{Path(file).with_name(store)}"
-    return load_config(config, overrides={**PRIVATE_SERVER, "store.url": own, **(overrides or {})}).config
+    return load_noticed(config, overrides={**PRIVATE_SERVER, "store.url": own, **(overrides or {})}).config
 
 
 def log_to(file: Path | None) -> None:

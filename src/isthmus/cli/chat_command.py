@@ -6,6 +6,7 @@ In: lines. Out: answers. Ctrl-C stops an answer and keeps the conversation; Ctrl
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -45,7 +46,7 @@ def chat(
     from isthmus.wiring_bridge import Bridge
 
     loaded = [load_tool(name) for name in tools or ()]
-    bridge = Bridge.remote(gateway, tools=loaded) if gateway else Bridge.from_env(config_file=config, tools=loaded)
+    bridge = Bridge.remote(gateway, tools=loaded) if gateway else _open_bridge(config, loaded)
     console = open_console(stderr=True)
     session = ChatSession(bridge, console, model=model, system=system, thinking=thinking, yes=yes)
     with asyncio.Runner() as runner:
@@ -58,6 +59,17 @@ def chat(
                 session.converse(runner)
         finally:
             runner.run(bridge.aclose())
+
+
+def _open_bridge(config: Path | None, tools: list[ToolLike]) -> Bridge:
+    """As `Bridge.from_env`, and with the servers that are found on this machine where nothing is configured."""
+    from isthmus.wiring_bridge import Bridge
+    from isthmus.wiring_notice import load_noticed
+
+    if os.environ.get("ISTHMUS_BASE_URL", "").strip():
+        return Bridge.from_env(config_file=config, tools=tools)
+    default = os.environ.get("ISTHMUS_MODEL", "").strip() or None
+    return Bridge(config=load_noticed(config).config, default=default, tools=tools, environ=os.environ)
 
 
 class ChatSession:

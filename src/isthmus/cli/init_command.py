@@ -20,7 +20,7 @@ from rich.prompt import Confirm
 from isthmus.addresses import may_get_key
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
-from isthmus.config.find import FILE_NAME, config_folder, data_folder, own_provider_folders
+from isthmus.config.find import FILE_NAME, config_folder, data_folder, find_config, own_provider_folders
 from isthmus.config.known import find_known
 from isthmus.errors import ConfigError
 from isthmus.values.problems import as_error
@@ -48,13 +48,16 @@ def init(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; flags and defaults answer.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the file, write nothing.")] = False,
+    test: Annotated[
+        bool | None, typer.Option("--test/--no-test", help="Test the keys, free of charge; else it is asked.")
+    ] = None,
 ) -> None:
     """Make a configuration file: by a few questions, or with `--yes` from the flags alone."""
     console = Console(highlight=False, stderr=dry_run)
     try:
         given = Answers(_parse_providers(provider or [], key or []), default.strip(), catch_all, host, store=store)
         given = replace(given, port=DEFAULT_PORT if port is None else port)
-        _run(console, given, path, yes=yes, force=force, dry_run=dry_run, port_given=port is not None)
+        _run(console, given, path, yes=yes, force=force, dry_run=dry_run, test=test, port_given=port is not None)
     except ConfigError as error:
         Console(stderr=True, highlight=False).print(f"[red]error[/] {escape(error.message)}", soft_wrap=True)
         raise typer.Exit(1) from error
@@ -64,11 +67,19 @@ def init(
 
 
 def _run(
-    console: Console, given: Answers, path: Path | None, *, yes: bool, force: bool, dry_run: bool, port_given: bool
+    console: Console,
+    given: Answers,
+    path: Path | None,
+    *,
+    yes: bool,
+    force: bool,
+    dry_run: bool,
+    test: bool | None,
+    port_given: bool,
 ) -> None:
     wizard = Wizard(console, os.environ, Path.cwd(), own_provider_folders(os.environ))
     if path is None:
-        path = config_folder(os.environ) / FILE_NAME if yes or dry_run else wizard.ask_path()
+        path = _usual_path(dry_run=dry_run) if yes or dry_run else wizard.ask_path()
     path = Path.cwd() / (path.expanduser() / FILE_NAME if path.expanduser().is_dir() else path.expanduser())
     if not dry_run:
         _allow_overwrite(console, path, yes=yes, force=force)
@@ -86,11 +97,39 @@ def _run(
         return
     console.print()
     console.print(Panel(escape(write_text(answers.masked()).rstrip("\n")), title=escape(path.name), title_align="left"))
+    sound = _test(console, text, [provider.name for provider in answers.providers], asked=test, yes=yes)
     if not yes and not Confirm.ask(f"Write {escape(str(path))}?", console=console, default=True):
         console.print("Nothing was written.")
         raise typer.Exit(1)
     save_private(path, text)
     _tell_next(console, path, text)
+    if yes and not sound:
+        raise typer.Exit(1)
+
+
+def _usual_path(*, dry_run: bool) -> Path:
+    """The user's own file, if it would count: another one may go before it."""
+    path, counts = config_folder(os.environ) / FILE_NAME, find_config(None, os.environ, Path.cwd())
+    if counts is not None and counts != path and not dry_run:
+        raise ConfigError(
+            f"`{counts}` counts here, before `{path}`: nothing would change. Replace it with `--path {counts} "
+            f"--force`, or write the other one all the same with `--path {path}`"
+        )
+    return path
+
+
+def _test(console: Console, text: str, names: list[str], *, asked: bool | None, yes: bool) -> bool:
+    """Whether all can be used, where that is wanted; a bad key is told, and keeps nobody from writing the file."""
+    if not names or asked is False or (asked is None and yes):
+        return True
+    question = (
+        "Test the key now? It is free of charge" if len(names) == 1 else "Test the keys now? It is free of charge"
+    )
+    if asked is None and not Confirm.ask(question, console=console, default=True):
+        return True
+    from isthmus.cli.init_checkup import test_providers
+
+    return test_providers(console, text, names)
 
 
 def _parse_providers(providers: list[str], keys: list[str]) -> tuple[ProviderAnswer, ...]:
@@ -142,5 +181,8 @@ def _tell_next(console: Console, path: Path, text: str) -> None:
     for variable in referenced_variables(text):
         if not os.environ.get(variable, "").strip():
             console.print(f"  export {variable}=…", soft_wrap=True)
-    found = path in (Path.cwd() / FILE_NAME, config_folder(os.environ) / FILE_NAME)
+    counts = find_config(None, os.environ, Path.cwd())
+    if path == config_folder(os.environ) / FILE_NAME and counts not in (None, path):
+        console.print(f"  [yellow]here {escape(str(counts))} counts before it[/]", soft_wrap=True)
+    found = counts == path
     console.print(f"  isthmus serve{'' if found else f' --config {escape(str(path))}'}", soft_wrap=True)

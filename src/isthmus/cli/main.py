@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "explain": "isthmus.cli.explain_command:explain",
     "trace": "isthmus.cli.trace_commands:trace_app",
     "chat": "isthmus.cli.chat_command:chat",
+    "models": "isthmus.cli.models_command:models",
     "providers": "isthmus.cli.providers_commands:providers_app",
     "config": "isthmus.cli.config_commands:config_app",
     "keys": "isthmus.cli.keys_commands:keys_app",

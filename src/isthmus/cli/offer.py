@@ -14,7 +14,7 @@ from typing import Final
 
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.cli.heard import ask_own_servers, recall_words
-from isthmus.config.known import CODEX, DEMO, find_known
+from isthmus.config.known import CODEX, DEMO, find_known, tell_unserved
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.protocol.json import JsonObject
@@ -43,6 +43,8 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, dict[str, Kn
     sides = split_reference(chosen)
     if sides is None and chosen not in offered:
         raise _unknown(chosen, offered)
+    if sides is not None and sides[0] not in providers and (lacks := tell_unserved(sides[0], folders)):
+        raise ConfigError(f"`{chosen}` cannot be asked, because `{sides[0]}` is not configured: {lacks}")
     first = {chosen: describe_offered(chosen, providers, names.aliases, names.default)}
     if sides is not None and chosen not in offered and not _may_serve(settings, providers[sides[0]], *sides, folders):
         hint = f'; if `{sides[0]}` has it, name it: `[models.aliases] my-name = "{chosen}"`'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # it takes half a second to load
     from isthmus.config.load import Reading
     from isthmus.config.schema import Config
     from isthmus.gateway.gateway import Gateway
+    from isthmus.wiring_notice import Noticing
 
 
 def serve(
@@ -44,6 +46,7 @@ def serve(
     from isthmus.observe.memory import leave_loaded_alone
     from isthmus.server.post import take_post
     from isthmus.server.serve import serve as run_server
+    from isthmus.wiring_notice import Noticing
 
     post = take_post(os.environ)  # first: to the configuration it would be a misspelt setting
     flags = {
@@ -60,9 +63,12 @@ def serve(
     hidden.learn(configured_secrets(settings))
     set_up_logging(settings.log.level, settings.log.format, hidden.text)
 
+    noticing = Noticing(reading)
+
     def read() -> Reading:
-        again = load_config(config, overrides=flags)
+        again = load_config(config, overrides=flags, noticed=noticing.counted)
         hidden.learn(configured_secrets(again.config))  # before anything can be told of them
+        noticing.adopt(again)
         return again
 
     if post is None:
@@ -71,16 +77,30 @@ def serve(
             _supervise(settings, read)
             return
 
-    def started(address: str, gateway: object) -> None:
-        del gateway
+    telling: set[asyncio.Task[None]] = set()
+
+    def started(address: str, gateway: Gateway) -> None:
         leave_loaded_alone()
         if post is None:
-            _say(_banner_of(settings, address))
+            _say(f"Isthmus {__version__} is listening on {address}")
+            telling.add(asyncio.ensure_future(_tell_rest(address, gateway, noticing)))
 
     def waiting(gateway: Gateway) -> None:
         _say(waiting_words(len(gateway.runs), settings.server.grace))
 
-    _run(run_server(settings, started=started, waiting=waiting, post=post, reading=reading, read=read))
+    _run(
+        run_server(settings, started=started, waiting=waiting, post=post, reading=reading, read=read, noticing=noticing)
+    )
+
+
+async def _tell_rest(address: str, gateway: Gateway, noticing: Noticing) -> None:
+    """What it serves with: it takes a moment to look, and the gateway serves meanwhile."""
+    from isthmus.cli.serve_table import look_at_providers, table
+
+    settings = noticing.config
+    seen = {name: models for name, models in noticing.listed.items() if name in noticing.counted}
+    rows = await look_at_providers(gateway, settings, seen)
+    _say(banner(address, settings.models.default, table(rows, _width()), settings.store.url, settings.server.workers))
 
 
 class Hidden:
@@ -108,8 +128,14 @@ def _supervise(settings: Config, read: Callable[[], Reading]) -> None:
 
 
 def _banner_of(settings: Config, address: str) -> str:
-    server = settings.server
-    return banner(address, settings.models.default, list(settings.providers), settings.store.url, server.workers)
+    """For several workers, of which none speaks for all."""
+    server, providers = settings.server, f"  providers       {', '.join(settings.providers)}"
+    rest = banner(address, settings.models.default, [providers], settings.store.url, server.workers)
+    return f"Isthmus {__version__} is listening on {address}\n{rest}"
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size((80, 24)).columns, 60)
 
 
 def _say(words: str) -> None:
@@ -131,17 +157,18 @@ def tell_warnings(warnings: Iterable[Problem]) -> None:
 
 
 def banner(address: str, default: str, providers: list[str], store: str, workers: int = 1) -> str:
+    """What follows the line that says where it listens; `providers` are lines."""
     url, option = address, ""
     if address.startswith("unix:"):
         url, option = "http://localhost", f"--unix-socket {address.removeprefix('unix:')} "
     demo = default.startswith("demo/")
     lines = [
-        f"Isthmus {__version__} is listening on {address}",
         "",
-        f"  default model   {default}",
-        f"  providers       {', '.join(providers)}",
+        f"  default model   {default or 'none: every request has to name one'}",
         f"  store           {redact_url(store)}",
         *([f"  workers         {workers}"] if workers > 1 else []),
+        "",
+        *providers,
         "",
         "  Try it:",
         f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",

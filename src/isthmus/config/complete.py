@@ -4,7 +4,8 @@ In: a converted `Config`, the environment, the provider files. Out: a whole `Con
 came from.
 
 - Providers: those of the file and flags, in their order. If they name none: every known provider whose key is in the
-  environment, in the order of `known.ORDER`. Then any that `models` refers to, and the demo.
+  environment, in the order of `known.ORDER`, and every server that was found on this machine. Then any that `models`
+  refers to, and the demo.
 - Keys: see `keys`.
 - Default model: that of the first provider that can be used; none if the provider file names none.
 """
@@ -38,6 +39,10 @@ class Completion(Sources):
     """The state of filling in: where values come from, and what the provider files say."""
 
     folders: tuple[Path, ...] = ()
+    noticed: Mapping[str, str] = field(default_factory=dict)
+    """Servers that were found on this machine, each with a model that it has."""
+    explicit: bool = False
+    """Whether somebody named providers, in the file or by flags: then these are meant, and no others."""
     known: dict[str, KnownProvider] = field(default_factory=dict)
     """By the provider's name in the configuration; those whose file was not found are missing."""
 
@@ -84,12 +89,14 @@ def _provider_folders(config: Config, state: Completion) -> Iterator[Path]:
 
 def _list_providers(config: Config, state: Completion) -> dict[str, ProviderConfig]:
     found = dict(config.providers)
-    explicit = any(
+    state.explicit = any(
         origin.kind in ("file", "flag") for path, origin in state.origins.items() if path[0] == "providers" and path[1:]
     )
-    if not explicit:
+    if not state.explicit:
         discovered = _discover(state)
-        found = {name: found.get(name, ProviderConfig()) for name in (*discovered, *found)}
+        found = {name: found.get(name, ProviderConfig()) for name in (*discovered, *state.noticed, *found)}
+        for name in state.noticed:
+            state.origins.setdefault(("providers", name), Origin("default", "a server that was found on this machine"))
     names = all_names(state.folders)
     models = config.models
     chosen = [target for choice in models.choices.values() for target in choice.targets]
@@ -223,7 +230,7 @@ def _read_lines(text: str) -> list[str]:
 def _choose_default(providers: Mapping[str, ProviderConfig], state: Completion) -> str:
     for name, provider in providers.items():
         if can_be_used(name, provider, state):
-            model = state.known[name].default_model
+            model = state.noticed.get(name) or state.known[name].default_model
             state.origins[("models", "default")] = Origin("default", f"the first provider, `{name}`")
             return f"{name}/{model}" if model else ""
     return ""

@@ -40,6 +40,8 @@ class Reading:
     problems: tuple[Problem, ...]
     known: Mapping[str, KnownProvider]
     """What the provider files say about the providers of the configuration, by their names in it."""
+    explicit: bool = False
+    """Whether somebody named providers: then these are meant, and no others."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -56,12 +58,14 @@ def load_config(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    noticed: Mapping[str, str] | None = None,
 ) -> Reading:
     """Read the configuration, or raise a `ConfigError` with all its errors.
 
-    `overrides` are flags: dotted key → value, `None` for a flag that was not given.
+    `overrides` are flags: dotted key → value, `None` for a flag that was not given. `noticed`: servers that were found
+    on this machine, each with a model that it has; they count where nobody named a provider.
     """
-    reading = read_config(path, overrides=overrides, environ=environ, cwd=cwd)
+    reading = read_config(path, overrides=overrides, environ=environ, cwd=cwd, noticed=noticed)
     if reading.errors:
         raise as_error(reading.errors)
     return reading
@@ -73,6 +77,7 @@ def read_config(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    noticed: Mapping[str, str] | None = None,
 ) -> Reading:
     """Read the configuration with its problems; only a file that cannot be read at all raises."""
     environ = os.environ if environ is None else environ
@@ -87,14 +92,14 @@ def read_config(
     problems = [*(problem for problem in problems if problem.key not in replaced), *unknown]
     refused: list[Problem] = []
     config = read_struct(Config, layers.values, refused, lax=lax | replaced)
-    state = Completion(environ, cwd, file, layers.origins, written)
+    state = Completion(environ, cwd, file, layers.origins, written, noticed=noticed or {})
     config = complete(config, state)
     judged = [*state.problems, *check_config(config, state.known), *_check_mode(file, layers, written)]
     problems += [*refused, *_without_repeats(judged, [*problems, *refused])]
     placed = tuple(_place(problem, layers) for problem in problems)
     for problem in refused:  # the default stands in for it
         layers.origins.pop(problem.key, None)
-    return Reading(config, file, layers.origins, written, placed, state.known)
+    return Reading(config, file, layers.origins, written, placed, state.known, state.explicit)
 
 
 def _add_file(file: Path, environ: Mapping[str, str], layers: Layers, written: dict[KeyPath, Any]) -> Iterable[Problem]:

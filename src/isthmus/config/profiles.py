@@ -58,5 +58,6 @@ def require_key(provider: str, settings: ProviderConfig, folders: Sequence[Path]
     if lacks_key(settings, known):
         variables = " or ".join(f"`{variable}`" for variable in known.key_variables)
         raise ConfigError(
-            f"provider `{provider}` needs a key; set {variables}, or give it in a profile", code="missing_key"
+            f"provider `{provider}` needs a key; set {variables}, or give it in a profile or in the configuration",
+            code="missing_key",
         )

@@ -31,6 +31,7 @@ __all__ = [
     "CodexSettings",
     "Config",
     "Count",
+    "Discovery",
     "EndpointConfig",
     "Hooks",
     "Images",
@@ -255,6 +256,19 @@ class Lessons(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request tries it."""
 
 
+class Discovery(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Model servers on this machine that nobody configured: Ollama, llama.cpp, LM Studio, vLLM, SGLang, and those of
+    your own provider files. They are looked for where no provider is configured, and the gateway serves this machine
+    alone and asks for no key."""
+
+    local: bool = True
+    """Whether they are looked for at their usual addresses on the loopback, and served when they are there."""
+    within: Timeout = 0.5
+    """How long one has to answer."""
+    every: Seconds = 15.0
+    """How often they are looked for again, also when a request names one that was not there; 0: only at the start."""
+
+
 class Background(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Responses that are made while nobody waits (`background: true`)."""
 
@@ -403,6 +417,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     usage: Usage = Usage()
     lessons: Lessons = Lessons()
+    discovery: Discovery = Discovery()
     tools: Tools = Tools()
     background: Background = Background()
     webhooks: Webhooks = Webhooks()

@@ -67,6 +67,25 @@ def words_in_capitals(stem: str) -> frozenset[str]:
     return frozenset(re.findall(r'"([A-Z][A-Z0-9_]+)"', text))
 
 
+def notice_names(user_dirs: Sequence[Path] = ()) -> list[str]:
+    """The providers whose files say how a server of theirs is known, on this machine."""
+    own = [stem for folder in user_dirs for stem in name_files(folder) if _notices(folder / f"{stem}.toml")]
+    return list(dict.fromkeys([*_builtin_notices(), *own]))
+
+
+@lru_cache(maxsize=1)
+def _builtin_notices() -> tuple[str, ...]:
+    folder = files("isthmus.providers") / "data"
+    return tuple(stem for stem in _name_builtin() if _NOTICE in (folder / f"{stem}.toml").read_text(encoding="utf-8"))
+
+
+def _notices(path: Path) -> bool:
+    return _NOTICE in path.read_text(encoding="utf-8", errors="replace")
+
+
+_NOTICE: Final = "\n[notice]"
+
+
 def _read_aliases(folder: Path) -> Iterator[tuple[str, str]]:
     for stem in name_files(folder):
         text = (folder / f"{stem}.toml").read_text(encoding="utf-8", errors="replace")

@@ -33,6 +33,7 @@ from isthmus.providers.schema import (
     EndpointFacts,
     FileHead,
     MessagesFacts,
+    NoticeFacts,
     ResponsesFacts,
     WordFacts,
 )
@@ -78,6 +79,7 @@ def load_provider(
         sources=tuple(head.sources),
         responses=head.responses,
         word=head.word,
+        notice=head.notice,
         messages_endpoint=head.messages_endpoint,
         files=tuple(dict.fromkeys(source.label for source in sources)),
         models=tuple(entry for source in sources for entry in source.models),
@@ -161,6 +163,7 @@ class Provider:
     """What the facts were checked against."""
     responses: ResponsesFacts | None
     word: WordFacts
+    notice: NoticeFacts
     messages_endpoint: MessagesFacts | None
     files: tuple[str, ...]
     """The files it was read from, weakest first."""
@@ -342,7 +345,7 @@ def _merge_heads(sources: Sequence[ProviderSource]) -> FileHead:
             else:
                 merged[key] = value
     own = [source.head for source in sources if source.stem == sources[-1].stem]
-    for key in ("name", "title", "aliases", "extends"):  # identity is never inherited from another provider
+    for key in ("name", "title", "aliases", "extends", "notice"):  # identity is never inherited from another provider
         if not any(key in head for head in own):
             merged.pop(key, None)
     return msgspec.convert(merged, FileHead)

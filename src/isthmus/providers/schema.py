@@ -18,6 +18,7 @@ A file is TOML, in this order:
     [responses]                           # a native Responses endpoint, if there is one: `ResponsesFacts`
     [word]                                # where its server is asked about its own models: `WordFacts`
     [messages_endpoint]                   # an Anthropic Messages endpoint beside it: `MessagesFacts`
+    [notice]                              # how a server on this machine is known by its answer: `NoticeFacts`
     [parameters]                          # the facts: one section per domain of
     [tools]                               # `bridge.capabilities.ProviderCapabilities`,
     [tool_choice]                         # with exactly the fields that its structs have
@@ -170,6 +171,16 @@ class WordFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Asked with POST about each of its models by name, where that is a question of its own (Ollama)."""
 
 
+class NoticeFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a server that nobody configured is known on this machine: by what its answer shows. A port is no proof, many
+    programs like 8080. Only an address on the loopback is ever looked at, and no key is sent."""
+
+    path: str = ""
+    """Asked with GET, as `word.paths` are; empty: it is not looked for."""
+    shows: Mapping[str, str] = {}
+    """Place in the answer (`data.0.owned_by`) → the text that stands there; `*`: any text."""
+
+
 class MessagesFacts(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A provider's Anthropic Messages endpoint, beside Chat Completions: what it takes is listed. Its address is
     `endpoint.messages_url`."""
@@ -216,6 +227,7 @@ class FileHead(_Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     endpoint: EndpointFacts = EndpointFacts()
     responses: ResponsesFacts | None = None
     word: WordFacts = WordFacts()
+    notice: NoticeFacts = NoticeFacts()
     messages_endpoint: MessagesFacts | None = None
 
 

@@ -85,6 +85,8 @@ def _abilities(offered: Offered) -> JsonObject:
         facts["context_window"] = model.context
     if model.output is not None:
         facts["max_output_tokens"] = model.output
+    if model.cost.input is not None and model.cost.output is not None:
+        facts["cost"] = {"input": model.cost.input, "output": model.cost.output}
     if model.efforts:
         facts["reasoning_efforts"] = list(model.efforts)
     return facts

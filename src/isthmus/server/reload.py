@@ -76,6 +76,12 @@ class Reloading:
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work(), name="read the configuration again")
 
+    async def at_once(self) -> None:
+        """Ask, and wait until it is done."""
+        self.ask()
+        if self._working is not None:
+            await asyncio.wait([self._working])
+
     async def aclose(self) -> None:
         pending = [task for task in (self._working, *self._leaving) if task is not None]
         for task in pending:

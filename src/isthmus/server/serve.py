@@ -45,6 +45,7 @@ from isthmus.wiring import House, missing_keys, open_house
 if TYPE_CHECKING:
     from isthmus.config.load import Reading
     from isthmus.server.reporting import Reporting
+    from isthmus.wiring_notice import Noticing
 
 log = logging.getLogger("isthmus.server")
 
@@ -63,12 +64,14 @@ async def serve(
     post: Post | None = None,
     reading: Reading | None = None,
     read: Read | None = None,
+    noticing: Noticing | None = None,
 ) -> None:
     """Serve until told to stop: by a signal, or by `stop` where the caller has its own way (signals are left alone).
 
     `waiting` is called while the end waits for running responses, at once and then every few seconds. `post`: it is one
     of several workers; the others let in who comes, so that it serves whom it has, and nobody is sent away. `reading`:
-    where the configuration comes from, for the page. `read` has it once more, for SIGHUP.
+    where the configuration comes from, for the page. `read` has it once more, for SIGHUP, and when `noticing` has found
+    another server on this machine.
     """
     tls = tls_context(config.server)
     # First of all: where another one listens already, nothing is begun that would have to be undone.
@@ -85,7 +88,7 @@ async def serve(
         )
         vitals.start()
         stack.callback(vitals.stop)
-        house = await stack.enter_async_context(open_house(meters))
+        house = await stack.enter_async_context(open_house(meters, None if noticing is None else noticing.miss))
         gateway = await house.open(config)
         book = open_book(gateway, config.server)
         await book.look()
@@ -114,8 +117,10 @@ async def serve(
         running = asyncio.create_task(server.serve(sockets=[listening.socket]))
         stopping = asyncio.create_task(ending.stop.wait())
         await asyncio.wait([running, asyncio.create_task(server.ready.wait())], return_when=asyncio.FIRST_COMPLETED)
+        if noticing is not None:
+            await _look_around(noticing, book, reloading, stack)
         if started is not None and server.started:
-            started(listening.address, gateway)
+            started(listening.address, house.gateway or gateway)
         if post is not None and reporting is not None:
             on_replaced(ending)
             await reporting.open(post)
@@ -135,6 +140,15 @@ async def serve(
         recovering.cancel()
         with suppress(asyncio.CancelledError):
             await stopping
+
+
+async def _look_around(noticing: Noticing, book: Book[Caller], reloading: Reloading, stack: AsyncExitStack) -> None:
+    """For servers on this machine: once, before anybody is told what is served, and then now and again."""
+    noticing.shared = lambda: book.needed
+    if await noticing.look():
+        await reloading.at_once()
+    looking = asyncio.create_task(noticing.keep_looking(reloading.ask), name="look around, now and again")
+    stack.callback(looking.cancel)
 
 
 def _reporting(ending: Ending, meters: Meters | None) -> Reporting:
