@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from isthmus.cli.help_view import Commands
 from isthmus.cli.propose import propose, say
 
 if TYPE_CHECKING:
     from isthmus.cli.claude_keys import Settings
     from isthmus.config.schema import Config
 
-claude_app = typer.Typer(name="claude", help="Use Claude Code with any model.", no_args_is_help=True)
+claude_app = Commands(name="claude", help="Use Claude Code with any model.", no_args_is_help=True)
 
 Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
 Small = Annotated[

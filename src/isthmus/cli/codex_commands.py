@@ -11,10 +11,11 @@ from typing import Annotated, Final
 import typer
 
 from isthmus.cli.codex_daemon import STOP, daemon_runs
+from isthmus.cli.help_view import Commands
 from isthmus.cli.propose import propose, say
 from isthmus.protocol.json import JsonObject
 
-codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
+codex_app = Commands(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
 
 Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
 ConfigFile = Annotated[Path | None, typer.Option(help="Config file of the gateway (TOML).")]

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from isthmus.cli.help_view import Commands
 from isthmus.config.keys_shown import key_words
 from isthmus.config.known import RUN_TIME
 from isthmus.config.load import Reading, read_config
@@ -25,7 +26,7 @@ from isthmus.errors import ConfigError
 from isthmus.values.problems import Problem, dotted
 from isthmus.values.redact import redact_url
 
-config_app = typer.Typer(name="config", help="Check or show the configuration.", no_args_is_help=True)
+config_app = Commands(name="config", help="Check or show the configuration.", no_args_is_help=True)
 
 ConfigFlag = Annotated[
     Path | None,

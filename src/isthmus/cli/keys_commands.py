@@ -12,6 +12,7 @@ import typer
 from isthmus.access.keeper import Made
 from isthmus.access.told import status_of, tell_key
 from isthmus.access.wishes import Wishes, read_wishes
+from isthmus.cli.help_view import Commands
 from isthmus.cli.key_store import with_keeper
 from isthmus.cli.keys_view import show_key, show_keys
 from isthmus.cli.store_options import ConfigOption, StoreOption
@@ -19,7 +20,7 @@ from isthmus.cli.terminal import open_console, print_json
 from isthmus.errors import ConfigError
 from isthmus.values.quantities import parse_duration
 
-keys_app = typer.Typer(name="keys", help="Look after the keys that clients show.", no_args_is_help=True)
+keys_app = Commands(name="keys", help="Look after the keys that clients show.", no_args_is_help=True)
 
 _ALL: Final = "all"
 _NONE: Final = "none"

@@ -15,11 +15,12 @@ from rich.table import Table
 
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing
 from isthmus.cli.config_commands import ConfigFlag, SetFlag, parse_settings
+from isthmus.cli.help_view import Commands
 from isthmus.config import load_config
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
 
-mcp_app = typer.Typer(name="mcp", help="Look after MCP servers.", no_args_is_help=True)
+mcp_app = Commands(name="mcp", help="Look after MCP servers.", no_args_is_help=True)
 
 
 @mcp_app.callback()

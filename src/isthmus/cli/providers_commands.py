@@ -18,6 +18,7 @@ from rich.text import Text
 from isthmus.bridge.capabilities import Dialect
 from isthmus.cli.checkup_command import check_configured
 from isthmus.cli.heard import ask_server, load_known, recall_lessons
+from isthmus.cli.help_view import Commands
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import Known, show_json, show_provider
@@ -31,7 +32,7 @@ from isthmus.providers import Provider, check_provider_file, load_provider, prov
 from isthmus.providers.dialects import choose_dialect
 from isthmus.values.redact import redact_url
 
-providers_app = typer.Typer(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
+providers_app = Commands(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

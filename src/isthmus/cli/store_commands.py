@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from isthmus.cli import store_moves
+from isthmus.cli.help_view import Commands
 from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
@@ -21,7 +22,7 @@ from isthmus.ports import Store, StoreStats
 if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.store.damage import Examined
 
-store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
+store_app = Commands(name="store", help="Look after the stored responses.", no_args_is_help=True)
 
 _T = TypeVar("_T")
 DAMAGE_LEFT: Final = 3

@@ -1,11 +1,13 @@
 """How the commands look: one console, one set of signs for the four fates, numbers that people can read.
 
 Output is for pipes (stdout), talk is for people (stderr). Colour comes only with a terminal, and never alone: every
-fate has a sign and a word.
+fate has a sign and a word. Lines are broken for a terminal, between words; what goes into a pipe is not: a row stays a
+row for whoever reads it.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -31,12 +33,33 @@ FATES: Final[Mapping[Action, tuple[str, str]]] = {
 WIDE: Final = 110
 """From this width on a table may have a column of its own for every fact."""
 
+READABLE: Final = 120
+"""Text that is broken for people has no longer lines, however much room there is."""
+
+_PIPED: Final = 1000
+"""Columns where nobody says how many there are: in a pipe. Nothing has to be broken there."""
+
 # A thin line under the head and nothing else: words need the room more than frames do.
 _LINED: Final = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False)
+    """As wide as the terminal, or as `COLUMNS` says. `NO_COLOR` takes bold and dim away, too."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(stderr=stderr, highlight=False, color_system=None if plain else "auto")
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = _PIPED
+    return console
+
+
+def say(told: str | Text, *, stderr: bool = False) -> None:
+    """Our own sentence: broken between words on a terminal, whole in a pipe."""
+    console = open_console(stderr=stderr)
+    write(console, words(told) if isinstance(told, str) else told)
+
+
+def write(console: Console, told: Text) -> None:
+    console.print(told, soft_wrap=not console.is_terminal)
 
 
 def print_json(value: Any, *, pretty: bool = True) -> None:
@@ -46,8 +69,7 @@ def print_json(value: Any, *, pretty: bool = True) -> None:
 
 
 def say_error(message: str) -> None:
-    line = Text.assemble(("error:", "bold red"), " ", clean(message))
-    open_console(stderr=True).print(line, soft_wrap=True)
+    say(Text.assemble(("error:", "bold red"), " ", clean(message)), stderr=True)
 
 
 def fate(action: Action) -> Text:

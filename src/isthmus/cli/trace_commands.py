@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from isthmus.cli.help_view import Commands
 from isthmus.cli.trace_find import CONVERSATION, DECISION, DOOR, ERRORS, MODEL, PROVIDER, SINCE, STATUS
 from isthmus.cli.trace_source import (
     ConfigOption,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from isthmus.cli.trace_find import Wanted
     from isthmus.ports.traces import Capturing, Trace, TraceSummary
 
-trace_app = typer.Typer(
+trace_app = Commands(
     name="trace", help="See why requests were shaped as they were, and what became of them.", no_args_is_help=True
 )
 

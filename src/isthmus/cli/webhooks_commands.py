@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from isthmus.cli.help_view import Commands
 from isthmus.cli.store_commands import noted, with_store
 from isthmus.cli.store_options import ConfigOption, StoreOption, store_settings
 from isthmus.errors import ConfigError
 from isthmus.ports import Delivery
 
-webhooks_app = typer.Typer(name="webhooks", help="Look after deliveries to webhooks.", no_args_is_help=True)
+webhooks_app = Commands(name="webhooks", help="Look after deliveries to webhooks.", no_args_is_help=True)
 
 IdArgument = Annotated[str | None, typer.Argument(help="Which one, by its `webhook-id`.")]
 
