@@ -91,7 +91,7 @@ def _watching(screen: Screen, columns: int) -> Iterator[None]:
 
     def divide_line(text: str, width: int, fold: bool = True) -> list[int]:
         for _, _, word in split_words(text):
-            if width < (wide := cell_len(word.rstrip())) <= columns - 4:
+            if width < cell_len(word.rstrip()) <= columns - 4:
                 screen.broken.append(word.strip())
         return divide(text, width, fold)
 

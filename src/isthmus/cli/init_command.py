@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.prompt import Confirm
+from rich.text import Text
 
 from isthmus.addresses import may_get_key
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
+from isthmus.cli.terminal import clean, open_console, put, say
 from isthmus.config.find import FILE_NAME, config_folder, data_folder, own_provider_folders
 from isthmus.config.known import find_known
 from isthmus.errors import ConfigError
@@ -50,16 +52,16 @@ def init(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the file, write nothing.")] = False,
 ) -> None:
     """Make a configuration file: by a few questions, or with `--yes` from the flags alone."""
-    console = Console(highlight=False, stderr=dry_run)
+    console = open_console(stderr=dry_run)
     try:
         given = Answers(_parse_providers(provider or [], key or []), default.strip(), catch_all, host, store=store)
         given = replace(given, port=DEFAULT_PORT if port is None else port)
         _run(console, given, path, yes=yes, force=force, dry_run=dry_run, port_given=port is not None)
     except ConfigError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error[/] {escape(error.message)}", soft_wrap=True)
+        say(Text.assemble(("error", "red"), " ", clean(error.message)), stderr=True)
         raise typer.Exit(1) from error
     except (EOFError, KeyboardInterrupt, typer.Abort) as error:
-        Console(stderr=True, highlight=False).print("\nnothing was written; use `--yes` where nobody can answer")
+        say(Text("\nnothing was written; use `--yes` where nobody can answer"), stderr=True)
         raise typer.Exit(1) from error
 
 
@@ -137,10 +139,10 @@ def _store_beside(path: Path) -> str:
 
 
 def _tell_next(console: Console, path: Path, text: str) -> None:
-    console.print(f"[green]Wrote[/] {escape(str(path))} [dim](only you can read it)[/]", soft_wrap=True)
+    put(console, f"[green]Wrote[/] {escape(str(path))} [dim](only you can read it)[/]")
     console.print("Next:")
     for variable in referenced_variables(text):
         if not os.environ.get(variable, "").strip():
-            console.print(f"  export {variable}=…", soft_wrap=True)
+            put(console, f"  export {variable}=…")
     found = path in (Path.cwd() / FILE_NAME, config_folder(os.environ) / FILE_NAME)
-    console.print(f"  isthmus serve{'' if found else f' --config {escape(str(path))}'}", soft_wrap=True)
+    put(console, f"  isthmus serve{'' if found else f' --config {escape(str(path))}'}")

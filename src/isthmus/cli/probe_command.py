@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from isthmus.cli.layout import show_table
 from isthmus.cli.probe_compare import claims_more, rows_json, show_comparison
 from isthmus.cli.probe_compare import compare as compare_with
 from isthmus.cli.probe_file import provider_file
@@ -27,12 +28,12 @@ from isthmus.cli.provider_folders import FolderFlag
 from isthmus.cli.terminal import (
     clean,
     heading,
-    indented,
     lined_table,
     number,
     open_console,
     plural,
     print_json,
+    put,
     words,
 )
 from isthmus.errors import ConfigError
@@ -97,9 +98,9 @@ def probe_endpoint(
         day = f"{datetime.now():%Y-%m-%d}"
         text = provider_file(findings, name=name, base_url=target.address, key_env=variable, day=day)
         write.write_text(text, encoding="utf-8")
-        talk.print(Text.assemble(("✓ written", "green"), f"  {write}"), soft_wrap=True)
+        put(talk, Text.assemble(("✓ written", "green"), f"  {write}"))
         if variable:
-            talk.print(words(f"The key is not in the file: set `{variable}` before you use it.", "dim"), soft_wrap=True)
+            put(talk, words(f"The key is not in the file: set `{variable}` before you use it.", "dim"))
     elif not (compare or as_json):
         talk.print(words("`--write FILE` keeps these findings as a provider file.", "dim"))
     if claims_more(rows):
@@ -118,7 +119,7 @@ def show_findings(console: Console, findings: Findings, address: str) -> None:
     for note in findings.notes:
         sign, style = _SIGNS[note.verdict]
         table.add_row(Text(note.question), Text(sign, style=style), words(note.detail))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 @contextmanager

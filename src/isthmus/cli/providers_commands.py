@@ -24,7 +24,7 @@ from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import Known, show_json, show_provider
 from isthmus.cli.providers_snapshot import listed_json, listed_providers, matching_providers, show_hint, show_listed
 from isthmus.cli.providers_view import list_json, show_list
-from isthmus.cli.terminal import open_console, plural, print_json, words
+from isthmus.cli.terminal import open_console, plural, print_json, put, words
 from isthmus.config import read_config
 from isthmus.config.keys import first_address
 from isthmus.errors import ConfigError
@@ -142,9 +142,9 @@ def _print_findings(found: dict[str, list[str]]) -> None:
         if not problems:
             provider = load_provider(Path(path).stem, (Path(path).parent,))
             said = f"{provider.title}, {plural(len(provider.models), 'model entry').replace('entrys', 'entries')}"
-            console.print(Text.assemble(("✓ sound", "green"), f"  {path}", (f"  {said}", "dim")), soft_wrap=True)
+            put(console, Text.assemble(("✓ sound", "green"), f"  {path}", (f"  {said}", "dim")))
             continue
         head = (f"✗ {plural(len(problems), 'problem')}", "bold red")
-        console.print(Text.assemble(head, f"  {path}"), soft_wrap=True)
+        put(console, Text.assemble(head, f"  {path}"))
         for problem in problems:
-            console.print(Text.assemble("  • ", words(problem)), soft_wrap=True)
+            put(console, Text.assemble("  • ", words(problem)))

@@ -144,7 +144,8 @@ def banner(address: str, default: str, providers: list[str], store: str, workers
         *([f"  workers         {workers}"] if workers > 1 else []),
         "",
         "  Try it:",
-        f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",
+        f"    curl {option}{url}/v1/responses \\",
+        "      -H 'content-type: application/json' \\",
         '      -d \'{"input": "Say hello"}\'',
     ]
     if demo:

@@ -7,6 +7,7 @@ row for whoever reads it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import typer
 from rich.box import Box
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -55,10 +57,11 @@ def open_console(*, stderr: bool = False) -> Console:
 def say(told: str | Text, *, stderr: bool = False) -> None:
     """Our own sentence: broken between words on a terminal, whole in a pipe."""
     console = open_console(stderr=stderr)
-    write(console, words(told) if isinstance(told, str) else told)
+    put(console, words(told) if isinstance(told, str) else told)
 
 
-def write(console: Console, told: Text) -> None:
+def put(console: Console, told: str | Text) -> None:
+    """The same on a console; text that is not ours must not be read as markup: hand it over as `Text`."""
     console.print(told, soft_wrap=not console.is_terminal)
 
 
@@ -133,8 +136,20 @@ def shorten(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: max(limit - 1, 1)].rstrip()}…"
 
 
+def preview(text: Text, width: int) -> Text:
+    """The beginning of a line that goes on: as many whole words as have room, and a sign that there are more."""
+    if text.cell_len <= width:
+        return text
+    end = len(chop_cells(text.plain, max(width - 2, 1))[0])
+    word = text.plain.rfind(" ", 0, end + 1)
+    shown = text[: word if word > end // 2 else end]
+    shown.rstrip()
+    return shown.append(" …")
+
+
 def plain_json(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """JSON on one line, with spaces to break it at."""
+    return value if isinstance(value, str) else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 
 def size(count: int) -> str:

@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from isthmus.bridge.capabilities import Cost
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import WIDE, clean, facts_table, heading, indented, lined_table, number, plural, size, words
 from isthmus.cli.trace_find import Wanted
 from isthmus.cli.trace_list import money, when
@@ -92,7 +93,7 @@ def show_conversations(console: Console, found: Sequence[Conversation]) -> None:
         seen = each.found
         cells = (len(seen.turns), len(seen.breaks) or "", number(seen.input_tokens), _share(seen), money(seen.lost))
         table.add_row(Text(clean(seen.turns[-1].id)), *(Text(str(cell)) for cell in cells))
-    console.print(table)
+    show_table(console, table, indent=0)
 
 
 def show_conversation(console: Console, conversation: Conversation) -> None:
@@ -112,7 +113,7 @@ def show_conversation(console: Console, conversation: Conversation) -> None:
         )
     else:
         facts.add_row("cost", Text("not known: the provider's facts name no prices for this model"))
-    console.print(facts)
+    show_table(console, facts, indent=0)
     _show_turns(console, seen.turns)
     for index, turn in enumerate(seen.turns, 1):
         if turn.broken is not None:
@@ -131,7 +132,7 @@ def _show_turns(console: Console, turns: Sequence[Diagnosis]) -> None:
         row += [Text(_unchanged(turn)), Text(_cached(turn))]
         row += [Text(money(turn.cost)), Text(money(turn.cost_with_hit))] if wide else []
         table.add_row(*row)
-    console.print(indented(table))
+    show_table(console, table)
     for note in dict.fromkeys(turn.note for turn in turns if turn.note):
         at = [str(index) for index, turn in enumerate(turns, 1) if turn.note == note]
         console.print(indented(words(f"turn {', '.join(at)}: {note}", "dim")))

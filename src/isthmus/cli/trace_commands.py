@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import OUTPUT, Commands
 from isthmus.cli.trace_find import CONVERSATION, DECISION, DOOR, ERRORS, MODEL, PROVIDER, SINCE, STATUS
 from isthmus.cli.trace_source import (
     ConfigOption,
@@ -34,7 +34,7 @@ trace_app = Commands(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
-Full = Annotated[bool, typer.Option("--full", help="Cut nothing.")]
+Full = Annotated[bool, typer.Option("--full", help="Cut nothing.", rich_help_panel=OUTPUT)]
 Id = Annotated[
     str,
     typer.Argument(metavar="ID", help="Of the request (`req_…`) or of its response (`resp_…`); `last`: the newest."),
@@ -86,6 +86,9 @@ def list_(
 @trace_app.command()
 def show(
     id: Id,
+    body: Annotated[
+        bool, typer.Option("--body", help="Show what was sent upstream, if it was kept.", rich_help_panel=OUTPUT)
+    ] = False,
     full: Full = False,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -101,7 +104,7 @@ def show(
     if as_json:
         print_json(trace)
     else:
-        show_trace(open_console(), trace, full=full)
+        show_trace(open_console(), trace, full=full, body=body or full)
 
 
 @trace_app.command()
