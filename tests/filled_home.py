@@ -38,7 +38,7 @@ api_key = "sk-not-a-key"
 [providers.demo]
 [providers.a-server-of-our-own]
 uses = "openai-compatible"
-base_url = "http://models.internal.example.com:8000/v1/openai"
+base_url = "http://localhost:1/a/path/of/some/length/v1/openai"
 [mcp.hosts]
 allowed_hosts = ["tools.example.com", "more-tools.example.com"]
 [store]

@@ -6,11 +6,13 @@ The commands come from the real tree. Whoever adds one tells here what it is to 
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -54,7 +56,7 @@ SCREENS: Final[dict[str, tuple[str, ...]]] = {
     "trace replay": (f"req_{3:024x} --provider zhipu", f"req_{3:024x}", f"req_{5:024x}"),
     "trace cache": ("", f"req_{3:024x}", "nobody"),
     "trace capture": ("10m",),
-    "chat": ("hello", "-m demo/demo hello", "-m demo/demo '[[demo: error 400]] hello'", "-m nobody/x hello"),
+    "chat": ("-m demo/demo hello", "-m fast hello", "-m demo/demo '[[demo: error 400]] hello'", "-m nobody/x hello"),
     "providers list": ("", "--all", "router", "nosuchword"),
     "providers show": ("deepseek", "openai", "azure", "fireworks", "openrouter", "a-server-of-our-own", "depseek"),
     "providers check": ("broken.toml sound.toml", "nowhere.toml"),
@@ -130,9 +132,14 @@ def home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder)
     monkeypatch.setattr(isthmus.server.serve, "serve", _start_only)
-    monkeypatch.setattr(trace_commands, "_PAUSE", -1.0)
+    monkeypatch.setattr(trace_commands, "asyncio", SimpleNamespace(run=asyncio.run, sleep=_leave))
     yield folder
     shutil.rmtree(folder)
+
+
+async def _leave(_: float) -> None:
+    """Whoever watches has seen enough."""
+    raise KeyboardInterrupt
 
 
 async def _start_only(settings: Any, *, started: Any, waiting: Any, **_: Any) -> None:

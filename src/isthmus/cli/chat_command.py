@@ -105,6 +105,9 @@ class ChatSession:
             if found is None:
                 raise
             run = found
+        except IsthmusError:
+            self._view.stop()
+            raise
         self._messages = run.messages
         self._spent += run.usage.cost or 0.0
         self._view.end(run)

@@ -125,9 +125,7 @@ def _print_summary(console: Console, reading: Reading) -> None:
     console.print()
     providers = _table("provider", "uses", "address", "key")
     for name, provider in config.providers.items():
-        providers.add_row(
-            name, provider.uses, Text(_address(reading, name, provider)), Text(key_words(reading, name))
-        )
+        providers.add_row(name, provider.uses, Text(_address(reading, name, provider)), Text(key_words(reading, name)))
     show_table(console, providers, indent=0)
     if config.mcp:
         console.print()
