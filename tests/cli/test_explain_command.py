@@ -174,7 +174,7 @@ def test_a_contract_says_how_it_is_kept() -> None:
 
 
 def test_long_strings_are_cut_with_a_note_and_shown_whole_when_asked() -> None:
-    cut = run(example("codex.json"), "-p", "deepseek")
+    cut = run(example("codex.json"), "-p", "deepseek", "--body")
     assert re.search(r"\d+ long strings cut", cut.output)
     assert "…+" in cut.output
     full = run(example("codex.json"), "-p", "deepseek", "--full")
@@ -469,7 +469,7 @@ def test_a_model_behind_messages_says_its_dialect_and_shows_blocks(tmp_path: Pat
     body = {"model": "m", "instructions": "Be kind.", "input": items, "tools": [tool]}
     shown = run(write(tmp_path, body), "--provider", "anthropic", columns=160).output
     assert re.search(r"dialect\s+messages", shown)
-    for words in ("Be kind.", 'look({"n":1})', "[c1] blue"):
+    for words in ("Be kind.", 'look({"n": 1})', "[c1] blue"):
         assert words in shown, words
 
 

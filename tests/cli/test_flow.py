@@ -75,9 +75,7 @@ def test_a_window_may_change_meanwhile() -> None:
     assert "".join(out).splitlines()[1:] == ["five six"]
 
 
-@given(
-    st.lists(st.text(st.sampled_from("ab \n`日🎉.-")), max_size=12), st.integers(min_value=4, max_value=30)
-)
+@given(st.lists(st.text(st.sampled_from("ab \n`日🎉.-")), max_size=12), st.integers(min_value=4, max_value=30))
 def test_pieces_change_nothing_and_nothing_is_lost(pieces: list[str], width: int) -> None:
     text = "".join(pieces)
     shown = flow(*pieces, width=width)

@@ -1,8 +1,8 @@
 """A table that fits its terminal, without a word that is broken or lost.
 
-Columns get the width of their longest word first, then what is left by what they lack. An address that is longer than
-half of the terminal counts as several words, which end where it has a `/` or another sign. Where not even the words
-have room beside each other, each row becomes a record: its first cell, and below it the others with their names.
+Columns get the width of their longest word first, then what is left by what they lack. A path or an address that is
+longer than its share counts as several words, which end where it has a `/`, a `.` or another sign. Where not even the
+words have room beside each other, each row becomes a record: its first cell, and below it the others with their names.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from rich.text import Text
 
 _INDENT: Final = 2
 _ENDLESS: Final = 1 << 20
+_SHORT: Final = 24
+"""Words up to this length are never broken."""
 
 
 def show_table(console: Console, table: Table, *, indent: int = _INDENT) -> None:
@@ -30,7 +32,8 @@ def show_table(console: Console, table: Table, *, indent: int = _INDENT) -> None
 
 def fit_table(console: Console, table: Table, room: int) -> RenderableType:
     """The table itself, with the widths that its columns are to have, or records in its place."""
-    widths = share([_measure(console, column, room // 2) for column in table.columns], room - _gaps(table))
+    longest = max(room // max(len(table.columns), 2), _SHORT)
+    widths = share([_measure(console, column, longest) for column in table.columns], room - _gaps(table))
     if widths is None:
         return Group(*_records(console, table, room))
     for column, width in zip(table.columns, widths, strict=True):
@@ -68,18 +71,29 @@ def fold_words(cell: Any, width: int) -> Any:
 
 
 _WORD: Final = re.compile(r"\S+")
-_PIECE: Final = re.compile(r"[^/?&=,;:._-]*[/?&=,;:._-]+|[^/?&=,;:._-]+")
+_STRONG: Final = re.compile(r"[^/?&=,;:.]*[/?&=,;:.]+|[^/?&=,;:.]+")
+_WEAK: Final = re.compile(r"[^_-]*[_-]+|[^_-]+")
 
 
 def _breaks(word: re.Match[str], width: int) -> Iterator[int]:
+    """Where to break it: as few lines as can be, behind a `/` or a `.` sooner than within a name."""
     if cell_len(word[0]) <= width:
         return
-    taken = 0
-    for piece in _PIECE.finditer(word[0]):
-        if taken and taken + cell_len(piece[0]) > width:
-            yield word.start() + piece.start()
+    at, taken = word.start(), 0
+    for piece in _pieces(word[0], width):
+        if taken and taken + cell_len(piece) > width:
+            yield at
             taken = 0
-        taken += cell_len(piece[0])
+        at += len(piece)
+        taken += cell_len(piece)
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    for piece in _STRONG.findall(word):
+        if cell_len(piece) <= width:
+            yield piece
+        else:
+            yield from _WEAK.findall(piece)
 
 
 def _measure(console: Console, column: Column, longest: int) -> tuple[int, int]:
@@ -108,6 +122,8 @@ def _gaps(table: Table) -> int:
 
 
 def _records(console: Console, table: Table, room: int) -> Iterator[RenderableType]:
+    if isinstance(table.columns[0].header, Text) and _filled(table.columns[0].header):
+        yield Text(table.columns[0].header.plain, "dim")
     for index, row in enumerate(zip(*(list(column.cells) for column in table.columns), strict=True)):
         if not any(map(_filled, row)):
             continue  # a row that keeps others apart

@@ -92,7 +92,7 @@ def show_conversations(console: Console, found: Sequence[Conversation]) -> None:
     for each in found:
         seen = each.found
         cells = (len(seen.turns), len(seen.breaks) or "", number(seen.input_tokens), _share(seen), money(seen.lost))
-        table.add_row(Text(clean(seen.turns[-1].id)), *(Text(str(cell)) for cell in cells))
+        table.add_row(Text(clean(seen.turns[-1].id), no_wrap=True), *(Text(str(cell)) for cell in cells))
     show_table(console, table, indent=0)
 
 
@@ -128,7 +128,7 @@ def _show_turns(console: Console, turns: Sequence[Diagnosis]) -> None:
     for turn, index in zip(turns, range(1, len(turns) + 1), strict=True):
         sign, style = _VERDICTS[turn.verdict]
         row = [Text(str(index), "dim"), *((Text(when(turn.at), "dim"),) if wide else ())]
-        row += [Text(clean(turn.id if wide else _short(turn.id))), Text(f"{sign} {turn.verdict}", style)]
+        row += [Text(clean(turn.id if wide else _short(turn.id)), no_wrap=True), Text(f"{sign} {turn.verdict}", style)]
         row += [Text(_unchanged(turn)), Text(_cached(turn))]
         row += [Text(money(turn.cost)), Text(money(turn.cost_with_hit))] if wide else []
         table.add_row(*row)
