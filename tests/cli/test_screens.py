@@ -22,6 +22,7 @@ from typer.main import get_command
 import isthmus.server.serve
 from filled_home import fill_home
 from isthmus.cli import trace_commands
+from isthmus.cli.help_view import HelpfulCommand, HelpfulGroup, examples_of
 from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, error
 from probed_servers import SERVERS, routes
@@ -189,3 +190,30 @@ def test_the_help_fits_and_nothing_of_it_is_cut(command: str, columns: int) -> N
     assert screen.cut == []
     assert "<bool>" not in screen.out
     assert "\x1b" not in draw([*command.split(), "--help"], columns, environ={"NO_COLOR": "1"}).out
+
+
+def test_every_command_says_what_it_does_and_gives_examples_that_can_be_typed() -> None:
+    for name, command in ALL.items():
+        assert (command.help or "").rstrip().endswith("."), f"`isthmus {name}` needs a sentence"
+        if isinstance(command, HelpfulGroup):
+            continue
+        assert isinstance(command, HelpfulCommand), f"`isthmus {name}` shows a help that is not ours"
+        assert examples_of(command), f"`isthmus {name}` needs examples"
+        for example in examples_of(command):
+            words = shlex.split(example)
+            words = words[words.index("isthmus") + 1 :]
+            assert len(f"  {example}") <= 80, example
+            assert words[: len(name.split())] == name.split(), example
+            command.make_context(name, words[len(name.split()) :])  # fails where an option is not one
+
+
+def test_rows_stay_rows_in_a_pipe(home: Path) -> None:
+    """Nobody says how wide a pipe is: a line for each thing, for whoever counts and searches them."""
+    lines = draw(["providers", "list"], None, terminal=False).out.splitlines()
+    row = next(line for line in lines if line.startswith("vertex "))
+    assert "/locations/global/endpoints/openapi" in row
+    assert "a Google account" in row
+    listed = draw(["trace", "list"], None, terminal=False).out.splitlines()
+    assert all("deepseek/deepseek-v4-pro" in line for line in listed if f"{3:024x}" in line)
+    told = draw(["config", "check", "--set", "server.prot=1"], None, terminal=False).out.splitlines()
+    assert [line[:6] for line in told[:2]] == ["error ", "  fix:"]

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from isthmus.access.told import tell_deed
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.key_store import with_keeper
 from isthmus.cli.layout import show_table
 from isthmus.cli.store_options import ConfigOption, StoreOption
@@ -19,12 +20,13 @@ from isthmus.ports.keys import Deed
 _SPACIOUS: Final = 170
 
 
+@examples("isthmus audit", "isthmus audit --most 10 --json")
 def audit(
     config: ConfigOption = None,
     store: StoreOption = None,
     most: Annotated[int, typer.Option(min=1, max=100_000, help="How many, at the most.")] = 50,
     before: Annotated[int | None, typer.Option(min=1, help="Only those before this number, to read on.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show what operators did, the latest first: keys that were made, changed and revoked, traces that were kept whole,
     requests that were sent again."""

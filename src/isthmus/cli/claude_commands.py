@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.propose import propose, say
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _UNDONE: Final = "Our settings are out again; what you and Claude Code have set 
 
 
 @claude_app.command()
+@examples("isthmus claude setup", "isthmus claude setup --undo")
 def setup(
     model: Model = None,
     small_model: Small = None,
@@ -78,6 +79,7 @@ def setup(
 
 
 @claude_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@examples("isthmus claude run", 'isthmus claude run -- -p "fix the tests"')
 def run(
     context: typer.Context,
     model: Model = None,

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import clean, open_console, put, say
 from isthmus.config.keys_shown import key_words
@@ -41,10 +41,11 @@ SetFlag = Annotated[
 
 
 @config_app.command("check")
+@examples("isthmus config check", "isthmus config check --set server.port=9000")
 def check(
     config: ConfigFlag = None,
     settings: SetFlag = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Say whether the gateway could start with this configuration, and list every problem with its fix."""
     reading = _read(config, settings)
@@ -60,10 +61,11 @@ def check(
 
 
 @config_app.command("print")
+@examples("isthmus config print --origins", "isthmus config print --json")
 def print_config(
     config: ConfigFlag = None,
     settings: SetFlag = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of TOML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of TOML.", rich_help_panel=OUTPUT)] = False,
     origins: Annotated[bool, typer.Option("--origins", help="Tell where each value comes from.")] = False,
 ) -> None:
     """Print the effective configuration, defaults included and secrets left out."""

@@ -28,7 +28,7 @@ from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.foreseen import foresee
 from isthmus.cli.heard import load_known, recall_lessons
-from isthmus.cli.help_view import OUTPUT
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.kept_store import with_kept
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
@@ -44,6 +44,11 @@ from isthmus.providers import Provider, load_provider, provider_names
 REFUSED = 2
 
 
+@examples(
+    "isthmus explain request.json --provider deepseek",
+    "isthmus explain request.json --all",
+    "isthmus explain last --body",
+)
 def explain(
     request: Annotated[
         str | None,
@@ -62,7 +67,7 @@ def explain(
     body: Annotated[bool, typer.Option("--body", help="Show the upstream body, too.", rich_help_panel=OUTPUT)] = False,
     full: Annotated[bool, typer.Option("--full", help="The body, with nothing cut.", rich_help_panel=OUTPUT)] = False,
     body_only: Annotated[bool, typer.Option("--body-only", help="Print the upstream body and nothing else.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)] = False,
     folder: FolderFlag = None,
     gateway: GatewayOption = None,
     key: KeyOption = None,

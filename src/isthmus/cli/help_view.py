@@ -7,7 +7,7 @@ as what is typed; only an option that wants a value shows one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,6 +20,17 @@ from isthmus.cli.terminal import heading, indented, open_console, words
 WHERE: Final = "Which store or gateway"
 OUTPUT: Final = "Output"
 """Groups that many commands have."""
+
+EXIT_CODES: Final[Mapping[int, str]] = {
+    0: "Done.",
+    1: "It could not be done, and stderr says why and what to do; or what was checked (`config check`, "
+    "`providers check`, `providers probe --compare`, `mcp list`) is not as it should be.",
+    2: "The command was not understood: an option or an argument is wrong. Of `explain` and `trace replay`: the "
+    "request would be refused.",
+    3: "`store check` found damage, and left it.",
+    130: "It was interrupted (Ctrl-C).",
+}
+"""`codex run` and `claude run` end with the code of the program that they start."""
 
 _WIDEST: Final = 100
 """Longer lines are hard to read, however wide the terminal."""
@@ -55,6 +66,8 @@ def sections_of(parameters: Sequence[Any]) -> dict[str, list[Any]]:
     for each in shown:
         argument = each.param_type_name == "argument"
         sections.setdefault("Arguments" if argument else each.rich_help_panel or "Options", []).append(each)
+    if all(each.name == "help" for each in sections["Options"]):
+        sections["Options"] = sections.pop("Options")  # nothing of its own: last
     return {title: inside for title, inside in sections.items() if inside}
 
 
@@ -63,7 +76,7 @@ class HelpfulCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
-        return ["[OPTIONS]", *(_argument(each) for each in arguments)]
+        return ["[OPTIONS]", *(argument_of(each) for each in arguments)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         show_help(self, ctx)
@@ -72,7 +85,7 @@ class HelpfulCommand(TyperCommand):
 class HelpfulGroup(TyperGroup):
     """Commands with something in common, with help of ours."""
 
-    sections: Mapping[str, Sequence[str]] = {}
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Titles for commands that belong together; the rest stands below `Commands`."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -116,7 +129,8 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 
-def _argument(parameter: Any) -> str:
+def argument_of(parameter: Any) -> str:
+    """As it stands in a usage line: in brackets where it may be left out."""
     name = value_of(parameter).strip("[]")
     return name if parameter.required else f"[{name}]"
 

@@ -19,6 +19,7 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from isthmus.addresses import may_get_key
+from isthmus.cli.help_view import examples
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
 from isthmus.cli.terminal import clean, open_console, put, say
@@ -30,6 +31,11 @@ from isthmus.values.problems import as_error
 DEFAULT_PORT = 8484
 
 
+@examples(
+    "isthmus init",
+    "isthmus init --yes --provider deepseek",
+    "isthmus init --yes -p mine=http://127.0.0.1:8080/v1 --dry-run",
+)
 def init(
     provider: Annotated[
         list[str] | None,

@@ -12,7 +12,7 @@ import typer
 from isthmus.access.keeper import Made
 from isthmus.access.told import status_of, tell_key
 from isthmus.access.wishes import Wishes
-from isthmus.cli.help_view import Commands, examples
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.key_options import SCOPE, Wished, read_duration, wishing
 from isthmus.cli.key_store import with_keeper
 from isthmus.cli.keys_view import show_key, show_keys
@@ -23,13 +23,13 @@ from isthmus.errors import ConfigError
 keys_app = Commands(name="keys", help="Look after the keys that clients show.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="Its name, its id (`key_…`), or how it begins (`ik_…`).")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)]
 
 
 @keys_app.command()
 @examples(
     "isthmus keys create ann",
-    "isthmus keys create ci --team search --models 'deepseek/*,fast' --daily-budget 5 --expires 30d",
+    "isthmus keys create ci --team search --models 'deepseek/*' --daily-budget 5",
 )
 @wishing
 def create(
@@ -45,12 +45,13 @@ def create(
 
 
 @keys_app.command(name="list")
+@examples("isthmus keys list", "isthmus keys list --all --team search")
 def list_keys(
     config: ConfigOption = None,
     store: StoreOption = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that were revoked or are out of date.")] = False,
     team: Annotated[str | None, typer.Option(help="Of one team only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show the keys in force, the oldest first."""
     now = time.time()
@@ -67,6 +68,7 @@ def list_keys(
 
 
 @keys_app.command()
+@examples("isthmus keys show ann")
 def show(
     key: NameArgument, config: ConfigOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
@@ -102,6 +104,7 @@ def change(
 
 
 @keys_app.command()
+@examples("isthmus keys rotate ann --grace 24h")
 def rotate(
     key: NameArgument,
     config: ConfigOption = None,
@@ -118,6 +121,7 @@ def rotate(
 
 
 @keys_app.command()
+@examples("isthmus keys revoke ann")
 def revoke(
     key: NameArgument, config: ConfigOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:

@@ -7,9 +7,10 @@ Without a command the gateway is started.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 from typer.main import get_group
@@ -42,7 +43,7 @@ _COMMANDS: Final = {
 class Commands(help_view.HelpfulGroup):
     """All commands, with one way to fail."""
 
-    sections: Final = {
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {
         "Begin": ("chat", "serve", "init", "codex", "claude"),
         "See what happens": ("explain", "trace", "usage", "providers"),
         "Look after a gateway": ("config", "keys", "audit", "store", "webhooks", "mcp"),

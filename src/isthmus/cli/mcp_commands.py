@@ -16,7 +16,7 @@ from rich.text import Text
 
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing
 from isthmus.cli.config_commands import ConfigFlag, SetFlag, parse_settings
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import clean, open_console, put
 from isthmus.config import load_config
@@ -32,6 +32,7 @@ def _group() -> None:
 
 
 @mcp_app.command(name="list")
+@examples("isthmus mcp list", "isthmus mcp list docs")
 def list_servers(
     name: Annotated[str | None, typer.Argument(help="Which one; none: all that have a `url`.")] = None,
     config: ConfigFlag = None,

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.layout import show_table
 from isthmus.cli.probe_compare import claims_more, rows_json, show_comparison
 from isthmus.cli.probe_compare import compare as compare_with
@@ -47,6 +48,9 @@ _SIGNS: Final[dict[Verdict, tuple[str, str]]] = {
 }
 
 
+@examples(
+    "isthmus providers probe http://127.0.0.1:8080/v1 --write mine.toml", "isthmus providers probe deepseek --compare"
+)
 def probe_endpoint(
     endpoint: Annotated[
         str, typer.Argument(metavar="NAME|BASE_URL", help="A provider's name, or an address, up to and with `/v1`.")
@@ -67,7 +71,7 @@ def probe_endpoint(
     max_total_tokens: Annotated[
         int, typer.Option("--max-total-tokens", min=16, help="Most tokens of all answers.")
     ] = 40_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)] = False,
     folder: FolderFlag = None,
 ) -> None:
     """Ask a live endpoint what it can do, in both dialects (some fifty short requests), and write a provider file."""

@@ -18,7 +18,7 @@ from rich.text import Text
 from isthmus.bridge.capabilities import Dialect
 from isthmus.cli.checkup_command import check_configured
 from isthmus.cli.heard import ask_server, load_known, recall_lessons
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import Known, show_json, show_provider
@@ -34,10 +34,11 @@ from isthmus.values.redact import redact_url
 
 providers_app = Commands(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)]
 
 
 @providers_app.command("list")
+@examples("isthmus providers list", "isthmus providers list --all", "isthmus providers list router")
 def list_providers(
     word: Annotated[str, typer.Argument(metavar="[WORD]", help="Only those with this in a name, key or address.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="Also those of the snapshot, which have no file.")] = False,
@@ -63,6 +64,7 @@ def list_providers(
 
 
 @providers_app.command("show")
+@examples("isthmus providers show deepseek", "isthmus providers show ollama --ask")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The provider, by its name or an alias.")],
     model: Annotated[str, typer.Option("--model", "-m", help="The model; the default one otherwise.")] = "",
@@ -90,6 +92,7 @@ def show(
 
 
 @providers_app.command("check")
+@examples("isthmus providers check mine.toml")
 def check(
     file: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Provider files.")],
     as_json: JsonFlag = False,

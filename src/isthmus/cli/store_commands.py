@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from isthmus.cli import store_moves
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
@@ -30,6 +30,7 @@ DAMAGE_LEFT: Final = 3
 
 
 @store_app.command()
+@examples("isthmus store stats", "isthmus store stats --store sqlite:/srv/isthmus.db --json")
 def stats(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -46,6 +47,7 @@ def stats(
 
 
 @store_app.command()
+@examples("isthmus store prune --days 30", "isthmus store prune --max-size 2GB")
 def prune(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -81,6 +83,7 @@ def prune(
 
 
 @store_app.command()
+@examples("isthmus store export --output responses.jsonl")
 def export(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -108,6 +111,7 @@ def export(
 
 
 @store_app.command()
+@examples("isthmus store check", "isthmus store check --repair")
 def check(
     config: ConfigOption = None,
     store: StoreOption = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from isthmus.cli.help_view import OUTPUT, Commands
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.trace_find import CONVERSATION, DECISION, DOOR, ERRORS, MODEL, PROVIDER, SINCE, STATUS
 from isthmus.cli.trace_source import (
     ConfigOption,
@@ -32,8 +32,8 @@ trace_app = Commands(
     name="trace", help="See why requests were shaped as they were, and what became of them.", no_args_is_help=True
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)]
+Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)]
 Full = Annotated[bool, typer.Option("--full", help="Cut nothing.", rich_help_panel=OUTPUT)]
 Id = Annotated[
     str,
@@ -45,6 +45,7 @@ _PAUSE: Final = 0.5
 
 
 @trace_app.command("list")
+@examples("isthmus trace list", "isthmus trace list --errors --since 2h")
 def list_(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -84,6 +85,7 @@ def list_(
 
 
 @trace_app.command()
+@examples("isthmus trace show last", "isthmus trace show last --body")
 def show(
     id: Id,
     body: Annotated[
@@ -108,6 +110,7 @@ def show(
 
 
 @trace_app.command()
+@examples("isthmus trace tail", "isthmus trace tail --provider deepseek")
 def tail(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -145,6 +148,7 @@ def tail(
 
 
 @trace_app.command()
+@examples("isthmus trace export --since 1d --output traces.jsonl")
 def export(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -187,6 +191,7 @@ def export(
 
 
 @trace_app.command()
+@examples("isthmus trace replay last --provider deepseek", "isthmus trace replay last --provider deepseek --send")
 def replay(
     id: Id,
     provider: Annotated[str, typer.Option("--provider", "-p", help="Plan it for this one; else for the same.")] = "",
@@ -225,6 +230,7 @@ def replay(
 
 
 @trace_app.command()
+@examples("isthmus trace cache", "isthmus trace cache last")
 def cache(
     id: Annotated[
         str | None,
@@ -275,6 +281,7 @@ def cache(
 
 
 @trace_app.command()
+@examples("isthmus trace capture 10m", "isthmus trace capture 0")
 def capture(
     how_long: Annotated[str, typer.Argument(metavar="HOW-LONG", help="`10m`, `1h` …; `0` ends it.")],
     owner: Annotated[str, typer.Option("--owner", help="Only requests of this owner.")] = "",

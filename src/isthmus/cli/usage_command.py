@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from isthmus.access.report import MOST_ROWS, Question, as_csv, read_question, row_of, total_of
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.layout import show_table
 from isthmus.cli.store_commands import with_store
 from isthmus.cli.store_options import ConfigOption, StoreOption
@@ -18,6 +19,7 @@ from isthmus.errors import ConfigError
 from isthmus.ports.spending import NANO, Use
 
 
+@examples("isthmus usage", "isthmus usage --since 7d --by team,model", "isthmus usage --since 2026-11-01 --csv")
 def usage(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -29,7 +31,7 @@ def usage(
     key: Annotated[str, typer.Option(help="Of this key alone, by its id.")] = "",
     team: Annotated[str, typer.Option(help="Of this team alone.")] = "",
     as_table: Annotated[bool, typer.Option("--csv", help="As CSV, with a head.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show what was used and what it cost, by day, key and model. A gateway that runs writes it down each second."""
     if as_table and as_json:

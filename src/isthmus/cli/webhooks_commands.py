@@ -9,7 +9,7 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from isthmus.cli.help_view import Commands
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.layout import show_table
 from isthmus.cli.store_commands import noted, with_store
 from isthmus.cli.store_options import ConfigOption, StoreOption, store_settings
@@ -23,11 +23,12 @@ IdArgument = Annotated[str | None, typer.Argument(help="Which one, by its `webho
 
 
 @webhooks_app.command(name="list")
+@examples("isthmus webhooks list", "isthmus webhooks list --json")
 def list_deliveries(
     config: ConfigOption = None,
     store: StoreOption = None,
     most: Annotated[int, typer.Option(min=1, help="How many, at the most.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show deliveries that were given up, and those that wait. What was delivered is not kept."""
     found = with_store(config, store, lambda opened: opened.deliveries(most=most))
@@ -42,6 +43,7 @@ def list_deliveries(
 
 
 @webhooks_app.command()
+@examples("isthmus webhooks retry --all")
 def retry(
     id: IdArgument = None,
     config: ConfigOption = None,
@@ -56,6 +58,7 @@ def retry(
 
 
 @webhooks_app.command()
+@examples("isthmus webhooks forget --all")
 def forget(
     id: IdArgument = None,
     config: ConfigOption = None,
