@@ -7,6 +7,7 @@ without being told so.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ from isthmus.cli.help_view import examples
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
 from isthmus.cli.terminal import clean, open_console, put, say
-from isthmus.config.find import FILE_NAME, config_folder, data_folder, own_provider_folders
+from isthmus.config.find import FILE_NAME, config_folder, data_folder, find_config, own_provider_folders
 from isthmus.config.known import find_known
 from isthmus.errors import ConfigError
 from isthmus.values.problems import as_error
@@ -93,7 +94,11 @@ def _run(
         typer.echo(write_text(answers.masked()), nl=False)
         return
     console.print()
-    console.print(Panel(escape(write_text(answers.masked()).rstrip("\n")), title=escape(path.name), title_align="left"))
+    console.print(
+        Panel(
+            escape(write_text(answers.masked()).rstrip("\n")), title=escape(path.name), title_align="left", expand=False
+        )
+    )
     if not yes and not Confirm.ask(f"Write {escape(str(path))}?", console=console, default=True):
         console.print("Nothing was written.")
         raise typer.Exit(1)
@@ -150,5 +155,14 @@ def _tell_next(console: Console, path: Path, text: str) -> None:
     for variable in referenced_variables(text):
         if not os.environ.get(variable, "").strip():
             put(console, f"  export {variable}=…")
-    found = path in (Path.cwd() / FILE_NAME, config_folder(os.environ) / FILE_NAME)
-    put(console, f"  isthmus serve{'' if found else f' --config {escape(str(path))}'}")
+    found = _found()
+    put(console, f"  isthmus serve{'' if found == path else f' --config {escape(str(path))}'}")
+    if found not in (None, path):
+        put(console, f"[yellow]{escape(str(found))} is found before it: without `--config` that one counts.[/]")
+
+
+def _found() -> Path | None:
+    """The file that a gateway would read here, if nobody names another."""
+    with suppress(ConfigError):  # a variable may name one that is not there
+        return find_config(None, os.environ, Path.cwd())
+    return None
