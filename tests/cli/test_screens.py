@@ -62,6 +62,7 @@ SCREENS: Final[dict[str, tuple[str, ...]]] = {
     "providers list": ("", "--all", "router", "nosuchword"),
     "providers show": ("deepseek", "openai", "azure", "fireworks", "openrouter", "a-server-of-our-own", "depseek"),
     "providers check": ("broken.toml sound.toml", "nowhere.toml"),
+    "providers test": ("demo a-server-of-our-own --timeout 2", "nobody"),
     "providers probe": ("{server}", "deepseek --base-url {server} --compare", "http://127.0.0.1:1/v1"),
     "config check": ("", "--set server.prot=1 --set models.default=x", "--config nowhere.toml"),
     "config print": (),
