@@ -219,3 +219,10 @@ def test_what_only_shows_when_it_is_loaded_is_found_too(
     done = run("check", str(tmp_path / name))
     assert done.exit_code == 1
     assert words in done.stdout
+
+
+def test_a_name_is_guessed_only_where_it_is_near() -> None:
+    assert "did you mean `deepseek`?" in run("show", "depseek").stderr
+    far = run("show", "nope").stderr
+    assert "did you mean" not in far
+    assert "known providers: anthropic, " in far
