@@ -179,8 +179,16 @@ def test_long_strings_are_cut_with_a_note_and_shown_whole_when_asked() -> None:
     assert "…+" in cut.output
     full = run(example("codex.json"), "-p", "deepseek", "--full")
     assert "…+" not in full.output
-    shown = full.output[full.output.index("\n{\n") :]
+    shown, _, summary = full.output[full.output.index("\n{\n") :].partition("\nIn short")
     assert json.loads(shown) == plan_of("codex.json", "deepseek").body
+    assert summary.splitlines()[-1].split()[0] == "upstream", "what it comes to stands last"
+
+
+def test_the_body_only_comes_when_it_is_asked_for() -> None:
+    brief = run(example("codex.json"), "-p", "deepseek").output
+    assert "Upstream body" not in brief
+    assert len(brief.splitlines()) < 150
+    assert brief.rstrip().splitlines()[-1].split()[0] == "upstream"
 
 
 def test_the_model_that_is_planned_for_is_named_beside_the_one_that_was_asked_for() -> None:

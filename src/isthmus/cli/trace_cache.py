@@ -87,6 +87,7 @@ async def _read(reader: TraceReader, turns: Sequence[TraceSummary], prices: Pric
 
 def show_conversations(console: Console, found: Sequence[Conversation]) -> None:
     table = lined_table("last turn", "turns", "breaks", "in", "cached", "could save")
+    table.padding = (0, 1, 0, 0)
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
     for each in found:
