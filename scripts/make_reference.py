@@ -40,13 +40,19 @@ def make_pages() -> dict[str, str]:
 def cli_page() -> Iterator[str]:
     from typer.main import get_command
 
+    from isthmus.cli.help_view import EXIT_CODES
     from isthmus.cli.main import app
 
     yield from ("# Commands", "")
     yield from _command(get_command(app), "isthmus", "")
+    yield from ("## Exit codes", "", "What a script can rely on, whatever the command.", "", "| | |", "|---|---|")
+    yield from (f"| `{code}` | {_cell(meaning)} |" for code, meaning in EXIT_CODES.items())
+    yield from ("", "`codex run` and `claude run` end with the code of the program that they start.")
 
 
 def _command(command: Any, name: str, above: str) -> Iterator[str]:
+    from isthmus.cli.help_view import argument_of, examples_of, sections_of
+
     below = {name: command.get_command(None, name) for name in getattr(command, "list_commands", lambda _: ())(None)}
     if name != "isthmus":
         yield from (f"## {name}" if not above.count(" ") else f"### {name}", "")
@@ -56,15 +62,14 @@ def _command(command: Any, name: str, above: str) -> Iterator[str]:
     parameters = [each for each in command.params if each.name != "help" and not getattr(each, "hidden", False)]
     arguments = [each for each in parameters if each.param_type_name == "argument"]
     options = [each for each in parameters if each.param_type_name == "option"]
-    usage = [name, *(["COMMAND"] if below else []), *(_metavar(each) for each in arguments)]
+    usage = [name, *(["[OPTIONS]"] if options else []), *(argument_of(each) for each in arguments)]
     if name != "isthmus" and not below:
-        yield from ("```sh", " ".join([*usage, *(["[OPTIONS]"] if options else [])]), "```", "")
+        yield from ("```sh", " ".join(usage), *(("", *shown) if (shown := examples_of(command)) else ()), "```", "")
     if arguments or options:
         yield from ("| | |", "|---|---|")
-        for each in arguments:
-            yield f"| `{_metavar(each)}` | {_cell(getattr(each, 'help', '') or '')} |"
-        for each in options:
-            yield f"| {_option(each)} | {_cell(each.help or '')}{_default(each)} |"
+        for inside in sections_of(parameters).values():
+            for each in inside:
+                yield f"| {_option(each)} | {_cell(each.help or '')}{_default(each)} |"
         yield ""
     if below:
         for child in below.values():
@@ -72,20 +77,19 @@ def _command(command: Any, name: str, above: str) -> Iterator[str]:
                 yield from _command(child, f"{name} {child.name}", name)
 
 
-def _metavar(parameter: Any) -> str:
-    return str(parameter.metavar or parameter.name.upper().replace("_", "-"))
-
-
 def _option(option: Any) -> str:
+    from isthmus.cli.help_view import value_of
+
+    if option.param_type_name == "argument":
+        return f"`{value_of(option).strip('[]')}`"
     names = ", ".join(f"`{spelling}`" for spelling in (*option.opts, *option.secondary_opts))
-    return names if option.is_flag else f"{names} `{_metavar(option)}`"
+    return names if option.is_flag else f"{names} `{value_of(option)}`"
 
 
 def _default(option: Any) -> str:
-    value = option.default
-    if value in (None, "", False, [], ()) or callable(value) or option.is_flag:
-        return ""
-    return f" Default: `{value}`."
+    from isthmus.cli.help_view import default_of
+
+    return f" Default: `{value}`." if (value := default_of(option)) else ""
 
 
 def _paragraphs(text: str) -> str:

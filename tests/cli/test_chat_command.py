@@ -115,3 +115,17 @@ def test_a_conversation_on_a_terminal(folder: Path) -> None:
         assert terminal.process.wait(60) == 0
     finally:
         terminal.close()
+
+
+def test_an_answer_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(folder: Path) -> None:
+    asked = "[[demo: pace 1]] lorem 60"
+    whole = pipe(folder, asked).stdout
+    assert max(map(len, whole.splitlines())) > 100
+    terminal = Terminal(PROGRAM, [asked], folder=folder, environment={**environment(folder), "COLUMNS": "40"})
+    try:
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    lines = [line for line in terminal.screen.splitlines() if " in, " not in line]
+    assert " ".join(lines).split() == whole.split(), "every word is there, and none is broken"
+    assert 30 < max(map(len, lines)) <= 40

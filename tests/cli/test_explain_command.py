@@ -174,13 +174,21 @@ def test_a_contract_says_how_it_is_kept() -> None:
 
 
 def test_long_strings_are_cut_with_a_note_and_shown_whole_when_asked() -> None:
-    cut = run(example("codex.json"), "-p", "deepseek")
+    cut = run(example("codex.json"), "-p", "deepseek", "--body")
     assert re.search(r"\d+ long strings cut", cut.output)
     assert "…+" in cut.output
     full = run(example("codex.json"), "-p", "deepseek", "--full")
     assert "…+" not in full.output
-    shown = full.output[full.output.index("\n{\n") :]
+    shown, _, summary = full.output[full.output.index("\n{\n") :].partition("\nIn short")
     assert json.loads(shown) == plan_of("codex.json", "deepseek").body
+    assert summary.splitlines()[-1].split()[0] == "upstream", "what it comes to stands last"
+
+
+def test_the_body_only_comes_when_it_is_asked_for() -> None:
+    brief = run(example("codex.json"), "-p", "deepseek").output
+    assert "Upstream body" not in brief
+    assert len(brief.splitlines()) < 150
+    assert brief.rstrip().splitlines()[-1].split()[0] == "upstream"
 
 
 def test_the_model_that_is_planned_for_is_named_beside_the_one_that_was_asked_for() -> None:
@@ -469,7 +477,7 @@ def test_a_model_behind_messages_says_its_dialect_and_shows_blocks(tmp_path: Pat
     body = {"model": "m", "instructions": "Be kind.", "input": items, "tools": [tool]}
     shown = run(write(tmp_path, body), "--provider", "anthropic", columns=160).output
     assert re.search(r"dialect\s+messages", shown)
-    for words in ("Be kind.", 'look({"n":1})', "[c1] blue"):
+    for words in ("Be kind.", 'look({"n": 1})', "[c1] blue"):
         assert words in shown, words
 
 

@@ -69,6 +69,14 @@ def test_without_any_flag_but_yes_the_demo_is_configured_in_the_users_folder(tmp
     assert "isthmus serve\n" in done.output
 
 
+def test_a_file_that_is_found_before_it_is_named_and_the_next_step_gets_past_it(tmp_path: Path) -> None:
+    (tmp_path / "isthmus.toml").write_text("")
+    done = _run("--yes")
+    file = tmp_path / "home/.config/isthmus/isthmus.toml"
+    assert f"isthmus serve --config {file}\n" in done.output
+    assert f"{tmp_path / 'isthmus.toml'} is found before it" in done.output
+
+
 @pytest.mark.parametrize("name", choosable_providers(()))
 def test_every_provider_can_be_chosen_by_its_name(tmp_path: Path, name: str) -> None:
     done = _run("--provider", name, "--path", "isthmus.toml", "--yes")

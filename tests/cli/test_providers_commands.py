@@ -43,7 +43,7 @@ def test_list_shows_every_provider_within_the_width(columns: int) -> None:
 
 
 def test_list_tells_whether_a_key_is_set_and_never_what_it_is() -> None:
-    done = run("list", DEEPSEEK_API_KEY="sk-very-secret")
+    done = run("list", columns=200, DEEPSEEK_API_KEY="sk-very-secret")
     assert "sk-very-secret" not in done.output
     row = next(line for line in done.output.splitlines() if line.startswith("deepseek "))
     assert "DEEPSEEK_API_KEY ✓ set" in row
@@ -58,7 +58,7 @@ def test_list_tells_whether_a_key_is_set_and_never_what_it_is() -> None:
 
 
 def test_list_tells_what_a_cloud_needs_in_place_of_a_key() -> None:
-    done = run("list")
+    done = run("list", columns=300)
     vertex = next(line for line in done.output.splitlines() if line.startswith("vertex "))
     assert "a Google account" in vertex
     told = {each["name"]: each for each in json.loads(run("list", "--json", AZURE_RESOURCE_NAME="acme").stdout)}
@@ -219,3 +219,10 @@ def test_what_only_shows_when_it_is_loaded_is_found_too(
     done = run("check", str(tmp_path / name))
     assert done.exit_code == 1
     assert words in done.stdout
+
+
+def test_a_name_is_guessed_only_where_it_is_near() -> None:
+    assert "did you mean `deepseek`?" in run("show", "depseek").stderr
+    far = run("show", "nope").stderr
+    assert "did you mean" not in far
+    assert "known providers: anthropic, " in far

@@ -62,6 +62,28 @@ def test_services_that_only_report_are_left_out_and_said_to_be(flow: Flow) -> No
     assert (response["image"], response["service_tier"]) == ({"context_compression": "disabled"}, "default")
 
 
+@pytest.mark.parametrize(
+    ("door", "body", "slip", "meant"),
+    [
+        ("/v1/responses", {"input": "hi"}, "temprature", "temperature"),
+        ("/v1/responses", {"input": "hi"}, "max_output_token", "max_output_tokens"),
+        ("/v1/chat/completions", {"messages": [say("hi")]}, "temprature", "temperature"),
+        ("/v1/chat/completions", {"messages": [say("hi")]}, "max_completion_tokns", "max_completion_tokens"),
+        ("/v1/messages", {"messages": [say("hi")], "max_tokens": 9}, "temprature", "temperature"),
+        ("/v1/messages", {"messages": [say("hi")], "max_tokens": 9}, "stop_sequenses", "stop_sequences"),
+    ],
+)
+def test_a_slip_is_told_at_every_door(flow: Flow, door: str, body: Json, slip: str, meant: str) -> None:
+    flow.script(chat("ok"))
+    messages = [{"role": "user", "content": "hi"}]
+    asked = {**body, **({"messages": messages} if "messages" in body else {}), "model": PLAIN, slip: 1}
+    answer = flow.post(door, asked)
+    assert answer.status == 200, answer.json
+    [told] = [each for each in answer.json["isthmus"]["diagnostics"] if each["path"] == slip]
+    assert told["action"] == "ignored"
+    assert f"did you mean `{meant}`?" in told["message"]
+
+
 def test_a_fast_tier_is_sent_as_asked_and_shown_as_priority(flow: Flow) -> None:
     flow.script(chat("ok"))
     response = flow.create({"model": FULL, "input": "hi", "service_tier": "fast"})

@@ -30,7 +30,7 @@ def test_a_port_that_is_taken_is_told_with_a_way_out() -> None:
     first = listen(Server(port=0))
     try:
         port = int(first.address.rpartition(":")[2])
-        with pytest.raises(ConfigError, match="--port") as refused:
+        with pytest.raises(ConfigError, match="with `--port`, or with `ISTHMUS_SERVER_PORT=") as refused:
             listen(Server(port=port))
         assert refused.value.param == "server.port"
     finally:
@@ -58,6 +58,14 @@ class OverFile(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(60)
         self.sock.connect(str(self._path))
+
+
+@pytest.mark.parametrize("host", ["300.1.2.3", "192.0.2.1"])
+def test_an_address_of_somebody_else_is_no_trouble_with_the_port(host: str) -> None:
+    with pytest.raises(ConfigError, match="`--host` must be an address of this machine") as refused:
+        listen(Server(host=host, port=0))
+    assert refused.value.param == "server.host"
+    assert "--port" not in refused.value.message
 
 
 def test_it_listens_on_a_file_that_only_its_user_and_group_may_use(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import socket
+import ssl
 from typing import Any
 
 import aiohttp
@@ -22,6 +24,12 @@ KEY = ConnectionKey("h", 80, False, True, None, None, None)
 
 def caused(error: Exception, cause: Exception) -> Exception:
     error.__cause__ = cause
+    return error
+
+
+def tls_error(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, "words of the library")
+    error.reason = reason
     return error
 
 
@@ -49,6 +57,28 @@ HEADS: dict[str, tuple[Exception, Trouble]] = {
     "broken without a number": (
         aiohttp.ClientOSError(None, f"Can not write request body for {HIDDEN}"),
         Trouble("cannot be reached: the connection broke", "upstream_unreachable"),
+    ),
+    "nobody listens": (
+        aiohttp.ClientConnectorError(KEY, ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('h', 80)")),
+        Trouble("cannot be reached: Connection refused at `h:80`", "upstream_unreachable"),
+    ),
+    "nobody listens at any of its addresses": (
+        aiohttp.ClientConnectorError(
+            KEY, OSError(f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] x, [Errno {errno.ECONNREFUSED}] y")
+        ),
+        Trouble("cannot be reached: Connection refused at `h:80`", "upstream_unreachable"),
+    ),
+    "no such name": (
+        aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
+        Trouble("cannot be reached: no address for `h` (Name or service not known)", "upstream_unreachable"),
+    ),
+    "a proxy that is not there": (
+        aiohttp.ClientProxyConnectionError(KEY, ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed")),
+        Trouble("cannot be reached: Connection refused at the proxy `h:80`", "upstream_unreachable"),
+    ),
+    "no TLS there": (
+        aiohttp.ClientConnectorSSLError(KEY, tls_error("WRONG_VERSION_NUMBER")),
+        Trouble("cannot be reached: TLS failed at `h:80` (wrong version number)", "upstream_unreachable"),
     ),
     "no words": (
         aiohttp.ClientConnectionError(),

@@ -31,3 +31,9 @@ def test_one_problem_is_a_sentence_and_several_are_a_list() -> None:
     error = as_error([one, two])
     assert error.message == f"the configuration has 2 problems:\n- {one.text}\n- {two.text}"
     assert error.metadata["problems"] == (one, two)
+
+
+def test_a_question_gets_no_full_stop() -> None:
+    asked = Problem(("uses",), "names nobody; did you mean `deepseek`?", "set it to one of them")
+    assert asked.text == "`uses` names nobody; did you mean `deepseek`? Fix: set it to one of them"
+    assert Problem(("uses",), "names nobody", "set it").text == "`uses` names nobody. Fix: set it"

@@ -82,8 +82,8 @@ def split_reference(text: str) -> tuple[str, str] | None:
     return (provider, model) if slash and provider and model else None
 
 
-def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
-    """The known name that the writer most likely meant, if one is near enough."""
+def nearest_name(name: str, known: Iterable[str], *, likeness: float = 0.7) -> str | None:
+    """The known name that the writer most likely meant, if one is near enough: `nope` is no slip of `openai`."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=likeness)
     return by_folded[close[0]] if close else None

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from isthmus.cli.help_view import examples
 from isthmus.cli.terminal import clean, open_console, say_error
 from isthmus.errors import ConfigError, IsthmusError
 
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 HELP = "/model NAME  other model    /models  list them    /reset  forget everything    /cost  so far    /quit"
 
 
+@examples(
+    'isthmus chat "hello"',
+    "isthmus chat --model deepseek/deepseek-v4-pro",
+    'git diff | isthmus chat --system "Review this"',
+    "isthmus chat --tools my_tools:get_weather",
+)
 def chat(
     message: Annotated[list[str] | None, typer.Argument(help="Ask only this, answer and leave.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="`provider/model`; else the default one.")] = None,
@@ -37,12 +44,15 @@ def chat(
         list[str] | None, typer.Option("--tools", "-t", help="`module:function`; may be repeated.")
     ] = None,
     system: Annotated[str | None, typer.Option("--system", "-s", help="Instructions for the model.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Config file (TOML).")] = None,
-    gateway: Annotated[str | None, typer.Option(help="Talk to a gateway at this address.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Config file (TOML).")] = None,
+    gateway: Annotated[str | None, typer.Option(metavar="URL", help="Talk to a gateway at this address.")] = None,
     thinking: Annotated[bool, typer.Option(help="Show what the model thinks.")] = True,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call.")] = False,
 ) -> None:
-    """Talk to a model."""
+    """Talk to a model, here and now: no gateway has to run. Without any key the built-in demo model answers.
+
+    The answer goes to stdout and all else to stderr, so that it can be piped. Ctrl-C stops an answer, Ctrl-D ends it.
+    """
     from isthmus.wiring_bridge import Bridge
 
     loaded = [load_tool(name) for name in tools or ()]
@@ -117,6 +127,9 @@ class ChatSession:
             if found is None:
                 raise
             run = found
+        except IsthmusError:
+            self._view.stop()
+            raise
         self._messages = run.messages
         self._spent += run.usage.cost or 0.0
         self._view.end(run)

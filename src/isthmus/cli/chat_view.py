@@ -1,17 +1,20 @@
 """How a conversation looks in a terminal: the answer on stdout as it is written, everything else on stderr.
 
-In: events of a run. Out: characters. Piped, stdout holds nothing but the answers.
+In: events of a run. Out: characters, broken between words where somebody reads them. Piped, stdout holds nothing but
+the answers, as they are.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from isthmus.cli.terminal import clean, shorten
+from isthmus.cli.flow import Flow
+from isthmus.cli.terminal import clean, put, shorten
 from isthmus.client.events import (
     HistoryRepaired,
     RefusalDelta,
@@ -35,17 +38,24 @@ class ChatView:
         self._console = console
         self._thinking = thinking
         self._kind = ""
+        self._answer = Flow(sys.stdout.write, _columns)
+        self._thought = Flow(self._print_thought, _columns)
 
     def show(self, event: RunEvent) -> None:
         match event:
             case TextDelta(text) | RefusalDelta(text):
                 self._turn_to("text")
-                # A terminal would obey what a model writes; a file should hold it as it is.
-                sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
+                if sys.stdout.isatty():
+                    self._answer.write(clean(text))  # a terminal would obey what a model writes
+                else:
+                    sys.stdout.write(text)
                 sys.stdout.flush()
             case ThinkingDelta(text) if self._thinking:
                 self._turn_to("thinking")
-                self._console.print(Text(clean(text), "dim italic"), end="", soft_wrap=True)
+                if self._console.is_terminal:
+                    self._thought.write(clean(text))
+                else:
+                    self._print_thought(clean(text))
             case ToolStarted(call):
                 self._line(Text.assemble(("⚙ ", "cyan"), (call.name, "cyan"), (f" {_arguments(call)}", "dim")))
             case ToolFinished(result):
@@ -74,18 +84,31 @@ class ChatView:
             facts.insert(0, run.stop_reason.replace("_", " "))
         self._console.print(Text(" · ".join(facts), "dim"))
 
+    def stop(self) -> None:
+        """What was begun is not gone on with: what is held comes out, and the next line is a new one."""
+        self._turn_to("")
+
     def _line(self, text: Text) -> None:
         self._turn_to("")
-        self._console.print(text, soft_wrap=True)
+        put(self._console, text)
+
+    def _print_thought(self, text: str) -> None:
+        self._console.print(Text(text, "dim italic"), end="", soft_wrap=True)
 
     def _turn_to(self, kind: str) -> None:
         """Another voice begins on a line of its own."""
         if self._kind == "text" and kind != "text":
+            self._answer.end()
             sys.stdout.write("\n")
             sys.stdout.flush()
         elif self._kind == "thinking" and kind != "thinking":
+            self._thought.end()
             self._console.print()
         self._kind = kind
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns
 
 
 def _arguments(call: ToolCall) -> str:

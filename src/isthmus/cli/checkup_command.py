@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from isthmus.cli.checkup_view import checkup_json, show_checkups
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.terminal import open_console, plural, print_json, words
 from isthmus.config import read_config
@@ -21,6 +22,7 @@ from isthmus.config.schema import Config
 from isthmus.values.problems import Problem
 
 
+@examples("isthmus providers test", "isthmus providers test deepseek --ask")
 def check_configured(
     name: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Providers; all that are configured otherwise.")
@@ -28,8 +30,8 @@ def check_configured(
     ask: Annotated[bool, typer.Option("--ask", help="Also send one small request to each, which is paid for.")] = False,
     model: Annotated[str, typer.Option("--model", "-m", help="The model to ask; the provider's default one.")] = "",
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for what is free of charge.")] = 10.0,
-    config: Annotated[Path | None, typer.Option(help="Config file (TOML).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Config file (TOML).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)] = False,
     folder: FolderFlag = None,
 ) -> None:
     """Test whether providers can be used as they are configured: address, key, list of models, and what to do."""

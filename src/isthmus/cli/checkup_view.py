@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console, Group
 from rich.text import Text
 
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import WIDE, lined_table, plural, words
 from isthmus.protocol.json import JsonObject
 
@@ -46,7 +47,7 @@ def show_checkups(console: Console, found: Sequence[Checkup]) -> None:
         table.add_row(
             Text(each.provider, "bold"), Text(sign, style), _found(each), *((_seconds(each),) if wide else ())
         )
-    console.print(table)
+    show_table(console, table, indent=0)
     sound = sum(each.sound for each in found)
     console.print()
     console.print(Text(f"{sound} of {plural(len(found), 'provider')} can be used.", "dim"))

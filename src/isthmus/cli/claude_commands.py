@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.propose import propose, say
 
 if TYPE_CHECKING:
     from isthmus.cli.claude_keys import Settings
     from isthmus.config.schema import Config
 
-claude_app = typer.Typer(name="claude", help="Use Claude Code with any model.", no_args_is_help=True)
+claude_app = Commands(name="claude", help="Use Claude Code with any model.", no_args_is_help=True)
 
 Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
 Small = Annotated[
@@ -34,6 +35,7 @@ _UNDONE: Final = "Our settings are out again; what you and Claude Code have set 
 
 
 @claude_app.command()
+@examples("isthmus claude setup", "isthmus claude setup --undo")
 def setup(
     model: Model = None,
     small_model: Small = None,
@@ -77,6 +79,7 @@ def setup(
 
 
 @claude_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@examples("isthmus claude run", 'isthmus claude run -- -p "fix the tests"')
 def run(
     context: typer.Context,
     model: Model = None,

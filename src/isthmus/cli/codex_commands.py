@@ -11,10 +11,11 @@ from typing import Annotated, Final
 import typer
 
 from isthmus.cli.codex_daemon import STOP, daemon_runs
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.propose import propose, say
 from isthmus.protocol.json import JsonObject
 
-codex_app = typer.Typer(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
+codex_app = Commands(name="codex", help="Use the Codex CLI with any model.", no_args_is_help=True)
 
 Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; else the default model.")]
 ConfigFile = Annotated[Path | None, typer.Option(help="Config file of the gateway (TOML).")]
@@ -23,6 +24,11 @@ _UNDONE: Final = "Our settings are out again; what you and Codex have set since 
 
 
 @codex_app.command()
+@examples(
+    "isthmus codex setup",
+    "isthmus codex setup --model deepseek/deepseek-v4-pro --dry-run",
+    "isthmus codex setup --undo",
+)
 def setup(
     model: Model = None,
     profile: Annotated[
@@ -76,6 +82,7 @@ def setup(
 
 
 @codex_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@examples("isthmus codex run", 'isthmus codex run -- exec "fix the tests"')
 def run(
     context: typer.Context,
     model: Model = None,

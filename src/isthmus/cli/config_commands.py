@@ -13,9 +13,12 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from isthmus.cli.help_view import OUTPUT, Commands, examples
+from isthmus.cli.layout import show_table
+from isthmus.cli.terminal import clean, open_console, put, say
 from isthmus.config.keys_shown import key_words
 from isthmus.config.known import RUN_TIME
 from isthmus.config.load import Reading, read_config
@@ -25,7 +28,7 @@ from isthmus.errors import ConfigError
 from isthmus.values.problems import Problem, dotted
 from isthmus.values.redact import redact_url
 
-config_app = typer.Typer(name="config", help="Check or show the configuration.", no_args_is_help=True)
+config_app = Commands(name="config", help="Check or show the configuration.", no_args_is_help=True)
 
 ConfigFlag = Annotated[
     Path | None,
@@ -38,17 +41,18 @@ SetFlag = Annotated[
 
 
 @config_app.command("check")
+@examples("isthmus config check", "isthmus config check --set server.port=9000")
 def check(
     config: ConfigFlag = None,
     settings: SetFlag = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Say whether the gateway could start with this configuration, and list every problem with its fix."""
     reading = _read(config, settings)
     if as_json:
         typer.echo(json.dumps([_as_json(problem) for problem in reading.problems], indent=2, ensure_ascii=False))
     else:
-        console = Console(highlight=False)
+        console = open_console()
         _print_problems(console, reading)
         if not reading.errors:
             _print_summary(console, reading)
@@ -57,17 +61,18 @@ def check(
 
 
 @config_app.command("print")
+@examples("isthmus config print --origins", "isthmus config print --json")
 def print_config(
     config: ConfigFlag = None,
     settings: SetFlag = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of TOML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of TOML.", rich_help_panel=OUTPUT)] = False,
     origins: Annotated[bool, typer.Option("--origins", help="Tell where each value comes from.")] = False,
 ) -> None:
     """Print the effective configuration, defaults included and secrets left out."""
     reading = _read(config, settings)
     typer.echo((render_json if as_json else render_toml)(reading, origins=origins).rstrip("\n"))
     if reading.errors:
-        _print_problems(Console(stderr=True, highlight=False), reading)
+        _print_problems(open_console(stderr=True), reading)
         raise typer.Exit(1)
 
 
@@ -90,7 +95,7 @@ def _read(config: Path | None, settings: list[str] | None) -> Reading:
     try:
         return read_config(config, overrides=parse_settings(settings or ()))
     except ConfigError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error[/] {escape(error.message)}", soft_wrap=True)
+        say(Text.assemble(("error", "red"), " ", clean(error.message)), stderr=True)
         raise typer.Exit(1) from error
 
 
@@ -99,8 +104,8 @@ def _print_problems(console: Console, reading: Reading) -> None:
         colour = "red" if problem.severity == "error" else "yellow"
         place = f"{problem.place}: " if problem.place else ""
         key = f"`{dotted(problem.key)}` " if problem.key else ""
-        console.print(f"[{colour}]{problem.severity}[/] {escape(place + key + problem.message)}", soft_wrap=True)
-        console.print(f"  [dim]fix:[/] {escape(problem.fix)}", soft_wrap=True)
+        put(console, Text.assemble((problem.severity, colour), " ", clean(place + key + problem.message)))
+        put(console, Text.assemble(("  fix:", "dim"), " ", clean(problem.fix)))
     if reading.errors:
         count = len(reading.errors)
         console.print(f"[red]{count} error{'s' if count > 1 else ''}[/]: the gateway cannot start like this.")
@@ -111,21 +116,19 @@ def _print_summary(console: Console, reading: Reading) -> None:
     facts = Table.grid(padding=(0, 3))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("file", escape(str(reading.path or "none: defaults and the environment")))
-    facts.add_row("listens on", escape(_listening(config.server)))
-    facts.add_row("default model", escape(config.models.default or "none: every request must name its model"))
+    facts.add_row("file", Text(str(reading.path or "none: defaults and the environment")))
+    facts.add_row("listens on", Text(_listening(config.server)))
+    facts.add_row("default model", Text(config.models.default or "none: every request must name its model"))
     keep = f"kept {config.store.keep_days:g} days" if config.store.keep_days else "kept for ever"
-    facts.add_row("store", escape(f"{redact_url(config.store.url)} ({keep})"))
+    facts.add_row("store", Text(f"{redact_url(config.store.url)} ({keep})"))
     facts.add_row("log", f"{config.log.level}, {config.log.format}")
     console.print("[green]The configuration is sound.[/]")
-    console.print(facts)
+    show_table(console, facts, indent=0)
     console.print()
     providers = _table("provider", "uses", "address", "key")
     for name, provider in config.providers.items():
-        providers.add_row(
-            name, provider.uses, escape(_address(reading, name, provider)), escape(key_words(reading, name))
-        )
-    console.print(providers)
+        providers.add_row(name, provider.uses, Text(_address(reading, name, provider)), Text(key_words(reading, name)))
+    show_table(console, providers, indent=0)
     if config.mcp:
         console.print()
         servers = _table("mcp", "address", "tools", "asks")
@@ -133,14 +136,14 @@ def _print_summary(console: Console, reading: Reading) -> None:
             where = redact_url(server.url) or ", ".join((*server.allowed_hosts, *server.private_hosts))
             tools = ", ".join(server.allowed_tools) or "all"
             tools += " (read-only)" if server.read_only else ""
-            servers.add_row(escape(name), escape(where), escape(tools), _ASKS[server.require_approval])
-        console.print(servers)
+            servers.add_row(Text(name), Text(where), Text(tools), _ASKS[server.require_approval])
+        show_table(console, servers, indent=0)
     if config.models.aliases:
         console.print()
         aliases = _table("alias", "model", "falls back to")
         for alias, target in config.models.aliases.items():
-            aliases.add_row(escape(alias), escape(target), escape(", ".join(config.models.fallbacks.get(alias, ()))))
-        console.print(aliases)
+            aliases.add_row(Text(alias), Text(target), Text(", ".join(config.models.fallbacks.get(alias, ()))))
+        show_table(console, aliases, indent=0)
     if config.models.choices:
         console.print()
         choices = _table("choice", "by", "among")
@@ -148,8 +151,8 @@ def _print_summary(console: Console, reading: Reading) -> None:
             weights = choice.weights or [1] * len(choice.targets)
             pairs = zip(choice.targets, weights, strict=True)
             among = [f"{target} ({weight})" if choice.by == "weight" else target for target, weight in pairs]
-            choices.add_row(escape(name), choice.by, escape(", ".join(among)))
-        console.print(choices)
+            choices.add_row(Text(name), choice.by, Text(", ".join(among)))
+        show_table(console, choices, indent=0)
 
 
 def _table(*columns: str) -> Table:

@@ -1,7 +1,8 @@
 """`isthmus explain`: what would become of a request, without sending it.
 
 In: a request (a file, or `-` for stdin) and a provider, or all of them. Out: on stdout the decisions, the tools, the
-contract and the exact upstream body. Exit code 2 means that the request is refused; 1 that it could not be explained.
+contract, the exact upstream body if it is asked for, and in the end what it comes to. Exit code 2 means that the
+request is refused; 1 that it could not be explained.
 An id in place of a file means a request that was made: what was decided then, and what was really sent.
 """
 
@@ -21,12 +22,13 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.cli.explain_choice import choice_named, explain_choice
 from isthmus.cli.explain_compare import compare, show_comparison
 from isthmus.cli.explain_hooks import explain_hooked
-from isthmus.cli.explain_kept import explain_kept, is_id
+from isthmus.cli.explain_kept import Shown, explain_kept, is_id
 from isthmus.cli.explain_plan import Asked, Explained, ask, choose_model, refusal_json
 from isthmus.cli.explain_plan import explain as explain_request
 from isthmus.cli.explain_view import show_explained
 from isthmus.cli.foreseen import foresee
 from isthmus.cli.heard import load_known, recall_lessons
+from isthmus.cli.help_view import OUTPUT, examples
 from isthmus.cli.kept_store import with_kept
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_view import list_json, show_list
@@ -42,6 +44,11 @@ from isthmus.providers import Provider, load_provider, provider_names
 REFUSED = 2
 
 
+@examples(
+    "isthmus explain request.json --provider deepseek",
+    "isthmus explain request.json --all",
+    "isthmus explain last --body",
+)
 def explain(
     request: Annotated[
         str | None,
@@ -57,14 +64,15 @@ def explain(
     chat: Annotated[bool, typer.Option("--chat", help="The request is a Chat Completions one.")] = False,
     messages: Annotated[bool, typer.Option("--messages", help="The request is one of Anthropic's Messages.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Reject what would be degraded or ignored.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Cut nothing.")] = False,
+    body: Annotated[bool, typer.Option("--body", help="Show the upstream body, too.", rich_help_panel=OUTPUT)] = False,
+    full: Annotated[bool, typer.Option("--full", help="The body, with nothing cut.", rich_help_panel=OUTPUT)] = False,
     body_only: Annotated[bool, typer.Option("--body-only", help="Print the upstream body and nothing else.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)] = False,
     folder: FolderFlag = None,
     gateway: GatewayOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Show what would become of a request: every decision, the tools, the exact upstream body. Nothing is sent.
+    """Show what would become of a request: every decision, the tools, and what it comes to. Nothing is sent.
 
     With the id of a request that was made, what was decided then, and what was really sent.
     """
@@ -72,9 +80,9 @@ def explain(
         settings = read_config().config
         kept = with_kept(settings, gateway, key, request)
         if not provider:
-            explain_kept(kept, settings, full=full, body_only=body_only, as_json=as_json)
+            explain_kept(kept, settings, Shown(body or full, full, body_only, as_json))
             return
-        wish = _Wish(provider, model, strict, full, body_only, as_json)
+        wish = _Wish(provider, model, strict, Shown(body or full, full, body_only, as_json))
         _explain(kept.asked(), settings, provider_folders(folder), wish, request)
         return
     folders = provider_folders(folder)
@@ -87,19 +95,20 @@ def explain(
         return
     if chat and messages:
         raise ConfigError("a request is written for one API: leave out `--chat` or `--messages`")
-    body = _read_body(request)
+    said = _read_body(request)
     config = read_config().config
     try:
-        asked = ask(body, chat=chat, messages=messages, limits=take_limits(RequestLimits, config.limits))
+        asked = ask(said, chat=chat, messages=messages, limits=take_limits(RequestLimits, config.limits))
     except RequestRefused as error:
         if as_json:
             print_json({"refused": refusal_json(error)})
-        say_error(f"the request is refused, whatever the provider: {error.message}{_hint(body, chat, messages)}")
+        say_error(f"the request is refused, whatever the provider: {error.message}{_hint(said, chat, messages)}")
         raise typer.Exit(REFUSED) from error
     if everywhere:
         _compare(asked, folders, strict=strict, full=full, as_json=as_json, source=_name(request))
         return
-    _explain(asked, config, folders, _Wish(provider, model, strict, full, body_only, as_json), _name(request))
+    shown = Shown(body or full, full, body_only, as_json)
+    _explain(asked, config, folders, _Wish(provider, model, strict, shown), _name(request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +118,11 @@ class _Wish:
     provider: str
     model: str
     strict: bool
-    full: bool
-    body_only: bool
-    as_json: bool
+    shown: Shown
 
 
 def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish, source: str) -> None:
-    title = ""
+    title, shown = "", wish.shown
 
     def plan(asked: Asked) -> Explained:
         nonlocal title
@@ -126,17 +133,17 @@ def _explain(asked: Asked, config: Config, folders: Sequence[Path], wish: _Wish,
     try:
         explained = explain_hooked(config, asked, plan)
     except RequestRefused as error:
-        if wish.as_json:
+        if shown.as_json:
             print_json({"refused": refusal_json(error, asked)})
         say_error(f"the request is refused by the hook `{error.metadata['hook']}`: {error.message}")
         raise typer.Exit(REFUSED) from error
-    if wish.body_only and explained.plan is not None:
-        print_json(explained.body, pretty=not wish.as_json)
-    elif wish.as_json:
+    if shown.body_only and explained.plan is not None:
+        print_json(explained.body, pretty=not shown.as_json)
+    elif shown.as_json:
         print_json(explained.to_json())
     else:
-        console = open_console(stderr=wish.body_only)
-        show_explained(console, explained, title=title, source=source, full=wish.full)
+        console = open_console(stderr=shown.body_only)
+        show_explained(console, explained, title=title, source=source, full=shown.full, body=shown.body)
     if explained.refusal is not None:
         raise typer.Exit(REFUSED)
 

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.cli.explain_plan import Asked, Explained, choose_model, explain, is_item
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import (
     FATES,
     clean,
     facts_table,
     fate,
     heading,
-    indented,
     lined_table,
     number,
     plural,
@@ -104,7 +104,7 @@ def show_comparison(console: Console, comparison: Comparison, *, source: str, fu
     facts.add_row("request", Text(clean(source)))
     facts.add_row("compared", Text(f"{plural(len(comparison.columns), 'provider')}, {len(comparison.rows)} decisions"))
     facts.add_row("signs", Text("   ").join(fate(action) for action in FATES))
-    console.print(facts)
+    show_table(console, facts, indent=0)
     _show_verdicts(console, comparison)
     count = len(comparison.columns)
     differ = [row for row in comparison.rows if full or row.agreed(count) is None]
@@ -123,9 +123,6 @@ def _show_verdicts(console: Console, comparison: Comparison) -> None:
     for numeric in table.columns[2:]:
         numeric.justify, numeric.no_wrap = "right", True
     table.columns[0].no_wrap = True
-    table.columns[1].overflow, table.columns[1].no_wrap = "ellipsis", True
-    taken = max(len(column.target.provider) for column in comparison.columns) + (55 if wide else 34)
-    table.columns[1].max_width = max(12, console.width - taken)
     for column in comparison.columns:
         plan, counted = column.plan, Counter(decision.action for decision in column.decisions)
         row = [Text(column.target.provider, "bold"), Text(clean(column.target.model))]
@@ -137,7 +134,7 @@ def _show_verdicts(console: Console, comparison: Comparison) -> None:
             row += [Text(number(messages)), Text(number(len(plan.tools.declarations)))] * wide
             row.append(Text(size(len(msgspec.json.encode(plan.body)))))
         table.add_row(*row)
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _show_agreement(console: Console, comparison: Comparison) -> None:
@@ -153,7 +150,7 @@ def _show_agreement(console: Console, comparison: Comparison) -> None:
     for action in _SEVERITY:
         if action in agreed:
             table.add_row(fate(action), Text(clean(", ".join(agreed[action]))))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _gather(rows: Sequence[Row]) -> list[Row]:
@@ -181,7 +178,7 @@ def _show_grid(console: Console, comparison: Comparison, rows: Sequence[Row], ti
             cell.width = _CELL - _GAP
         for row in rows:
             table.add_row(Text(clean(row.name)), *(_cell(row.fates.get(name)) for name in part))
-        console.print(indented(table))
+        show_table(console, table)
 
 
 def _share(names: Sequence[str], tables: int) -> Iterator[Sequence[str]]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import typer
 
-from isthmus.cli.explain_view import show_explained
-from isthmus.cli.json_view import JsonView
+from isthmus.cli.explain_view import show_body, show_explained
 from isthmus.cli.kept import Kept
 from isthmus.cli.replay import plan_again
-from isthmus.cli.terminal import heading, open_console, print_json, size, words
+from isthmus.cli.terminal import heading, open_console, print_json, words
 from isthmus.cli.trace_source import LAST
-from isthmus.cli.trace_view import show_trace
+from isthmus.cli.trace_view import show_head, show_plan
 from isthmus.errors import ConfigError, IsthmusError
 from isthmus.observe.sent import Origin, content_of, origin_of, sent_bytes
 from isthmus.ports.traces import Trace
@@ -43,23 +43,33 @@ def is_id(request: str) -> bool:
     return request == LAST or _ID.fullmatch(request) is not None
 
 
-def explain_kept(kept: Kept, config: Config, *, full: bool, body_only: bool, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How much is shown, and for whom."""
+
+    body: bool
+    full: bool
+    body_only: bool
+    as_json: bool
+
+
+def explain_kept(kept: Kept, config: Config, shown: Shown) -> None:
     explained = _plan(kept, config)
     raw, origin = _body(kept, explained)
-    if body_only:
+    if shown.body_only:
         if raw is None:
             raise ConfigError(kept.missing or f"what was sent upstream for `{kept.id}` is not known")
         if origin != "sent":
             typer.echo(_NOTES[origin], err=True)
-        typer.echo(raw if as_json else msgspec.json.format(raw, indent=2))
-    elif as_json:
+        typer.echo(raw if shown.as_json else msgspec.json.format(raw, indent=2))
+    elif shown.as_json:
         print_json(_as_json(kept, explained, raw, origin))
     elif kept.trace is not None:
-        _show(kept, kept.trace, raw, origin, full=full)
+        _show(kept.trace, raw, origin, shown)
     elif explained is not None:
-        console = open_console()
+        console, title = open_console(), explained.target.capabilities.provider
+        show_explained(console, explained, title=title, source=kept.id, full=shown.full, body=shown.body)
         console.print(words("no trace was kept; this is what would be decided today", "yellow"))
-        show_explained(console, explained, title=explained.target.capabilities.provider, source=kept.id, full=full)
     else:
         raise ConfigError(kept.missing)
 
@@ -82,13 +92,13 @@ def _body(kept: Kept, explained: Explained | None) -> tuple[bytes | None, Origin
     return msgspec.json.encode(explained.body), origin_of(kept.trace, explained.plan.body, kept.envelope_key)
 
 
-def _show(kept: Kept, trace: Trace, raw: bytes | None, origin: Origin, *, full: bool) -> None:
+def _show(trace: Trace, raw: bytes | None, origin: Origin, shown: Shown) -> None:
     console = open_console()
-    show_trace(console, trace, full=full, plan_only=True)
-    if raw is None or origin == "sent":
-        return
-    heading(console, "Upstream body", f"{size(len(raw))}, {_NOTES[origin]}")
-    console.print(JsonView(console.width, full=full).render(msgspec.json.decode(raw)), soft_wrap=True)
+    show_plan(console, trace, full=shown.full, body=shown.body)
+    if raw is not None and origin != "sent" and shown.body:
+        show_body(console, msgspec.json.decode(raw), full=shown.full, note=f", {_NOTES[origin]}")
+    heading(console, "In short", "" if raw is None or shown.body else "`--body` shows what was sent upstream")
+    show_head(console, trace)
 
 
 def _as_json(kept: Kept, explained: Explained | None, raw: bytes | None, origin: Origin) -> JsonObject:

@@ -1,7 +1,8 @@
 """An `Explained`, drawn: what was decided, what became of the tools, what is promised, and what is sent.
 
 Three widths in mind: 80 columns stack value and reason, from 110 on each has a column of its own. Every decision
-appears; only strings inside the body are cut, and `full` shows those too.
+appears. The body only comes when it is asked for, and what sums it all up comes last, where the eye is: only strings
+inside the body are cut, and `full` shows those too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.types.plan import OutputContract, Plan
 from isthmus.cli.explain_plan import Explained, ToolFate, is_item, is_validated
 from isthmus.cli.json_view import JsonView
+from isthmus.cli.layout import show_table
 from isthmus.cli.message_view import show_messages
 from isthmus.cli.terminal import (
+    READABLE,
     WIDE,
     clean,
     counts,
@@ -38,11 +41,10 @@ _VALUE: Final = 60
 _SPACIOUS: Final = 140
 
 
-def show_explained(console: Console, explained: Explained, *, title: str, source: str, full: bool = False) -> None:
-    """Everything about one request and one target, in the order in which it is decided."""
-    _show_head(console, explained, title, source)
-    if explained.refusal is not None:
-        _show_refusal(console, explained)
+def show_explained(
+    console: Console, explained: Explained, *, title: str, source: str, full: bool = False, body: bool = False
+) -> None:
+    """Everything about one request and one target, in the order in which it is decided; then what it comes to."""
     tools = {tool.path for tool in explained.tools}
     told = {decision.path for decision in explained.rejected}
     rest = [decision for decision in explained.decisions if decision.path not in tools | told]
@@ -53,10 +55,14 @@ def show_explained(console: Console, explained: Explained, *, title: str, source
     if explained.plan is not None:
         _show_contract(console, explained.plan)
         show_messages(console, explained.plan.body, full=full)
-        _show_body(console, explained.body or {}, full=full)
+        if body:
+            show_body(console, explained.body or {}, full=full)
+    _show_summary(console, explained, title, source, body=body)
+    if explained.refusal is not None:
+        _show_refusal(console, explained)
 
 
-def _show_head(console: Console, explained: Explained, title: str, source: str) -> None:
+def _show_summary(console: Console, explained: Explained, title: str, source: str, *, body: bool) -> None:
     target, plan = explained.target, explained.plan
     asked = explained.asked.request.body.get("model")
     facts = facts_table()
@@ -69,7 +75,8 @@ def _show_head(console: Console, explained: Explained, title: str, source: str) 
     facts.add_row("decisions", counts(decision.action for decision in explained.decisions))
     if plan is not None:
         facts.add_row("upstream", Text(" · ".join(_summarise(plan))))
-    console.print(facts)
+    heading(console, "In short", "" if plan is None or body else "`--body` shows the exact upstream body")
+    show_table(console, facts)
 
 
 def _summarise(plan: Plan) -> Iterator[str]:
@@ -112,7 +119,7 @@ def _print_decisions(console: Console, decisions: Sequence[CompatibilityDecision
             table.add_row(paths, fate(first.action), value, why)
         else:
             table.add_row(paths, fate(first.action), Group(*(part for part in (value, why) if part.plain)))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _alike(decisions: Iterable[CompatibilityDecision]) -> list[list[CompatibilityDecision]]:
@@ -175,7 +182,7 @@ def _show_tools(console: Console, tools: Sequence[ToolFate]) -> None:
         else:
             asked = Group(_requested(tool), Text.assemble(kind, " ", where))
             table.add_row(asked, chosen, Group(*filter(len, (seen, why))))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _requested(tool: ToolFate) -> Text:
@@ -212,7 +219,7 @@ def _show_contract(console: Console, plan: Plan) -> None:
     if contract.instruction:
         facts.add_row("instruction", Text(shorten(contract.instruction, 300), "italic"))
     facts.add_row("validated", words(_validation(contract, plan.repair_budget)))
-    console.print(indented(facts))
+    show_table(console, facts)
 
 
 _MODES: Final = {
@@ -232,10 +239,11 @@ def _validation(contract: OutputContract, budget: int) -> str:
     return f"yes, {what}, and binding: an answer that does not fit fails the response{again}"
 
 
-def _show_body(console: Console, body: Mapping[str, Any], *, full: bool) -> None:
-    view = JsonView(console.width, full=full)
+def show_body(console: Console, body: Any, *, full: bool, note: str = "") -> None:
+    """The upstream body, as people read JSON."""
+    view = JsonView(min(console.width, READABLE), full=full)
     shown = view.render(body)
-    heading(console, "Upstream body", size(len(msgspec.json.encode(body))))
+    heading(console, "Upstream body", f"{size(len(msgspec.json.encode(body)))}{note}")
     if view.cut:
         note = f"{plural(view.cut, 'long string')} cut (…+ says by how much); `--full` and `--body-only` show all"
         console.print(words(note, "dim"))

@@ -7,6 +7,7 @@ without being told so.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +17,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.prompt import Confirm
+from rich.text import Text
 
 from isthmus.addresses import may_get_key
+from isthmus.cli.help_view import examples
 from isthmus.cli.init_file import Answers, ProviderAnswer, check_text, referenced_variables, save_private, write_text
 from isthmus.cli.init_wizard import Wizard, choosable_providers, default_model, parse_provider
+from isthmus.cli.terminal import clean, open_console, put, say
 from isthmus.config.find import FILE_NAME, config_folder, data_folder, find_config, own_provider_folders
 from isthmus.config.known import find_known
 from isthmus.errors import ConfigError
@@ -28,6 +32,11 @@ from isthmus.values.problems import as_error
 DEFAULT_PORT = 8484
 
 
+@examples(
+    "isthmus init",
+    "isthmus init --yes --provider deepseek",
+    "isthmus init --yes -p mine=http://127.0.0.1:8080/v1 --dry-run",
+)
 def init(
     provider: Annotated[
         list[str] | None,
@@ -53,16 +62,16 @@ def init(
     ] = None,
 ) -> None:
     """Make a configuration file: by a few questions, or with `--yes` from the flags alone."""
-    console = Console(highlight=False, stderr=dry_run)
+    console = open_console(stderr=dry_run)
     try:
         given = Answers(_parse_providers(provider or [], key or []), default.strip(), catch_all, host, store=store)
         given = replace(given, port=DEFAULT_PORT if port is None else port)
         _run(console, given, path, yes=yes, force=force, dry_run=dry_run, test=test, port_given=port is not None)
     except ConfigError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error[/] {escape(error.message)}", soft_wrap=True)
+        say(Text.assemble(("error", "red"), " ", clean(error.message)), stderr=True)
         raise typer.Exit(1) from error
     except (EOFError, KeyboardInterrupt, typer.Abort) as error:
-        Console(stderr=True, highlight=False).print("\nnothing was written; use `--yes` where nobody can answer")
+        say(Text("\nnothing was written; use `--yes` where nobody can answer"), stderr=True)
         raise typer.Exit(1) from error
 
 
@@ -96,7 +105,11 @@ def _run(
         typer.echo(write_text(answers.masked()), nl=False)
         return
     console.print()
-    console.print(Panel(escape(write_text(answers.masked()).rstrip("\n")), title=escape(path.name), title_align="left"))
+    console.print(
+        Panel(
+            escape(write_text(answers.masked()).rstrip("\n")), title=escape(path.name), title_align="left", expand=False
+        )
+    )
     sound = _test(console, text, [provider.name for provider in answers.providers], asked=test, yes=yes)
     if not yes and not Confirm.ask(f"Write {escape(str(path))}?", console=console, default=True):
         console.print("Nothing was written.")
@@ -109,7 +122,7 @@ def _run(
 
 def _usual_path(*, dry_run: bool) -> Path:
     """The user's own file, if it would count: another one may go before it."""
-    path, counts = config_folder(os.environ) / FILE_NAME, find_config(None, os.environ, Path.cwd())
+    path, counts = config_folder(os.environ) / FILE_NAME, _found()
     if counts is not None and counts != path and not dry_run:
         raise ConfigError(
             f"`{counts}` counts here, before `{path}`: nothing would change. Replace it with `--path {counts} "
@@ -176,13 +189,19 @@ def _store_beside(path: Path) -> str:
 
 
 def _tell_next(console: Console, path: Path, text: str) -> None:
-    console.print(f"[green]Wrote[/] {escape(str(path))} [dim](only you can read it)[/]", soft_wrap=True)
+    put(console, f"[green]Wrote[/] {escape(str(path))} [dim](only you can read it)[/]")
     console.print("Next:")
     for variable in referenced_variables(text):
         if not os.environ.get(variable, "").strip():
-            console.print(f"  export {variable}=…", soft_wrap=True)
-    counts = find_config(None, os.environ, Path.cwd())
-    if path == config_folder(os.environ) / FILE_NAME and counts not in (None, path):
-        console.print(f"  [yellow]here {escape(str(counts))} counts before it[/]", soft_wrap=True)
-    found = counts == path
-    console.print(f"  isthmus serve{'' if found else f' --config {escape(str(path))}'}", soft_wrap=True)
+            put(console, f"  export {variable}=…")
+    found = _found()
+    put(console, f"  isthmus serve{'' if found == path else f' --config {escape(str(path))}'}")
+    if found not in (None, path):
+        put(console, f"[yellow]{escape(str(found))} is found before it: without `--config` that one counts.[/]")
+
+
+def _found() -> Path | None:
+    """The file that a gateway would read here, if nobody names another."""
+    with suppress(ConfigError):  # a variable may name one that is not there
+        return find_config(None, os.environ, Path.cwd())
+    return None

@@ -20,6 +20,8 @@ from rich.table import Table
 from isthmus.addresses import is_local
 from isthmus.bridge.resolve import nearest_name, split_reference
 from isthmus.cli.init_file import Answers, ProviderAnswer
+from isthmus.cli.layout import show_table
+from isthmus.cli.terminal import put
 from isthmus.config.find import FILE_NAME, config_folder
 from isthmus.config.known import AMBIENT, CODEX, DEMO, KnownProvider, find_known, known_names, usable_names
 from isthmus.errors import ConfigError
@@ -41,8 +43,8 @@ class Wizard:
     def ask_path(self) -> Path:
         choices = (config_folder(self.environ) / FILE_NAME, self.cwd / FILE_NAME)
         self.console.print("[bold]Where should the configuration be saved?[/]")
-        self.console.print(f"  1  {escape(str(choices[0]))}  [dim]found from every folder[/]", soft_wrap=True)
-        self.console.print(f"  2  {escape(str(choices[1]))}  [dim]found from this folder[/]", soft_wrap=True)
+        put(self.console, f"  1  {escape(str(choices[0]))}  [dim]found from every folder[/]")
+        put(self.console, f"  2  {escape(str(choices[1]))}  [dim]found from this folder[/]")
         answer = Prompt.ask("1, 2 or a path", console=self.console, default="1").strip()
         return choices[int(answer) - 1] if answer in ("1", "2") else self.cwd / Path(answer).expanduser()
 
@@ -75,7 +77,7 @@ class Wizard:
             try:
                 chosen = parse_choice(answer, names)
             except ConfigError as error:
-                self.console.print(f"[red]{escape(error.message)}[/]", soft_wrap=True)
+                put(self.console, f"[red]{escape(error.message)}[/]")
                 continue
             return tuple(self._ask_provider(provider) for provider in chosen)
 
@@ -91,7 +93,7 @@ class Wizard:
                 key = f"[dim]{key}, if it wants one[/]"
             table.add_row(str(number), f"[cyan]{name}[/]", escape(provider.title), key)
         self.console.print()
-        self.console.print(table)
+        show_table(self.console, table, indent=0)
 
     def _is_meant(self, provider: KnownProvider) -> bool:
         """Whether the environment speaks of it, and of nothing else."""

@@ -5,94 +5,53 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
 from isthmus.access.keeper import Made
 from isthmus.access.told import status_of, tell_key
-from isthmus.access.wishes import Wishes, read_wishes
+from isthmus.access.wishes import Wishes
+from isthmus.cli.help_view import OUTPUT, Commands, examples
+from isthmus.cli.key_options import SCOPE, Wished, read_duration, wishing
 from isthmus.cli.key_store import with_keeper
 from isthmus.cli.keys_view import show_key, show_keys
 from isthmus.cli.store_options import ConfigOption, StoreOption
 from isthmus.cli.terminal import open_console, print_json
 from isthmus.errors import ConfigError
-from isthmus.values.quantities import parse_duration
 
-keys_app = typer.Typer(name="keys", help="Look after the keys that clients show.", no_args_is_help=True)
-
-_ALL: Final = "all"
-_NONE: Final = "none"
-_NEVER: Final = "never"
+keys_app = Commands(name="keys", help="Look after the keys that clients show.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="Its name, its id (`key_…`), or how it begins (`ik_…`).")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-TeamOption = Annotated[str | None, typer.Option(help="Team whose responses, limits and budget it shares.")]
-ModelsOption = Annotated[
-    list[str] | None, typer.Option(help="Models it may use, as `deepseek/*,fast`; `all` for any. Repeatable.")
-]
-EndpointsOption = Annotated[
-    list[str] | None, typer.Option(help="Endpoints it opens, as `responses,chat,models`; `all` for any. Repeatable.")
-]
-ToolsOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Tools that run here, as `web_search,mcp:docs`; `all`, or `none`. Repeatable."),
-]
-AdminOption = Annotated[bool | None, typer.Option("--admin/--no-admin", help="Whether it opens what operators do.")]
-ExpiresOption = Annotated[str | None, typer.Option(help="When it ends: `30d`, `12h`, `2027-01-31`, or `never`.")]
-CountOption = Annotated[int | None, typer.Option(min=0, help="0: no limit of its own.")]
-MoneyOption = Annotated[float | None, typer.Option(min=0, help="US dollars; 0: no limit of its own.")]
-MetadataOption = Annotated[list[str] | None, typer.Option(help="`NAME=VALUE`, for your own lists. Repeatable.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)]
 
 
 @keys_app.command()
+@examples(
+    "isthmus keys create ann",
+    "isthmus keys create ci --team search --models 'deepseek/*' --daily-budget 5",
+)
+@wishing
 def create(
     name: Annotated[str, typer.Argument(help="What people call it.")],
+    wishes: Wished,
     config: ConfigOption = None,
     store: StoreOption = None,
-    team: TeamOption = None,
-    models: ModelsOption = None,
-    endpoints: EndpointsOption = None,
-    tools: ToolsOption = None,
-    admin: AdminOption = None,
-    expires: ExpiresOption = None,
-    requests_per_minute: CountOption = None,
-    tokens_per_minute: CountOption = None,
-    concurrent_requests: CountOption = None,
-    concurrent_streams: CountOption = None,
-    daily_budget: MoneyOption = None,
-    monthly_budget: MoneyOption = None,
-    metadata: MetadataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a key, and show it this once. From then on every request must show one."""
-    wishes = _wishes(
-        name=name,
-        team=team,
-        models=_listed(models),
-        endpoints=_listed(endpoints),
-        tools=_tools(tools),
-        admin=admin,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
-        concurrent_requests=concurrent_requests,
-        concurrent_streams=concurrent_streams,
-        daily_budget=daily_budget,
-        monthly_budget=monthly_budget,
-        metadata=_pairs(metadata),
-        **_expiry(expires),
-    )
-    made = with_keeper(config, store, lambda keeper, _: keeper.create(wishes), make=True)
+    made = with_keeper(config, store, lambda keeper, _: keeper.create(wishes(name=name)), make=True)
     _tell_made(made, "created", as_json)
 
 
 @keys_app.command(name="list")
+@examples("isthmus keys list", "isthmus keys list --all --team search")
 def list_keys(
     config: ConfigOption = None,
     store: StoreOption = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that were revoked or are out of date.")] = False,
     team: Annotated[str | None, typer.Option(help="Of one team only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show the keys in force, the oldest first."""
     now = time.time()
@@ -109,6 +68,7 @@ def list_keys(
 
 
 @keys_app.command()
+@examples("isthmus keys show ann")
 def show(
     key: NameArgument, config: ConfigOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
@@ -122,46 +82,21 @@ def show(
 
 
 @keys_app.command()
+@examples("isthmus keys change ann --models fast --daily-budget 10", "isthmus keys change ann --expires never")
+@wishing
 def change(
     key: NameArgument,
+    wishes: Wished,
+    name: Annotated[str | None, typer.Option(help="Another name.", rich_help_panel=SCOPE)] = None,
     config: ConfigOption = None,
     store: StoreOption = None,
-    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
-    team: TeamOption = None,
-    models: ModelsOption = None,
-    endpoints: EndpointsOption = None,
-    tools: ToolsOption = None,
-    admin: AdminOption = None,
-    expires: ExpiresOption = None,
-    requests_per_minute: CountOption = None,
-    tokens_per_minute: CountOption = None,
-    concurrent_requests: CountOption = None,
-    concurrent_streams: CountOption = None,
-    daily_budget: MoneyOption = None,
-    monthly_budget: MoneyOption = None,
-    metadata: MetadataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change what a key opens; what is not named stays as it is. Metadata is replaced as a whole."""
-    wishes = _wishes(
-        name=name,
-        team=team,
-        models=_listed(models),
-        endpoints=_listed(endpoints),
-        tools=_tools(tools),
-        admin=admin,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
-        concurrent_requests=concurrent_requests,
-        concurrent_streams=concurrent_streams,
-        daily_budget=daily_budget,
-        monthly_budget=monthly_budget,
-        metadata=_pairs(metadata),
-        **_expiry(expires),
-    )
-    if wishes == Wishes():
+    wished = wishes(name=name)
+    if wished == Wishes():
         raise ConfigError("say what is to change, for example `--models deepseek/*`; `--help` lists it all")
-    changed = with_keeper(config, store, lambda keeper, _: keeper.change(key, wishes))
+    changed = with_keeper(config, store, lambda keeper, _: keeper.change(key, wished))
     if as_json:
         print_json(tell_key(changed, time.time()))
     else:
@@ -169,6 +104,7 @@ def change(
 
 
 @keys_app.command()
+@examples("isthmus keys rotate ann --grace 24h")
 def rotate(
     key: NameArgument,
     config: ConfigOption = None,
@@ -179,12 +115,13 @@ def rotate(
     as_json: JsonOption = False,
 ) -> None:
     """Change a key for a new one, and show it this once. Whatever was made with it stays its own."""
-    seconds = _duration("--grace", grace)
+    seconds = read_duration("--grace", grace)
     made = with_keeper(config, store, lambda keeper, _: keeper.rotate(key, seconds))
     _tell_made(made, "rotated", as_json)
 
 
 @keys_app.command()
+@examples("isthmus keys revoke ann")
 def revoke(
     key: NameArgument, config: ConfigOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
@@ -210,55 +147,3 @@ def _tell_made(made: Made, deed: str, as_json: bool) -> None:
         typer.echo(f"the key before opens until {until}", err=True)
     typer.echo(f"use it as  OPENAI_API_KEY={made.secret}", err=True)
     typer.echo(f"       or  ANTHROPIC_API_KEY={made.secret}", err=True)
-
-
-def _wishes(**fields: Any) -> Wishes:
-    return read_wishes({name: _meant(value) for name, value in fields.items() if value is not None})
-
-
-def _meant(value: Any) -> Any:
-    return None if value is _ANY else value
-
-
-_ANY: Final = object()
-"""Said in so many words: not narrowed, or without an end."""
-
-
-def _listed(given: list[str] | None) -> Any:
-    if given is None:
-        return None
-    words = [word.strip() for each in given for word in each.split(",") if word.strip()]
-    return _ANY if words == [_ALL] else words
-
-
-def _tools(given: list[str] | None) -> Any:
-    words = _listed(given)
-    return [] if words == [_NONE] else words
-
-
-def _pairs(given: list[str] | None) -> dict[str, str] | None:
-    if given is None:
-        return None
-    if unfit := next((each for each in given if not each.partition("=")[1]), None):
-        raise ConfigError(f"`--metadata {unfit}` must be `NAME=VALUE`")
-    return dict(each.split("=", 1) for each in given)
-
-
-def _expiry(given: str | None) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if given == _NEVER:
-        return {"expires_at": _ANY}
-    try:
-        day = datetime.fromisoformat(given)
-    except ValueError:
-        return {"expires_in": _duration("--expires", given)}
-    return {"expires_at": (day if day.tzinfo else day.replace(tzinfo=UTC)).timestamp()}
-
-
-def _duration(option: str, text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        more = ", a day such as `2027-01-31`, or `never`" if option == "--expires" else ""
-        raise ConfigError(f"`{option} {text}` must be {error}{more}") from error

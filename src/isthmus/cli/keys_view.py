@@ -11,6 +11,7 @@ from rich.text import Text
 
 from isthmus.access.told import status_of
 from isthmus.access.wishes import RATES
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import FATES, WIDE, clean, facts_table, lined_table, number, shorten
 from isthmus.ports.keys import StoredKey
 
@@ -35,7 +36,7 @@ def show_keys(console: Console, keys: Sequence[StoredKey], now: float) -> None:
             *((Text(shorten(_opens(key), 60)),) if wide else ()),
         ]
         table.add_row(*row)
-    console.print(table)
+    show_table(console, table, indent=0)
 
 
 def show_key(console: Console, key: StoredKey, now: float) -> None:
@@ -61,8 +62,8 @@ def show_key(console: Console, key: StoredKey, now: float) -> None:
     table.add_row("state", Text(f"{sign} {status}", style=style))
     for name, fact in facts.items():
         if fact and not (name == "revoked" and not key.revoked_at):
-            table.add_row(name, clean(fact))
-    console.print(table)
+            table.add_row(name, Text(clean(fact)))
+    show_table(console, table, indent=0)
 
 
 def _opens(key: StoredKey) -> str:

@@ -7,15 +7,16 @@ Without a command the gateway is started.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_group
 
 from isthmus import __version__
+from isthmus.cli import help_view
 from isthmus.cli.terminal import say_error
 from isthmus.errors import IsthmusError
 
@@ -40,8 +41,14 @@ _COMMANDS: Final = {
 """In the order of the help. A gateway starts without what the others are made of."""
 
 
-class Commands(TyperGroup):
+class Commands(help_view.HelpfulGroup):
     """All commands, with one way to fail."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {
+        "Begin": ("chat", "serve", "init", "codex", "claude"),
+        "See what happens": ("explain", "trace", "usage", "providers"),
+        "Look after a gateway": ("config", "keys", "audit", "store", "webhooks", "mcp"),
+    }
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
@@ -50,7 +57,7 @@ class Commands(TyperGroup):
         if cmd_name not in self.commands and cmd_name in _COMMANDS:
             module, _, name = _COMMANDS[cmd_name].partition(":")
             found = getattr(import_module(module), name)
-            one = typer.Typer(rich_markup_mode="markdown")
+            one = help_view.Commands()
             if isinstance(found, typer.Typer):
                 one.add_typer(found)
             else:
@@ -67,12 +74,11 @@ class Commands(TyperGroup):
             raise typer.Exit(1) from error
 
 
-app = typer.Typer(
+app = help_view.Commands(
     cls=Commands,
     help="Every client of the OpenAI Responses API, on every model.",
     epilog="Without a command the gateway is started, as with `isthmus serve`.",
     pretty_exceptions_enable=False,  # a traceback with local values could show a key
-    rich_markup_mode="markdown",
 )
 
 

@@ -12,14 +12,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing
 from isthmus.cli.config_commands import ConfigFlag, SetFlag, parse_settings
+from isthmus.cli.help_view import Commands, examples
+from isthmus.cli.layout import show_table
+from isthmus.cli.terminal import clean, open_console, put
 from isthmus.config import load_config
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
 
-mcp_app = typer.Typer(name="mcp", help="Look after MCP servers.", no_args_is_help=True)
+mcp_app = Commands(name="mcp", help="Look after MCP servers.", no_args_is_help=True)
 
 
 @mcp_app.callback()
@@ -28,6 +32,7 @@ def _group() -> None:
 
 
 @mcp_app.command(name="list")
+@examples("isthmus mcp list", "isthmus mcp list docs")
 def list_servers(
     name: Annotated[str | None, typer.Argument(help="Which one; none: all that have a `url`.")] = None,
     config: ConfigFlag = None,
@@ -41,7 +46,7 @@ def list_servers(
         wanted = f"`mcp.{name}` has no `url`" if name else "no MCP server has a `url` in this configuration"
         raise ConfigError(f"{wanted}; there are: {there}")
     found = asyncio.run(_ask(read, own))
-    console = Console(highlight=False)
+    console = open_console()
     for label, listing in found.items():
         _show(console, label, listing)
     if any(listing.error is not None for listing in found.values()):
@@ -61,11 +66,11 @@ async def _ask(config: Config, labels: list[str]) -> dict[str, Listing]:
 
 def _show(console: Console, label: str, listing: Listing) -> None:
     if listing.error is not None:
-        console.print(f"[red]{escape(label)}[/] {escape(listing.error['message'])}", soft_wrap=True)
+        put(console, Text.assemble((clean(label), "red"), " ", clean(listing.error["message"])))
         return
     console.print(f"[green]{escape(label)}[/] {len(listing.tools)} tools may be called")
     table = Table(box=None, padding=(0, 3, 0, 2), show_header=False, pad_edge=False)
     for one in listing.tools:
         about = str(one.get("description") or "").strip().partition("\n")[0]
         table.add_row(escape(one["name"]), "asks" if one["name"] in listing.asks else "", escape(about))
-    console.print(table)
+    show_table(console, table, indent=0)

@@ -12,11 +12,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from isthmus.cli.terminal import clean, heading, indented, lined_table, number, plain_json, shorten
+from isthmus.cli.layout import show_table
+from isthmus.cli.terminal import READABLE, clean, heading, lined_table, number, plain_json, preview, shorten
 
 _SHOWN: Final = 60
 """More messages than this are shown as a head and a tail."""
 _HEAD: Final = 12
+_BESIDE: Final = 40
+"""Columns that the others take, at the most."""
 _ROLES: Final = {"system": "blue", "developer": "blue", "user": "green", "assistant": "yellow", "tool": "magenta"}
 
 
@@ -29,17 +32,16 @@ def show_messages(console: Console, body: Mapping[str, Any], *, full: bool = Fal
     heading(console, "Messages", f"{number(len(messages))} in the body")
     table = lined_table("#", "who", "says", "bytes")
     table.columns[0].justify = table.columns[3].justify = "right"
-    table.columns[2].no_wrap, table.columns[2].overflow = True, "ellipsis"
-    table.columns[2].ratio = 1
-    table.expand = True
+    room = min(console.width, READABLE) - _BESIDE
     left_out = 0 if full or len(messages) <= _SHOWN else len(messages) - _SHOWN
     for index, message in enumerate(messages):
         if left_out and _HEAD <= index < _HEAD + left_out:
             if index == _HEAD:
                 table.add_row("", "", Text(f"… {number(left_out)} more; `--full` shows all", "dim"), "")
             continue
-        table.add_row(str(index), _who(message), _says(message), number(len(msgspec.json.encode(message))))
-    console.print(indented(table))
+        says = preview(_says(message), room)
+        table.add_row(str(index), _who(message), says, number(len(msgspec.json.encode(message))))
+    show_table(console, table)
 
 
 def _who(message: Mapping[str, Any]) -> Text:

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from isthmus.cli.help_view import OUTPUT, examples
+from isthmus.cli.layout import show_table
 from isthmus.cli.probe_compare import claims_more, rows_json, show_comparison
 from isthmus.cli.probe_compare import compare as compare_with
 from isthmus.cli.probe_file import provider_file
@@ -27,12 +29,12 @@ from isthmus.cli.provider_folders import FolderFlag
 from isthmus.cli.terminal import (
     clean,
     heading,
-    indented,
     lined_table,
     number,
     open_console,
     plural,
     print_json,
+    put,
     words,
 )
 from isthmus.errors import ConfigError
@@ -46,6 +48,9 @@ _SIGNS: Final[dict[Verdict, tuple[str, str]]] = {
 }
 
 
+@examples(
+    "isthmus providers probe http://127.0.0.1:8080/v1 --write mine.toml", "isthmus providers probe deepseek --compare"
+)
 def probe_endpoint(
     endpoint: Annotated[
         str, typer.Argument(metavar="NAME|BASE_URL", help="A provider's name, or an address, up to and with `/v1`.")
@@ -66,7 +71,7 @@ def probe_endpoint(
     max_total_tokens: Annotated[
         int, typer.Option("--max-total-tokens", min=16, help="Most tokens of all answers.")
     ] = 40_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)] = False,
     folder: FolderFlag = None,
 ) -> None:
     """Ask a live endpoint what it can do, in both dialects (some fifty short requests), and write a provider file."""
@@ -97,9 +102,9 @@ def probe_endpoint(
         day = f"{datetime.now():%Y-%m-%d}"
         text = provider_file(findings, name=name, base_url=target.address, key_env=variable, day=day)
         write.write_text(text, encoding="utf-8")
-        talk.print(Text.assemble(("✓ written", "green"), f"  {write}"), soft_wrap=True)
+        put(talk, Text.assemble(("✓ written", "green"), f"  {write}"))
         if variable:
-            talk.print(words(f"The key is not in the file: set `{variable}` before you use it.", "dim"), soft_wrap=True)
+            put(talk, words(f"The key is not in the file: set `{variable}` before you use it.", "dim"))
     elif not (compare or as_json):
         talk.print(words("`--write FILE` keeps these findings as a provider file.", "dim"))
     if claims_more(rows):
@@ -118,7 +123,7 @@ def show_findings(console: Console, findings: Findings, address: str) -> None:
     for note in findings.notes:
         sign, style = _SIGNS[note.verdict]
         table.add_row(Text(note.question), Text(sign, style=style), words(note.detail))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from isthmus.bridge.capabilities import Dialect, ProviderCapabilities
-from isthmus.cli.terminal import WIDE, heading, indented, lined_table, words
+from isthmus.cli.layout import show_table
+from isthmus.cli.terminal import WIDE, heading, lined_table, words
 from isthmus.providers import Provider
 from isthmus.providers.dialects import capabilities_for
 from isthmus.providers.responses import serves
@@ -67,7 +68,7 @@ def show_comparison(console: Console, rows: list[Row], name: str, model: str) ->
             fact = words(row.fact)
             fact.no_wrap = console.width >= WIDE
             table.add_row(fact, words(row.file), words(row.server), Text(sign, style=style, no_wrap=True))
-        console.print(indented(table))
+        show_table(console, table)
         console.print()
 
 

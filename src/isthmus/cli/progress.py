@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from isthmus.store.copying.copy import Step
 
 _EVERY: Final = 0.25
-_WIDTH: Final = 100
 
 
 class Progress:
@@ -43,7 +43,8 @@ class Progress:
             self._write(describe(step, now - self._phase))
 
     def _write(self, line: str) -> None:
-        self._out.write(f"\r{line[:_WIDTH]:<{_WIDTH}}")
+        width = shutil.get_terminal_size().columns - 1
+        self._out.write(f"\r{line[:width]:<{width}}")
         self._out.flush()
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from isthmus.cli.changes import Change, carry_out, diff_lines
-from isthmus.cli.terminal import open_console, words
+from isthmus.cli.terminal import open_console, put, words
 
 
 def propose(changes: Sequence[Change], *, dry_run: bool, yes: bool) -> bool:
@@ -24,7 +24,7 @@ def propose(changes: Sequence[Change], *, dry_run: bool, yes: bool) -> bool:
 
 
 def say(sentence: str, style: str = "") -> None:
-    open_console(stderr=True).print(words(sentence, style), soft_wrap=True)
+    put(open_console(stderr=True), words(sentence, style))
 
 
 def show_changes(changes: Sequence[Change]) -> None:
@@ -32,7 +32,7 @@ def show_changes(changes: Sequence[Change]) -> None:
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for change in changes:
         if change.note:
-            console.print(words(_summary(change)), soft_wrap=True)
+            put(console, words(_summary(change)))
             continue
         for line in diff_lines(change):
             console.print(Text(line, styles.get(line[:1], "")), soft_wrap=True)

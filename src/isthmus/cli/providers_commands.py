@@ -18,12 +18,13 @@ from rich.text import Text
 from isthmus.bridge.capabilities import Dialect
 from isthmus.cli.checkup_command import check_configured
 from isthmus.cli.heard import ask_server, load_known, recall_lessons
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.probe_command import probe_endpoint
 from isthmus.cli.provider_folders import FolderFlag, provider_folders
 from isthmus.cli.providers_show import Known, show_json, show_provider
 from isthmus.cli.providers_snapshot import listed_json, listed_providers, matching_providers, show_hint, show_listed
 from isthmus.cli.providers_view import list_json, show_list
-from isthmus.cli.terminal import open_console, plural, print_json, words
+from isthmus.cli.terminal import open_console, plural, print_json, put, words
 from isthmus.config import read_config
 from isthmus.config.keys import first_address
 from isthmus.errors import ConfigError
@@ -31,12 +32,13 @@ from isthmus.providers import Provider, check_provider_file, load_provider, prov
 from isthmus.providers.dialects import choose_dialect
 from isthmus.values.redact import redact_url
 
-providers_app = typer.Typer(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
+providers_app = Commands(name="providers", help="List, show, check, test or probe providers.", no_args_is_help=True)
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)]
 
 
 @providers_app.command("list")
+@examples("isthmus providers list", "isthmus providers list --all", "isthmus providers list router")
 def list_providers(
     word: Annotated[str, typer.Argument(metavar="[WORD]", help="Only those with this in a name, key or address.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="Also those of the snapshot, which have no file.")] = False,
@@ -62,6 +64,7 @@ def list_providers(
 
 
 @providers_app.command("show")
+@examples("isthmus providers show deepseek", "isthmus providers show ollama --ask")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The provider, by its name or an alias.")],
     model: Annotated[str, typer.Option("--model", "-m", help="The model; the default one otherwise.")] = "",
@@ -89,6 +92,7 @@ def show(
 
 
 @providers_app.command("check")
+@examples("isthmus providers check mine.toml")
 def check(
     file: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Provider files.")],
     as_json: JsonFlag = False,
@@ -141,9 +145,9 @@ def _print_findings(found: dict[str, list[str]]) -> None:
         if not problems:
             provider = load_provider(Path(path).stem, (Path(path).parent,))
             said = f"{provider.title}, {plural(len(provider.models), 'model entry').replace('entrys', 'entries')}"
-            console.print(Text.assemble(("✓ sound", "green"), f"  {path}", (f"  {said}", "dim")), soft_wrap=True)
+            put(console, Text.assemble(("✓ sound", "green"), f"  {path}", (f"  {said}", "dim")))
             continue
         head = (f"✗ {plural(len(problems), 'problem')}", "bold red")
-        console.print(Text.assemble(head, f"  {path}"), soft_wrap=True)
+        put(console, Text.assemble(head, f"  {path}"))
         for problem in problems:
-            console.print(Text.assemble("  • ", words(problem)), soft_wrap=True)
+            put(console, Text.assemble("  • ", words(problem)))

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from isthmus.bridge.lessons import learn
 from isthmus.bridge.types.plan import Lesson, Target
+from isthmus.cli.layout import show_table
 from isthmus.cli.providers_view import key_words, list_json
 from isthmus.cli.terminal import (
     WIDE,
     clean,
     facts_table,
     heading,
-    indented,
     lined_table,
     number,
     plain_json,
@@ -143,7 +143,7 @@ def _show_head(console: Console, known: Known) -> None:
     facts.add_row("against", Group(*map(Text, provider.sources or ("nothing named",))))
     facts.add_row("read from", Group(*map(Text, provider.files)))
     facts.add_row("its server", _server_words(known))
-    console.print(facts)
+    show_table(console, facts, indent=0)
 
 
 def _server_words(known: Known) -> Text:
@@ -173,7 +173,7 @@ def _show_models(console: Console, provider: Provider) -> None:
             table.add_row(name, Text(title), *limits, reads, " ".join(known.efforts) or "–", _cost(known))
         else:
             table.add_row(Group(name, Text(title, "dim")) if title else name, *limits, _cost(known))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _listed(provider: Provider) -> list[KnownModel]:
@@ -198,7 +198,7 @@ def _show_facts(console: Console, known: Known) -> None:
                 Text(_words(fact), "dim" if default else "cyan"),
                 Text(origin, "dim"),
             )
-        console.print(indented(table))
+        show_table(console, table)
         console.print()
 
 

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import lined_table, plural, words
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.find import snapshot_names
 from isthmus.providers.snapshot import Listed, obstacle, snapshot_head, snapshot_index
+
+_SPACIOUS: Final = 150
 
 
 def listed_providers(word: str = "") -> list[Listed]:
@@ -40,18 +44,19 @@ def matches(word: str, *texts: str) -> bool:
 
 def show_listed(console: Console, listed: Sequence[Listed], environ: Mapping[str, str] = os.environ) -> None:
     head = snapshot_head()
-    table = lined_table("name", "key", "speaks", "models", "endpoint")
-    table.columns[0].no_wrap = True
+    spacious = console.width >= _SPACIOUS
+    columns = ("name", "key", "speaks", "models", "endpoint")
+    table = lined_table(*(columns if spacious else ("name", "key, endpoint, what it speaks")))
     for each in listed:
         reason = obstacle(each)
-        table.add_row(
-            Text(each.id, "dim" if reason else "bold"),
-            _key(each, environ),
-            Text(each.protocol or "–", "dim" if reason else ""),
-            str(each.models),
-            Text(each.base_url.removeprefix("https://")) if not reason else Text(f"not usable: {reason}", "dim"),
-        )
-    console.print(table)
+        name, key = Text(each.id, "dim" if reason else "bold"), _key(each, environ)
+        spoken = Text(each.protocol or "–", "dim" if reason else "")
+        where = Text(each.base_url.removeprefix("https://")) if not reason else Text(f"not usable: {reason}", "dim")
+        if spacious:
+            table.add_row(name, key, spoken, str(each.models), where)
+        else:
+            table.add_row(name, Group(key, where, Text.assemble(spoken, f"   {plural(each.models, 'model')}")))
+    show_table(console, table, indent=0)
     console.print()
     told = f"{plural(len(listed), 'provider')} without a file, from {head.label}"
     console.print(Text(f"{told}: cautious facts, and what is known of each model.", "dim"))

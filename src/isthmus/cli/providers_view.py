@@ -14,12 +14,13 @@ from rich.text import Text
 
 from isthmus.addresses import gaps_of
 from isthmus.bridge.capabilities import ProviderCapabilities
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import lined_table, plural, words
 from isthmus.protocol.json import JsonObject
 from isthmus.providers import Provider
 from isthmus.providers.schema import COMPUTED
 
-_SPACIOUS: Final = 150
+_SPACIOUS: Final = 190
 _FORMATS: Final = ("text", "json_object", "json_schema")
 
 
@@ -81,25 +82,25 @@ def _show_wide(console: Console, providers: Sequence[Provider]) -> None:
             reasoning_words(facts),
             formats_words(facts),
         )
-    console.print(table)
+    show_table(console, table, indent=0)
 
 
 def _show_stacked(console: Console, providers: Sequence[Provider]) -> None:
-    """Two lines each, where seven columns have no room."""
-    table = lined_table("provider", "default model, endpoint", "key, reasoning, formats")
+    """A few lines each, where seven columns have no room."""
+    table = lined_table("provider", "default model, endpoint, key, reasoning, formats")
     for provider in providers:
         facts = provider.capabilities()
         table.add_row(
             Group(Text(provider.name, "bold"), Text(provider.title, "dim")),
-            Group(Text(provider.default_model or "–", "cyan"), _address(provider)),
             Group(
+                Text(provider.default_model or "–", "cyan"),
+                _address(provider),
                 key_words(provider),
-                Text.assemble(("effort ", "dim"), reasoning_words(facts)),
-                Text(formats_words(facts)),
+                Text.assemble(("effort ", "dim"), reasoning_words(facts), ("   formats ", "dim"), formats_words(facts)),
             ),
         )
         table.add_row()
-    console.print(table)
+    show_table(console, table, indent=0)
 
 
 def _address(provider: Provider) -> Text:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.console import Console, Group
 from rich.text import Text
 
+from isthmus.cli.layout import show_table
 from isthmus.cli.replay import Replay, Side
 from isthmus.cli.terminal import (
     WIDE,
@@ -45,7 +46,7 @@ def show_replay(console: Console, replayed: Replay, *, full: bool = False) -> No
     facts.add_row("recorded", _side(before))
     facts.add_row("replayed", _side(after))
     facts.add_row("decisions", Text(f"{found.same} the same, {plural(len(found.decisions), 'difference')}"))
-    console.print(facts)
+    show_table(console, facts, indent=0)
     if replayed.refusal is not None:
         heading(console, "✗ Refused", f"{after.provider} cannot be asked for this")
         console.print(indented(words(str(replayed.refusal["message"]))))
@@ -74,7 +75,7 @@ def _show_decisions(console: Console, replayed: Replay) -> None:
         first, paths = alike[0], ", ".join(dict.fromkeys(change.path for change in alike))
         sign, style = _KINDS[first.kind]
         table.add_row(Text(sign, style), Text(clean(paths)), _decision(first.before), _decision(first.after))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _alike(changes: Sequence[DecisionChange]) -> list[list[DecisionChange]]:
@@ -116,7 +117,7 @@ def _show_bodies(console: Console, replayed: Replay, *, full: bool) -> None:
         values = [_value(difference, "before", full=full), _value(difference, "after", full=full)]
         cells = values if wide else [Group(*(value for value in values if value.plain))]
         table.add_row(Text(sign, style), Text(clean(difference.path)), *cells)
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _value(difference: Difference, which: str, *, full: bool) -> Text:
@@ -141,7 +142,7 @@ def show_answers(console: Console, recorded: Mapping[str, Any], replayed: Mappin
         values = [recorded.get(name), replayed.get(name)]
         if any(value not in (None, "") for value in values):
             table.add_row(Text(label, "dim"), *(Text(_told(value)) for value in values))
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _told(value: Any) -> str:

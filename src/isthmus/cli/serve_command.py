@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus import __version__
+from isthmus.cli.help_view import examples
 from isthmus.log import JsonFormatter, Scrubbed, TextFormatter, tell
 from isthmus.observe.outlet import Outlet
 from isthmus.scrub import Scrub, Scrubber, Secret, unscrubbed
@@ -30,15 +31,22 @@ if TYPE_CHECKING:  # it takes half a second to load
     from isthmus.wiring_notice import Noticing
 
 
+@examples(
+    "isthmus serve",
+    "isthmus serve --port 9000 --model deepseek/deepseek-v4-pro",
+    "isthmus serve --config isthmus.toml --workers 4",
+)
 def serve(
-    config: Annotated[Path | None, typer.Option(help="Config file (TOML).")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Config file (TOML).")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
-    store: Annotated[str | None, typer.Option(help="`sqlite:PATH`, `memory:` or `postgresql://…`.")] = None,
+    port: Annotated[int | None, typer.Option(metavar="N", help="Port to listen on; 0 takes a free one.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="`sqlite:PATH`, `memory:`, `postgresql://…`.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Default model, `provider/model`.")] = None,
     strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Reject instead of degrading.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that serve together.")] = None,
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
+    workers: Annotated[int | None, typer.Option(metavar="N", help="Processes that serve together.")] = None,
 ) -> None:
     """Start the gateway."""
     from isthmus.config import load_config
@@ -171,7 +179,8 @@ def banner(address: str, default: str, providers: list[str], store: str, workers
         *providers,
         "",
         "  Try it:",
-        f"    curl {option}{url}/v1/responses -H 'content-type: application/json' \\",
+        f"    curl {option}{url}/v1/responses \\",
+        "      -H 'content-type: application/json' \\",
         '      -d \'{"input": "Say hello"}\'',
     ]
     if demo:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from isthmus.cli import store_moves
+from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.config.schema import Store as StoreSettings
 from isthmus.ports import Store, StoreStats
@@ -21,7 +22,7 @@ from isthmus.ports import Store, StoreStats
 if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.store.damage import Examined
 
-store_app = typer.Typer(name="store", help="Look after the stored responses.", no_args_is_help=True)
+store_app = Commands(name="store", help="Look after the stored responses.", no_args_is_help=True)
 
 _T = TypeVar("_T")
 DAMAGE_LEFT: Final = 3
@@ -29,6 +30,7 @@ DAMAGE_LEFT: Final = 3
 
 
 @store_app.command()
+@examples("isthmus store stats", "isthmus store stats --store sqlite:/srv/isthmus.db --json")
 def stats(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -45,6 +47,7 @@ def stats(
 
 
 @store_app.command()
+@examples("isthmus store prune --days 30", "isthmus store prune --max-size 2GB")
 def prune(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -80,6 +83,7 @@ def prune(
 
 
 @store_app.command()
+@examples("isthmus store export --output responses.jsonl")
 def export(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -107,6 +111,7 @@ def export(
 
 
 @store_app.command()
+@examples("isthmus store check", "isthmus store check --repair")
 def check(
     config: ConfigOption = None,
     store: StoreOption = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isthmus.cli.help_view import examples
 from isthmus.cli.store_options import ConfigOption, JsonOption, StoreOption, server_limits, store_settings
 from isthmus.errors import ConfigError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.store.copying.copy import Manner
 
 
+@examples("isthmus store migrate --dry-run")
 def migrate(
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -34,6 +36,7 @@ def migrate(
         typer.echo(f"{'would apply' if dry_run else 'applied'} {', '.join(steps)}")
 
 
+@examples("isthmus store copy --from sqlite:isthmus.db --to postgresql://host/db")
 def copy(
     source: Annotated[str, typer.Option("--from", help="The store to read: `sqlite:PATH` or `postgresql://…`.")],
     target: Annotated[str, typer.Option("--to", help="The store to write; it is made where there is none.")],
@@ -71,6 +74,7 @@ def copy(
         _say_no_key()
 
 
+@examples("isthmus store backup /backups/isthmus.db")
 def backup(
     path: Annotated[Path, typer.Argument(help="Where the copy goes; its key goes beside it, as `PATH.key`.")],
     config: ConfigOption = None,
@@ -99,6 +103,7 @@ def backup(
         typer.echo(f"copied the key to {made.key}")
 
 
+@examples("isthmus store restore /backups/isthmus.db")
 def restore(
     path: Annotated[Path, typer.Argument(help="The copy that `isthmus store backup` made, with `PATH.key` beside it.")],
     config: ConfigOption = None,

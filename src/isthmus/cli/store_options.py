@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isthmus.cli.help_view import OUTPUT, WHERE
 from isthmus.config.schema import Store as StoreSettings
 
 if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.store.open import ServerLimits
 
-ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", help="`sqlite:PATH` or `postgresql://…`, in place of the config's store.")
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Config file (TOML).", rich_help_panel=WHERE),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="`sqlite:PATH` or `postgresql://…`, in place of the config's store.",
+        rich_help_panel=WHERE,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)]
 
 
 def store_settings(config: Path | None, url: str | None) -> StoreSettings:

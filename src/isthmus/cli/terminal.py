@@ -1,11 +1,14 @@
 """How the commands look: one console, one set of signs for the four fates, numbers that people can read.
 
 Output is for pipes (stdout), talk is for people (stderr). Colour comes only with a terminal, and never alone: every
-fate has a sign and a word.
+fate has a sign and a word. Lines are broken for a terminal, between words; what goes into a pipe is not: a row stays a
+row for whoever reads it.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -13,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import typer
 from rich.box import Box
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -31,12 +35,34 @@ FATES: Final[Mapping[Action, tuple[str, str]]] = {
 WIDE: Final = 110
 """From this width on a table may have a column of its own for every fact."""
 
+READABLE: Final = 120
+"""Text that is broken for people has no longer lines, however much room there is."""
+
+_PIPED: Final = 1000
+"""Columns where nobody says how many there are: in a pipe. Nothing has to be broken there."""
+
 # A thin line under the head and nothing else: words need the room more than frames do.
 _LINED: Final = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False)
+    """As wide as the terminal, or as `COLUMNS` says. `NO_COLOR` takes bold and dim away, too."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(stderr=stderr, highlight=False, color_system=None if plain else "auto")
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = _PIPED
+    return console
+
+
+def say(told: str | Text, *, stderr: bool = False) -> None:
+    """Our own sentence: broken between words on a terminal, whole in a pipe."""
+    console = open_console(stderr=stderr)
+    put(console, words(told) if isinstance(told, str) else told)
+
+
+def put(console: Console, told: str | Text) -> None:
+    """The same on a console; text that is not ours must not be read as markup: hand it over as `Text`."""
+    console.print(told, soft_wrap=not console.is_terminal)
 
 
 def print_json(value: Any, *, pretty: bool = True) -> None:
@@ -46,8 +72,7 @@ def print_json(value: Any, *, pretty: bool = True) -> None:
 
 
 def say_error(message: str) -> None:
-    line = Text.assemble(("error:", "bold red"), " ", clean(message))
-    open_console(stderr=True).print(line, soft_wrap=True)
+    say(Text.assemble(("error:", "bold red"), " ", clean(message)), stderr=True)
 
 
 def fate(action: Action) -> Text:
@@ -111,8 +136,20 @@ def shorten(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: max(limit - 1, 1)].rstrip()}…"
 
 
+def preview(text: Text, width: int) -> Text:
+    """The beginning of a line that goes on: as many whole words as have room, and a sign that there are more."""
+    if text.cell_len <= width:
+        return text
+    end = len(chop_cells(text.plain, max(width - 2, 1))[0])
+    word = text.plain.rfind(" ", 0, end + 1)
+    shown = text[: word if word > end // 2 else end]
+    shown.rstrip()
+    return shown.append(" …")
+
+
 def plain_json(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """JSON on one line, with spaces to break it at."""
+    return value if isinstance(value, str) else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 
 def size(count: int) -> str:

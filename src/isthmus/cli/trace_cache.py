@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from isthmus.bridge.capabilities import Cost
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import WIDE, clean, facts_table, heading, indented, lined_table, number, plural, size, words
 from isthmus.cli.trace_find import Wanted
 from isthmus.cli.trace_list import money, when
@@ -86,13 +87,14 @@ async def _read(reader: TraceReader, turns: Sequence[TraceSummary], prices: Pric
 
 def show_conversations(console: Console, found: Sequence[Conversation]) -> None:
     table = lined_table("last turn", "turns", "breaks", "in", "cached", "could save")
+    table.padding = (0, 1, 0, 0)
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
     for each in found:
         seen = each.found
         cells = (len(seen.turns), len(seen.breaks) or "", number(seen.input_tokens), _share(seen), money(seen.lost))
-        table.add_row(Text(clean(seen.turns[-1].id)), *(Text(str(cell)) for cell in cells))
-    console.print(table)
+        table.add_row(Text(clean(seen.turns[-1].id), no_wrap=True), *(Text(str(cell)) for cell in cells))
+    show_table(console, table, indent=0)
 
 
 def show_conversation(console: Console, conversation: Conversation) -> None:
@@ -112,7 +114,7 @@ def show_conversation(console: Console, conversation: Conversation) -> None:
         )
     else:
         facts.add_row("cost", Text("not known: the provider's facts name no prices for this model"))
-    console.print(facts)
+    show_table(console, facts, indent=0)
     _show_turns(console, seen.turns)
     for index, turn in enumerate(seen.turns, 1):
         if turn.broken is not None:
@@ -127,11 +129,11 @@ def _show_turns(console: Console, turns: Sequence[Diagnosis]) -> None:
     for turn, index in zip(turns, range(1, len(turns) + 1), strict=True):
         sign, style = _VERDICTS[turn.verdict]
         row = [Text(str(index), "dim"), *((Text(when(turn.at), "dim"),) if wide else ())]
-        row += [Text(clean(turn.id if wide else _short(turn.id))), Text(f"{sign} {turn.verdict}", style)]
+        row += [Text(clean(turn.id if wide else _short(turn.id)), no_wrap=True), Text(f"{sign} {turn.verdict}", style)]
         row += [Text(_unchanged(turn)), Text(_cached(turn))]
         row += [Text(money(turn.cost)), Text(money(turn.cost_with_hit))] if wide else []
         table.add_row(*row)
-    console.print(indented(table))
+    show_table(console, table)
     for note in dict.fromkeys(turn.note for turn in turns if turn.note):
         at = [str(index) for index, turn in enumerate(turns, 1) if turn.note == note]
         console.print(indented(words(f"turn {', '.join(at)}: {note}", "dim")))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from isthmus.cli.help_view import OUTPUT, Commands, examples
 from isthmus.cli.trace_find import CONVERSATION, DECISION, DOOR, ERRORS, MODEL, PROVIDER, SINCE, STATUS
 from isthmus.cli.trace_source import (
     ConfigOption,
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from isthmus.cli.trace_find import Wanted
     from isthmus.ports.traces import Capturing, Trace, TraceSummary
 
-trace_app = typer.Typer(
+trace_app = Commands(
     name="trace", help="See why requests were shaped as they were, and what became of them.", no_args_is_help=True
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
-Full = Annotated[bool, typer.Option("--full", help="Cut nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)]
+Lines = Annotated[bool, typer.Option("--json", help="One JSON object per line.", rich_help_panel=OUTPUT)]
+Full = Annotated[bool, typer.Option("--full", help="Cut nothing.", rich_help_panel=OUTPUT)]
 Id = Annotated[
     str,
     typer.Argument(metavar="ID", help="Of the request (`req_…`) or of its response (`resp_…`); `last`: the newest."),
@@ -44,6 +45,7 @@ _PAUSE: Final = 0.5
 
 
 @trace_app.command("list")
+@examples("isthmus trace list", "isthmus trace list --errors --since 2h")
 def list_(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -83,8 +85,12 @@ def list_(
 
 
 @trace_app.command()
+@examples("isthmus trace show last", "isthmus trace show last --body")
 def show(
     id: Id,
+    body: Annotated[
+        bool, typer.Option("--body", help="Show what was sent upstream, if it was kept.", rich_help_panel=OUTPUT)
+    ] = False,
     full: Full = False,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -100,10 +106,11 @@ def show(
     if as_json:
         print_json(trace)
     else:
-        show_trace(open_console(), trace, full=full)
+        show_trace(open_console(), trace, full=full, body=body or full)
 
 
 @trace_app.command()
+@examples("isthmus trace tail", "isthmus trace tail --provider deepseek")
 def tail(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -141,6 +148,7 @@ def tail(
 
 
 @trace_app.command()
+@examples("isthmus trace export --since 1d --output traces.jsonl")
 def export(
     provider: PROVIDER = "",
     model: MODEL = "",
@@ -183,6 +191,7 @@ def export(
 
 
 @trace_app.command()
+@examples("isthmus trace replay last --provider deepseek", "isthmus trace replay last --provider deepseek --send")
 def replay(
     id: Id,
     provider: Annotated[str, typer.Option("--provider", "-p", help="Plan it for this one; else for the same.")] = "",
@@ -221,6 +230,7 @@ def replay(
 
 
 @trace_app.command()
+@examples("isthmus trace cache", "isthmus trace cache last")
 def cache(
     id: Annotated[
         str | None,
@@ -271,6 +281,7 @@ def cache(
 
 
 @trace_app.command()
+@examples("isthmus trace capture 10m", "isthmus trace capture 0")
 def capture(
     how_long: Annotated[str, typer.Argument(metavar="HOW-LONG", help="`10m`, `1h` …; `0` ends it.")],
     owner: Annotated[str, typer.Option("--owner", help="Only requests of this owner.")] = "",

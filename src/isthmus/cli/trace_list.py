@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import FATES, WIDE, clean, lined_table, number, open_console, shorten
 from isthmus.ports.traces import TraceSummary
 
-_SPACIOUS: Final = 140
+_ROOMY: Final = 140
+_SPACIOUS: Final = 180
+"""From here on an id and a model, with its provider, have room beside each other."""
 _OUTCOMES: Final = {
     "completed": FATES["supported"],
     "incomplete": FATES["degraded"],
@@ -31,7 +34,7 @@ def show_traces(console: Console, traces: Sequence[TraceSummary]) -> None:
     table = trace_table(console.width)
     for trace in traces:
         table.add_row(*trace_row(trace, console.width))
-    console.print(table)
+    show_table(console, table, indent=0)
 
 
 class TraceLines:
@@ -46,31 +49,31 @@ class TraceLines:
         table = trace_table(width)
         table.show_header = not self._begun
         table.add_row(*trace_row(trace, width))
-        self._console.print(table)
+        show_table(self._console, table, indent=0)
         self._console.file.flush()
         self._begun = True
 
 
 def trace_table(width: int) -> Table:
-    """Figures are never cut: the model gives way."""
-    names = ["UTC", "request", "model", "outcome"]
+    """Nothing is cut: where there is little room, the model stands below the id."""
+    names = ["UTC", *(("request", "model") if width >= _SPACIOUS else ("request, model",)), "outcome"]
     names += ["in", "out", "cost"] if width >= WIDE else []
-    names += ["cached", "first"] if width >= _SPACIOUS else []
+    names += ["cached", "first"] if width >= _ROOMY else []
     names += ["time", "changed"] if width >= WIDE else ["time"]
     table = lined_table(*names)
     table.padding = (0, 1, 0, 0)
     for column, name in zip(table.columns, names, strict=True):
-        column.no_wrap, column.overflow, column.min_width = True, "ellipsis", _WIDTHS.get(name, 0)
+        column.no_wrap, column.min_width = name != "model", _WIDTHS.get(name, 0)
         column.justify = "right" if name in _FIGURES else "left"
-    rest = width - 2 * len(names) - sum(_WIDTHS[name] for name in names if name not in ("model", "outcome"))
-    ended = min(max(rest - 20, 11), 24)
-    table.columns[2].width, table.columns[3].width = max(rest - ended, 8), ended
     return table
 
 
 _WIDTHS: Final = {
     "UTC": 11,
     "request": 28,
+    "request, model": 28,
+    "model": 28,
+    "outcome": 24,
     "in": 7,
     "out": 6,
     "cost": 8,
@@ -79,14 +82,17 @@ _WIDTHS: Final = {
     "time": 6,
     "changed": 7,
 }
+"""Lines that come one by one stand below each other all the same."""
 _FIGURES: Final = ("in", "out", "cost", "cached", "first", "time")
 
 
-def trace_row(trace: TraceSummary, width: int) -> list[Text]:
-    row = [Text(when(trace.at), "dim"), Text(clean(trace.id)), _model(trace, width), outcome(trace)]
+def trace_row(trace: TraceSummary, width: int) -> list[RenderableType]:
+    id, model = Text(clean(trace.id)), _model(trace)
+    named = [id, model] if width >= _SPACIOUS else [Group(id, Text(model.plain, "dim"))]
+    row: list[RenderableType] = [Text(when(trace.at), "dim"), *named, outcome(trace)]
     if width >= WIDE:
         row += [Text(_count(trace.input_tokens)), Text(_count(trace.output_tokens)), Text(money(trace.cost))]
-    if width >= _SPACIOUS:
+    if width >= _ROOMY:
         row += [Text(_count(trace.cached_tokens)), Text(seconds(trace.first_token))]
     row.append(Text(seconds(trace.total)))
     if width >= WIDE:
@@ -134,8 +140,8 @@ def money(value: float | None) -> str:
     return f"${value:.2f}" if value >= 10 else f"${value:.4f}" if value >= 0.001 else f"${value:.2g}"
 
 
-def _model(trace: TraceSummary, width: int) -> Text:
-    whole = f"{trace.provider}/{trace.model}" if width >= _SPACIOUS else trace.model
+def _model(trace: TraceSummary) -> Text:
+    whole = f"{trace.provider}/{trace.model}"
     return Text(clean((whole if trace.provider else trace.asked_model) or "-"))
 
 

@@ -14,25 +14,43 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 import typer
 
 from isthmus.bridge.limits import take_limits
+from isthmus.cli.help_view import WHERE
 from isthmus.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded only where it is used
     from isthmus.config.schema import Config
     from isthmus.ports.traces import Trace, TraceFilter, TracePage, TraceStore, TraceSummary
 
-ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Config file (TOML).")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Config file (TOML).", rich_help_panel=WHERE)
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", help="`sqlite:PATH` or `postgresql://…`, in place of the config's store: the traces lie beside it."
+        "--store",
+        metavar="URL",
+        help="`sqlite:PATH` or `postgresql://…`, in place of the config's store: the traces lie beside it.",
+        rich_help_panel=WHERE,
     ),
 ]
 GatewayOption = Annotated[
-    str | None, typer.Option("--gateway", "--url", help="A gateway elsewhere, in place of the file of this machine's.")
+    str | None,
+    typer.Option(
+        "--gateway",
+        "--url",
+        metavar="URL",
+        help="A gateway elsewhere, in place of the file of this machine's.",
+        rich_help_panel=WHERE,
+    ),
 ]
 KeyOption = Annotated[
     str | None,
-    typer.Option(envvar="ISTHMUS_API_KEY", show_envvar=False, help="A key for the gateway; else $ISTHMUS_API_KEY."),
+    typer.Option(
+        envvar="ISTHMUS_API_KEY",
+        show_envvar=False,
+        help="A key for the gateway; else $ISTHMUS_API_KEY.",
+        rich_help_panel=WHERE,
+    ),
 ]
 LAST: Final = "last"
 _LOOKED_AT: Final = 100

@@ -15,9 +15,11 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from isthmus.cli.json_view import JsonView
+from isthmus.cli.layout import show_table
 from isthmus.cli.message_view import show_messages
 from isthmus.cli.terminal import (
     FATES,
+    READABLE,
     WIDE,
     clean,
     counts,
@@ -40,23 +42,28 @@ _LISTED: Final = 12
 _CAPTURE: Final = "sizes and hashes; `isthmus trace capture 10m` has the gateway keep contents, too, for a while"
 
 
-def show_trace(console: Console, trace: Trace, *, full: bool = False, plan_only: bool = False) -> None:
-    """All of it in the order in which it happened; `plan_only`: how the request was shaped, not what came of it."""
-    _show_head(console, trace)
-    if trace.error is not None:
-        heading(console, "✗ Error")
-        console.print(indented(_error(trace.error)))
+def show_trace(console: Console, trace: Trace, *, full: bool = False, body: bool = False) -> None:
+    """All of it in the order in which it happened; then what it comes to."""
+    show_plan(console, trace, full=full, body=body)
+    _show_deeds(console, trace)
+    _show_answer(console, trace, full=full)
+    kept = any(content_of(call.body) is not None for call in trace.calls)
+    heading(console, "In short", "`--body` shows what was sent upstream" if kept and not body else "")
+    show_head(console, trace)
+
+
+def show_plan(console: Console, trace: Trace, *, full: bool, body: bool) -> None:
+    """How the request was shaped, not what came of it."""
     _show_decisions(console, trace.decisions)
     _show_sides(console, trace, full=full)
     for index, call in enumerate(trace.calls):
-        _show_call(console, call, f"Upstream request {index + 1} of {len(trace.calls)}", full=full)
-    if plan_only:
-        return
-    _show_deeds(console, trace)
-    _show_answer(console, trace, full=full)
+        _show_call(console, call, f"Upstream request {index + 1} of {len(trace.calls)}", full=full, body=body)
+    if trace.error is not None:
+        heading(console, "✗ Error")
+        console.print(indented(_error(trace.error)))
 
 
-def _show_head(console: Console, trace: Trace) -> None:
+def show_head(console: Console, trace: Trace) -> None:
     told, facts = trace.summary, facts_table()
     facts.add_row("request", Text(clean(told.id), "bold"))
     if told.response and told.response != told.id:
@@ -79,7 +86,7 @@ def _show_head(console: Console, trace: Trace) -> None:
     facts.add_row("captured", words("everything" if told.capture == "full" else _CAPTURE))
     if told.deleted:
         facts.add_row("deleted", Text("its response was deleted; these figures are all that is left"))
-    console.print(facts)
+    show_table(console, facts)
 
 
 def _tokens(trace: Trace) -> Iterator[str]:
@@ -114,7 +121,7 @@ def _show_decisions(console: Console, decisions: Sequence[TracedDecision]) -> No
         sent, why = Text(clean(sent_as(first)), "cyan"), words(first.reason)
         cells = [sent, why] if wide else [Group(*(part for part in (sent, why) if part.plain))]
         table.add_row(Text(clean(paths)), fate_of(first.action), *cells)
-    console.print(indented(table))
+    show_table(console, table)
 
 
 def _alike(decisions: Sequence[TracedDecision]) -> list[list[TracedDecision]]:
@@ -184,7 +191,7 @@ def _folded(pieces: Sequence[Piece], *, full: bool) -> Iterator[tuple[str, str, 
             yield f"{name}[0 … {len(own) - 1}]", f"{len(own)} entries", sum(piece.bytes for piece in own), ""
 
 
-def _show_call(console: Console, call: TracedCall, title: str, *, full: bool) -> None:
+def _show_call(console: Console, call: TracedCall, title: str, *, full: bool, body: bool) -> None:
     again = "" if call.why == "first" else f", {_WHYS.get(call.why, call.why)}"
     heading(console, title, clean(f"{call.provider}/{call.model}{again}"))
     facts = facts_table()
@@ -196,15 +203,17 @@ def _show_call(console: Console, call: TracedCall, title: str, *, full: bool) ->
         facts.add_row("retried", Text.assemble(f"{seconds(retry.wait)} later{place}: ", _error(retry.error)))
     if call.error is not None:
         facts.add_row("failed", _error(call.error))
-    console.print(indented(facts))
-    body = content_of(call.body)
-    if body is None:
+    show_table(console, facts)
+    content = content_of(call.body)
+    if content is None:
         if call.body.cut:
             console.print(indented(words(call.body.cut, "dim")))
         return
-    show_messages(console, body, full=full)
-    view = JsonView(console.width, full=full)
-    shown = view.render(body)
+    show_messages(console, content, full=full)
+    if not body:
+        return
+    view = JsonView(min(console.width, READABLE), full=full)
+    shown = view.render(content)
     heading(console, "Upstream body", size(call.body.bytes))
     if view.cut:
         console.print(words(f"{plural(view.cut, 'long string')} cut (…+ says by how much); `--full` shows all", "dim"))
@@ -229,7 +238,7 @@ def _show_deeds(console: Console, trace: Trace) -> None:
             name = Text(clean(tool.title), "bold red" if tool.failed else "")
             sizes = [Text(size(body.bytes)) for body in (tool.arguments, tool.output)]
             table.add_row(Text(clean(tool.kind)), name, Text(seconds(tool.seconds)), *sizes)
-        console.print(indented(table))
+        show_table(console, table)
     for check in trace.checks:
         heading(console, "Format check", _verdict(check.valid, check.unchecked, check.errors))
         for word in check.words:
@@ -248,17 +257,17 @@ def _show_answer(console: Console, trace: Trace, *, full: bool) -> None:
         for item in trace.output:
             row = (item.type, item.status, item.name)
             table.add_row(*(Text(clean(each)) for each in row), Text(number(item.bytes)))
-        console.print(indented(table))
+        show_table(console, table)
     if trace.marks:
         heading(console, "Timeline", "when which event was told")
         table = lined_table("after", "batch", "event")
         for mark in trace.marks if full else _thinned(trace.marks):
             table.add_row(Text(seconds(mark.seconds)), Text(number(mark.batches)), Text(clean(mark.event)))
-        console.print(indented(table))
+        show_table(console, table)
     answer = content_of(trace.answer)
     if answer is not None and full:
         heading(console, "Response", size(trace.answer.bytes))
-        console.print(JsonView(console.width, full=True).render(answer), soft_wrap=True)
+        console.print(JsonView(min(console.width, READABLE), full=True).render(answer), soft_wrap=True)
 
 
 def _thinned(marks: Sequence[Any]) -> Sequence[Any]:

@@ -3,7 +3,6 @@ file has may stand in the snapshot."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from isthmus.bridge.resolve import nearest_name
 from isthmus.errors import ConfigError
 from isthmus.providers.snapshot import snapshot_index
 
@@ -28,8 +28,8 @@ def find_file(name: str, user_dirs: Sequence[Path]) -> str:
     index = snapshot_index()
     if wanted in index:
         return wanted
-    close = difflib.get_close_matches(wanted, [*names, *known, *index], n=1, cutoff=0.6)
-    hint = f"did you mean `{close[0]}`?" if close else f"known providers: {', '.join(sorted(set(names)))}"
+    near = nearest_name(wanted, [*names, *known, *index])
+    hint = f"did you mean `{near}`?" if near else f"known providers: {', '.join(sorted(set(names)))}"
     raise ConfigError(f"there is no provider `{name}`; {hint}", code="unknown_provider")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -111,11 +112,20 @@ def _listen_on_port(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with `--port`", param="server.port"
-        ) from error
+        advice, param = _advice(error, port)
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; {advice}", param=param) from error
     listener.setblocking(False)
     return listener
+
+
+def _advice(error: OSError, port: int) -> tuple[str, str]:
+    """What to do about it, and which setting that is about."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "`--host` must be an address of this machine, such as 127.0.0.1 or 0.0.0.0", "server.host"
+    other = f"choose another with `--port`, or with `ISTHMUS_SERVER_PORT={port + 1 if port < 65535 else 8485}`"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"ports below 1024 are for administrators: {other.replace(str(port + 1), '8484')}", "server.port"
+    return other, "server.port"
 
 
 def _listen_on_path(path: Path) -> socket.socket:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import socket
+import ssl
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,7 +66,32 @@ def _reason(error: BaseException) -> str:
         return f"its TLS certificate is not trusted{f' ({why})' if why else ''}; see `verify_tls`"
     if isinstance(error, aiohttp.InvalidURL):
         return "its address is not one"
-    if isinstance(error, aiohttp.ClientOSError) and not isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _no_connection(error)
+    if isinstance(error, aiohttp.ClientOSError):
         # A body that could not be written is told together with the whole address: the system's words are enough.
         return os.strerror(error.errno) if error.errno else "the connection broke"
     return str(error) or type(error).__name__
+
+
+def _no_connection(error: aiohttp.ClientConnectorError) -> str:
+    """Which address, and why not, in place of the library's account of its own inside."""
+    cause = error.os_error
+    whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+    if isinstance(cause, socket.gaierror):
+        return f"no address for {whom}`{error.host}` ({_system_words(cause)})"
+    place = f"[{error.host}]:{error.port}" if ":" in str(error.host) else f"{error.host}:{error.port}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed at {whom}`{place}` ({(cause.reason or 'no reason given').replace('_', ' ').lower()})"
+    return f"{_system_words(cause)} at {whom}`{place}`"
+
+
+def _system_words(error: OSError) -> str:
+    """As the system says it; several tries that ended alike are told once."""
+    numbers = dict.fromkeys([error.errno] if error.errno else map(int, _ERRNO.findall(str(error))))
+    if isinstance(error, socket.gaierror) or not numbers:
+        return error.strerror or str(error) or type(error).__name__
+    return ", ".join(os.strerror(number) for number in numbers)
+
+
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")

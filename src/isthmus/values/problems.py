@@ -28,7 +28,8 @@ class Problem:
     def text(self) -> str:
         place = f"{self.place}: " if self.place else ""
         key = f"`{dotted(self.key)}` " if self.key else ""
-        return f"{place}{key}{self.message}. Fix: {self.fix}"
+        stop = "" if self.message.endswith("?") else "."
+        return f"{place}{key}{self.message}{stop} Fix: {self.fix}"
 
 
 def dotted(path: KeyPath) -> str:

@@ -16,6 +16,8 @@ from isthmus.bridge.compat.rules import without_rule
         ("previous_response", "previous_response_id"),
         ("reasoning.efort", "reasoning.effort"),
         ("text.verbocity", "text.verbosity"),
+        ("max_completion_tokns", "max_completion_tokens"),
+        ("stop_sequenses", "stop_sequences"),
     ],
 )
 def test_a_slip_gets_the_name_that_was_meant(path: str, meant: str) -> None:

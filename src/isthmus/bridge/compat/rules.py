@@ -12,7 +12,9 @@ from typing import Any, Final
 from isthmus.bridge.capabilities import ParameterRule
 from isthmus.bridge.diagnostics import Action, CompatibilityDecision
 from isthmus.bridge.resolve import nearest_name
+from isthmus.protocol.chat import CreateChatCompletion
 from isthmus.protocol.json import nest
+from isthmus.protocol.messages import CreateMessage
 from isthmus.protocol.responses import CreateResponse, ReasoningOptions, TextOptions
 
 
@@ -65,9 +67,11 @@ _ANYWAY: Final = "asks for what happens anyway; nothing to send"
 def _suggest(path: str) -> str:
     """A field that nobody knows is often one that somebody knows, with a slip in it."""
     parent, _, name = path.rpartition(".")
-    known = _FIELDS.get(parent, frozenset())
-    near = nearest_name(name, known, likeness=0.8) if known and name not in known else None
-    return f"not a Responses parameter; did you mean `{f'{parent}.{near}' if parent else near}`?" if near else ""
+    groups = _FIELDS.get(parent, ())
+    if any(name in known for known in groups):
+        return ""
+    near = next(filter(None, (nearest_name(name, known, likeness=0.8) for known in groups)), None)
+    return f"there is no such parameter; did you mean `{f'{parent}.{near}' if parent else near}`?" if near else ""
 
 
 def asks_nothing(path: str, value: Any) -> bool:
@@ -179,12 +183,13 @@ _SERVICES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], CompatibilityDe
 }
 
 
-_FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "": frozenset(CreateResponse.__annotations__),
-    "reasoning": frozenset(ReasoningOptions.__annotations__),
-    "text": frozenset(TextOptions.__annotations__),
+_FIELDS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
+    "": tuple(frozenset(door.__annotations__) for door in (CreateResponse, CreateChatCompletion, CreateMessage)),
+    "reasoning": (frozenset(ReasoningOptions.__annotations__),),
+    "text": (frozenset(TextOptions.__annotations__),),
 }
-"""The fields that the protocol knows, by the object that they stand in."""
+"""The fields that the protocols know, by the object that they stand in. What a door does not translate comes here under
+the name that its client gave it."""
 
 _NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
     "background": (False,),
