@@ -168,14 +168,14 @@ def test_what_does_not_answer_like_a_gateway_is_called_so(home: Path, listing: b
     with ScriptedUpstream.running([reply(listing)]) as other:
         done = isthmus("--url", other.url, "--yes")
     assert done.exit_code == 1
-    assert "does not answer like a gateway" in said(done)
+    assert "is not an Isthmus gateway" in said(done)
     assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--url", "http://127.0.0.1:9"), "is it running?"),
+        (("--url", "http://127.0.0.1:9"), "no gateway answers at `http://127.0.0.1:9`: "),
         (("--model", "nowhere/x"), "not configured"),
         (("--model", "justaname"), "does not serve a model `justaname`; there is `demo/demo`"),
         (("--model", "demo-thinkin"), "did you mean `demo/demo-thinking`?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import typer
@@ -24,7 +25,11 @@ def propose(changes: Sequence[Change], *, dry_run: bool, yes: bool) -> bool:
 
 
 def say(sentence: str, style: str = "") -> None:
-    open_console(stderr=True).print(words(sentence, style), soft_wrap=True)
+    """Lines end between words. A command that stands by itself, set in from the margin, stays on one: it is copied."""
+    console, lines = open_console(stderr=True), sentence
+    if not sentence.startswith(" "):
+        lines = textwrap.fill(sentence, console.width, break_long_words=False, break_on_hyphens=False)
+    console.print(words(lines, style), soft_wrap=True)
 
 
 def show_changes(changes: Sequence[Change]) -> None:
