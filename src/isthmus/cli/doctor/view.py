@@ -1,0 +1,93 @@
+"""What was found, for people and for programs: area by area, what to do below each finding, and the sum of it last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from isthmus import __version__
+from isthmus.cli.doctor.finding import Finding, Looked, State
+from isthmus.cli.terminal import plural, words
+from isthmus.protocol.json import JsonObject
+
+SHAPE: Final = 1
+"""Of the JSON: it grows with what is added, and is another only where something is taken away or changes its sense."""
+SIGNS: Final[Mapping[State, tuple[str, str]]] = {
+    "ok": ("✓", "green"),
+    "warning": ("! warning", "yellow"),
+    "problem": ("✗ problem", "bold red"),
+    "skipped": ("– skipped", "dim"),
+}
+
+
+def show_findings(console: Console, found: Sequence[Looked]) -> None:
+    for looked in found:
+        console.print(Text(looked.area, "bold"))
+        for finding in looked.findings:
+            console.print(_row(finding))
+    console.print()
+    console.print(_summary(found))
+
+
+def findings_json(found: Sequence[Looked]) -> JsonObject:
+    counted = count(found)
+    return {
+        "shape": SHAPE,
+        "isthmus": __version__,
+        "ok": not counted["problem"],
+        "summary": {state: counted[state] for state in SIGNS},
+        "findings": [
+            {
+                "area": looked.area,
+                "check": finding.check,
+                "state": finding.state,
+                "found": finding.told,
+                "remedy": finding.remedy or None,
+                "facts": dict(finding.facts),
+            }
+            for looked in found
+            for finding in looked.findings
+        ],
+        "seconds": {looked.area: round(looked.seconds, 3) for looked in found},
+    }
+
+
+def count(found: Sequence[Looked]) -> Counter[State]:
+    return Counter(finding.state for looked in found for finding in looked.findings)
+
+
+def _row(finding: Finding) -> Table:
+    """Sign and word, then what was found; lines that follow begin where it does."""
+    sign, style = SIGNS[finding.state]
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    lines = [words(finding.told)]
+    if finding.remedy:
+        lines.append(words(f"→ {finding.remedy}"))
+    table.add_row(Text(f"  {sign}", style), Group(*lines))
+    return table
+
+
+def _summary(found: Sequence[Looked]) -> Group:
+    counted = count(found)
+    if not counted["problem"]:
+        first = Text("Nothing is wrong", "green")
+        first.append(f", {plural(counted['warning'], 'warning')}." if counted["warning"] else ".")
+    else:
+        first = Text(plural(counted["problem"], "problem"), "bold red")
+        first.append(f", {plural(counted['warning'], 'warning')}." if counted["warning"] else ".")
+    skipped = f" {plural(counted['skipped'], 'check')} skipped." if counted["skipped"] else ""
+    first.append(f" {counted['ok']} checks are fine.{skipped}", "dim")
+    steps = [
+        Text.assemble(f"  {looked.area}: ", words(finding.remedy or finding.told))
+        for looked in found
+        for finding in looked.findings
+        if finding.state == "problem"
+    ]
+    return Group(first, *([Text("What to do:"), *steps] if steps else []))
