@@ -68,6 +68,7 @@ def _areas(
     from isthmus.cli.doctor.settings import look_at_keys, look_at_settings, unreadable
     from isthmus.config import read_config
     from isthmus.scrub import Scrubber, Secret
+    from isthmus.server.listen import public_url
 
     reading: Reading | None = None
     areas = [Area("versions", look_at_versions)]
@@ -94,8 +95,9 @@ def _areas(
             Area("traces", partial(look_at_traces, settings)),
             Area("limits", partial(look_at_limits, settings)),
         ]
-    areas.append(Area("codex", partial(codex.look_at_codex, timeout, offline=offline)))
-    areas.append(Area("claude code", partial(claude.look_at_claude, timeout, offline=offline)))
+    own = None if reading is None else public_url(reading.config.server)
+    areas.append(Area("codex", partial(codex.look_at_codex, timeout, offline=offline, own=own)))
+    areas.append(Area("claude code", partial(claude.look_at_claude, timeout, offline=offline, own=own)))
     if gateway and offline:
         skipped = [Finding("gateway", "skipped", f"`{gateway}` was not asked")]
         areas.append(Area("gateway", lambda: skipped))

@@ -112,10 +112,17 @@ def _listen_on_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with `--port`", param="server.port"
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with `{_another(port)}`",
+            param="server.port",
         ) from error
     listener.setblocking(False)
     return listener
+
+
+def _another(port: int) -> str:
+    """How whoever started us names another port: `make` hands no flag on."""
+    free = port + 1 if port < 65_535 else port - 1
+    return f"make run PORT={free}" if os.environ.get("STARTED_BY") == "make run" else f"--port {free}"
 
 
 def _listen_on_path(path: Path) -> socket.socket:

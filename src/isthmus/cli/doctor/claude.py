@@ -14,7 +14,7 @@ from isthmus.cli.claude_config import Record
 from isthmus.cli.claude_keys import BASE_URL, ELSEWHERE, FILE, MODELS, NO_KEY, RECORD, SMALL_MODELS
 from isthmus.cli.claude_program import HOW_TO_GET_IT, find_claude, judge, version_of
 from isthmus.cli.claude_setup import claude_home
-from isthmus.cli.doctor.finding import Finding
+from isthmus.cli.doctor.finding import Finding, State
 from isthmus.cli.doctor.gateways import reach
 from isthmus.cli.doctor.look import in_thread
 from isthmus.cli.elsewhere import ShownKey
@@ -25,8 +25,8 @@ _TOKEN: Final = "ANTHROPIC_AUTH_TOKEN"
 _AGAIN: Final = "run `isthmus claude setup` again"
 
 
-async def look_at_claude(within: float, *, offline: bool) -> Sequence[Finding]:
-    program, config = await asyncio.gather(in_thread(look_at_program), look_at_config(within, offline=offline))
+async def look_at_claude(within: float, *, offline: bool, own: str | None = None) -> Sequence[Finding]:
+    program, config = await asyncio.gather(in_thread(look_at_program), look_at_config(within, offline=offline, own=own))
     return [*program, *config]
 
 
@@ -36,7 +36,7 @@ def look_at_program() -> Sequence[Finding]:
         program = find_claude(None)
     except ConfigError:
         words = "no `claude` program on this machine"
-        state = "warning" if set_up else "ok"
+        state: State = "warning" if set_up else "ok"
         return [Finding("program", state, words, HOW_TO_GET_IT if set_up else "", {"path": None})]
     facts = {"path": str(program)}
     try:
@@ -49,7 +49,7 @@ def look_at_program() -> Sequence[Finding]:
     return [Finding("program", "ok", f"Claude Code {version} (`{program}`)", "", {**facts, "version": version})]
 
 
-async def look_at_config(within: float, *, offline: bool) -> Sequence[Finding]:
+async def look_at_config(within: float, *, offline: bool, own: str | None) -> Sequence[Finding]:
     path = claude_home(None) / FILE
     facts: dict[str, Any] = {"path": str(path), "set_up": False}
     try:
@@ -60,10 +60,11 @@ async def look_at_config(within: float, *, offline: bool) -> Sequence[Finding]:
         words = f"`{path}` does not name the gateway: `isthmus claude setup` would"
         return [Finding("config", "ok", words, "", facts)]
     base, model = str(env.get(BASE_URL) or ""), str(env.get(MODELS[0]) or "")
-    facts |= {"set_up": True, "address": base or None, "model": model or None}
+    facts |= {"set_up": True, "address": base or None, "model": model or None, "this_gateway": base == own}
     if broken := _broken(written, env):
         return [Finding("config", "problem", f"`{path}`: {broken}", _AGAIN, facts)]
-    found = [Finding("config", "ok", f"`{path}`: `{model}` at `{base}`", "", facts)]
+    where = "" if own in (None, base) else f", not the gateway of this configuration (`{own}`)"
+    found = [Finding("config", "ok", f"`{path}`: `{model}` at `{base}`{where}", "", facts)]
     astray = [name for name in ELSEWHERE if os.environ.get(name) and name not in env]
     if astray:
         words = f"{', '.join(f'`{name}`' for name in astray)} in the environment leads Claude Code past the gateway"
@@ -72,7 +73,7 @@ async def look_at_config(within: float, *, offline: bool) -> Sequence[Finding]:
         return [*found, Finding("gateway", "skipped", f"`{base}` was not asked", "", facts)]
     token = str(env.get(_TOKEN) or "")
     key = ShownKey("" if token == NO_KEY else token)
-    return [*found, await reach("gateway", base, model, key, within, "for Claude Code: ")]
+    return [*found, await reach("gateway", base, model, key, within, by="for Claude Code: ", own=own)]
 
 
 def secrets() -> list[str]:

@@ -17,7 +17,7 @@ from isthmus.cli.codex_keys import FILE, PROVIDER, PROVIDERS
 from isthmus.cli.codex_program import HOW_TO_GET_IT, OLDEST, TRIED, version_of
 from isthmus.cli.codex_setup import codex_home
 from isthmus.cli.codex_undo import has_setup
-from isthmus.cli.doctor.finding import Finding
+from isthmus.cli.doctor.finding import Finding, State
 from isthmus.cli.doctor.gateways import reach
 from isthmus.cli.doctor.look import in_thread
 from isthmus.cli.elsewhere import ShownKey
@@ -27,9 +27,11 @@ from isthmus.upstream.codex.options import find_binary
 _AGAIN: Final = "run `isthmus codex setup` again"
 
 
-async def look_at_codex(within: float, *, offline: bool) -> Sequence[Finding]:
-    program, configs = await asyncio.gather(in_thread(look_at_program), look_at_configs(within, offline=offline))
-    return [*program, *configs]
+async def look_at_codex(within: float, *, offline: bool, own: str | None = None) -> Sequence[Finding]:
+    program, configs = await asyncio.gather(
+        in_thread(look_at_program), look_at_configs(within, offline=offline, own=own)
+    )
+    return [*program, *found]
 
 
 def look_at_program() -> Sequence[Finding]:
@@ -38,7 +40,7 @@ def look_at_program() -> Sequence[Finding]:
         program = find_binary()
     except ConfigError:
         words = "no `codex` program on this machine"
-        state = "warning" if set_up else "ok"
+        state: State = "warning" if set_up else "ok"
         return [Finding("program", state, words, HOW_TO_GET_IT if set_up else "", {"path": None})]
     facts: dict[str, Any] = {"path": str(program)}
     try:
@@ -56,7 +58,7 @@ def look_at_program() -> Sequence[Finding]:
     return [Finding("program", "ok", f"Codex {told} (`{program}`)", "", facts), *_daemon(set_up)]
 
 
-async def look_at_configs(within: float, *, offline: bool) -> Sequence[Finding]:
+async def look_at_configs(within: float, *, offline: bool, own: str | None) -> Sequence[Finding]:
     found: list[Finding] = []
     for path in _files():
         try:
@@ -67,7 +69,7 @@ async def look_at_configs(within: float, *, offline: bool) -> Sequence[Finding]:
         except ConfigError as error:
             found.append(Finding("config", "problem", error.message, "", {"path": str(path)}))
             continue
-        found += await _look_at(path, document, within, offline=offline)
+        found += await _look_at(path, document, within, offline=offline, own=own)
     if not found:
         words = f"`{codex_home(None) / FILE}` does not name the gateway"
         found.append(Finding("config", "ok", f"{words}: `isthmus codex setup` would", "", {"set_up": False}))
@@ -95,21 +97,24 @@ def secrets() -> list[str]:
     return [each for each in found if each]
 
 
-async def _look_at(path: Path, document: dict[str, Any], within: float, *, offline: bool) -> list[Finding]:
+async def _look_at(
+    path: Path, document: dict[str, Any], within: float, *, offline: bool, own: str | None
+) -> list[Finding]:
     facts: dict[str, Any] = {"path": str(path), "set_up": True}
     ours, model = _ours(document), document.get("model")
     if broken := _broken(document):
         return [Finding("config", "problem", f"`{path}`: {broken}", _AGAIN, facts)]
     base = str(ours["base_url"]).rstrip("/").removesuffix("/v1")
     key = key_of(document)
-    facts |= {"address": base, "model": model}
-    found = [Finding("config", "ok", f"`{path}`: `{model}` at `{base}`", "", facts)]
+    facts |= {"address": base, "model": model, "this_gateway": base == own}
+    where = "" if own in (None, base) else f", not the gateway of this configuration (`{own}`)"
+    found = [Finding("config", "ok", f"`{path}`: `{model}` at `{base}`{where}", "", facts)]
     if key.variable and not key.value:
         words = f"Codex reads its key from `{key.variable}`, which is not set here"
         return [*found, Finding("key", "problem", words, f"`export {key.variable}=…` before `codex`", facts)]
     if offline:
         return [*found, Finding("gateway", "skipped", f"`{base}` was not asked", "", facts)]
-    return [*found, await reach("gateway", base, str(model), key, within, "for Codex: ")]
+    return [*found, await reach("gateway", base, str(model), key, within, by="for Codex: ", own=own)]
 
 
 def _broken(document: dict[str, Any]) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from isthmus.addresses import is_local
-from isthmus.cli.doctor.finding import Finding
+from isthmus.cli.doctor.finding import Finding, State
 from isthmus.cli.elsewhere import (
     IN_TROUBLE,
     KEY_MISSING,
@@ -35,20 +36,24 @@ async def look_elsewhere(url: str, key: ShownKey, within: float) -> Sequence[Fin
     return found
 
 
-async def reach(check: str, base: str, model: str | None, key: ShownKey, within: float, by: str = "") -> Finding:
-    """Whether what is set up to ask it could. `by`: who, as the beginning of the words."""
+async def reach(
+    check: str, base: str, model: str | None, key: ShownKey, within: float, *, by: str = "", own: str | None = None
+) -> Finding:
+    """Whether what is set up to ask it could. `by`: who, as the beginning of the words; `own`: where the gateway of
+    this configuration listens."""
     facts: dict[str, Any] = {"address": base, "model": model, "key": _source(key)}
     try:
         found = await look_at_gateway(base, model, key, within)
     except ConfigError as error:
-        return Finding(check, "problem", f"{by}{error.message}", _remedy(error, base), {**facts, "code": error.code})
+        told = error.message.partition("; is it running there")[0]
+        return Finding(check, "problem", f"{by}{told}", _remedy(error, base, own), {**facts, "code": error.code})
     count = len(found.listing["models"])
-    told = await ask_welcome(base, within) or {}
-    version = f" (Isthmus {told['version']})" if told.get("version") else ""
+    version = (await ask_welcome(base, within) or {}).get("version")
+    which = f" (Isthmus {version})" if version else ""
     served = f"serves `{model}`" if model else f"serves {count} models"
     shown = f", with {_source(key)}" if key.value else ""
-    words = f"{by}the gateway at `{base}`{version} answers and {served}{shown}"
-    return Finding(check, "ok", words, "", {**facts, "models": count, "version": told.get("version")})
+    words = f"{by}the gateway at `{base}`{which} answers and {served}{shown}"
+    return Finding(check, "ok", words, "", {**facts, "models": count, "version": version})
 
 
 async def readiness(base: str, within: float) -> Finding:
@@ -61,7 +66,7 @@ async def readiness(base: str, within: float) -> Finding:
     if told.get("status") == "ready" and not troubles:
         return Finding("ready", "ok", "it is ready", "", facts)
     words = "; ".join(f"{part}: {word}" for part, word in troubles.items()) or str(told.get("status"))
-    state = "problem" if told.get("status") == "not ready" else "warning"
+    state: State = "problem" if told.get("status") == "not ready" else "warning"
     return Finding(
         "ready", state, f"it is {told.get('status')}: {words}", f"`curl {base}/ready` shows all of it", facts
     )
@@ -106,10 +111,11 @@ def _troubles(told: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _remedy(error: ConfigError, base: str) -> str:
+def _remedy(error: ConfigError, base: str, own: str | None) -> str:
     match error.code:
         case c if c == UNREACHABLE and is_local(base):
-            return "start it with `isthmus serve`"
+            port = "" if base == own else f" --port {urlsplit(base).port or 80}"
+            return f"start it with `isthmus serve{port}`"
         case c if c == UNREACHABLE:
             return "have it started there, or correct the address; a proxy or a firewall may stand between"
         case c if c in (KEY_MISSING, KEY_REFUSED):

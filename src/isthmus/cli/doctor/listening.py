@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isthmus import __version__
-from isthmus.cli.doctor.finding import Finding, State
+from isthmus.cli.doctor.finding import Finding
 from isthmus.cli.doctor.gateways import ask_welcome, readiness
 from isthmus.config.schema import Server
 from isthmus.server.listen import public_url
@@ -17,7 +17,7 @@ from isthmus.server.listen import public_url
 
 async def look_at_port(server: Server, within: float, *, offline: bool) -> Sequence[Finding]:
     if server.unix_socket:
-        return [_look_at_socket(Path(server.unix_socket).expanduser())]
+        return [_look_at_socket(server.unix_socket)]
     address = public_url(server)
     facts = {"host": server.host, "port": server.port, "address": address}
     trouble = _bind(server.host, server.port)
@@ -62,19 +62,19 @@ def _bind(host: str, port: int) -> int | None:
     return None
 
 
-def _look_at_socket(path: Path) -> Finding:
+def _look_at_socket(setting: str) -> Finding:
+    path = Path(setting).expanduser()
     facts = {"path": str(path)}
-    state: State = "ok"
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         words = f"`{path}`: its folder is not there, or cannot be written to"
         return Finding("socket", "problem", words, f"make `{path.parent}` writable for this user", facts)
     if not path.exists():
-        return Finding("socket", state, f"`{path}` is free: no gateway runs there now", "", facts)
+        return Finding("socket", "ok", f"`{path}` is free: no gateway runs there now", "", facts)
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             probe.connect(str(path))
     except OSError:
         words = f"`{path}` was left behind by a gateway that is gone; the next one takes it away"
-        return Finding("socket", state, words, "", facts)
-    return Finding("socket", state, f"somebody listens at `{path}`", "", facts)
+        return Finding("socket", "ok", words, "", facts)
+    return Finding("socket", "ok", f"somebody listens at `{path}`", "", facts)

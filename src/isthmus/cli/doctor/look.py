@@ -49,7 +49,7 @@ async def _findings(area: Area, within: float) -> Sequence[Finding]:
 async def in_thread(look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
     """A thread that nobody waits for in the end."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
+    done: asyncio.Future[Sequence[Finding]] = loop.create_future()
 
     def tell(set_it: Callable[[Any], None], value: Any) -> None:
         if not done.done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from isthmus.cli.doctor.finding import Finding
+from isthmus.cli.doctor.finding import Finding, State
 from isthmus.cli.elsewhere import VARIABLE
 from isthmus.config.keys_shown import key_words
 from isthmus.config.known import DEMO
@@ -25,7 +25,9 @@ def look_at_settings(reading: Reading) -> Sequence[Finding]:
         first = Finding("file", "problem", words, "correct what is named below", facts)
     else:
         first = Finding("file", "ok", f"{where}: sound" if path else where, "", facts)
-    return [first, *map(_of_problem, (*reading.errors, *reading.warnings)), *_open(reading)]
+    unguarded = list(_open(reading))
+    told = [each for each in (*reading.errors, *reading.warnings) if not unguarded or each.key != ("server", "host")]
+    return [first, *map(_of_problem, told), *unguarded]
 
 
 def look_at_keys(reading: Reading) -> Sequence[Finding]:
@@ -46,7 +48,7 @@ def _of_problem(problem: Problem) -> Finding:
     place = f"{problem.place}: " if problem.place else ""
     key = f"`{dotted(problem.key)}` " if problem.key else ""
     facts = {"key": dotted(problem.key) or None, "place": problem.place or None}
-    state = "problem" if problem.severity == "error" else "warning"
+    state: State = "problem" if problem.severity == "error" else "warning"
     check = "variable" if problem.place.startswith("$") and not problem.key else "setting"
     return Finding(check, state, f"{place}{key}{problem.message}", problem.fix, facts)
 
@@ -58,7 +60,8 @@ def _open(reading: Reading) -> Iterator[Finding]:
         check_open(server, kept=False)
     except ConfigError as error:
         told, _, fix = error.message.partition(". ")
-        yield Finding("open", "warning", f"{told}, unless the store has keys", fix, {"host": server.host})
+        remedy = fix[:1].lower() + fix[1:]
+        yield Finding("open", "warning", f"{told}, unless the store has keys", remedy, {"host": server.host})
 
 
 def _provider_keys(reading: Reading) -> Iterator[Finding]:
@@ -71,7 +74,7 @@ def _provider_keys(reading: Reading) -> Iterator[Finding]:
                 known = reading.known.get(name)
                 variables = " or ".join(f"`{each}`" for each in known.key_variables) if known else ""
                 remedy = f"set {variables}" if variables else f"set `providers.{name}.api_key`"
-                yield Finding("provider_key", "problem", f"`{name}`: its key is missing", remedy, facts)
+                yield Finding("provider_key", "warning", f"`{name}`: its key is missing", remedy, facts)
             case "none":
                 yield Finding("provider_key", "ok", f"`{name}`: no key, and none is needed", "", facts)
             case _:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from isthmus import __version__
@@ -17,6 +16,7 @@ from isthmus.protocol.json import JsonObject
 
 SHAPE: Final = 1
 """Of the JSON: it grows with what is added, and is another only where something is taken away or changes its sense."""
+_NARROWEST: Final = 20
 SIGNS: Final[Mapping[State, tuple[str, str]]] = {
     "ok": ("✓", "green"),
     "warning": ("! warning", "yellow"),
@@ -29,7 +29,7 @@ def show_findings(console: Console, found: Sequence[Looked]) -> None:
     for looked in found:
         console.print(Text(looked.area, "bold"))
         for finding in looked.findings:
-            console.print(_row(finding))
+            _show(console, finding)
     console.print()
     console.print(_summary(found))
 
@@ -61,17 +61,16 @@ def count(found: Sequence[Looked]) -> Counter[State]:
     return Counter(finding.state for looked in found for finding in looked.findings)
 
 
-def _row(finding: Finding) -> Table:
-    """Sign and word, then what was found; lines that follow begin where it does."""
+def _show(console: Console, finding: Finding) -> None:
+    """Sign and word, then what was found; lines that follow begin where it does, and end between words."""
     sign, style = SIGNS[finding.state]
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    lines = [words(finding.told)]
-    if finding.remedy:
-        lines.append(words(f"→ {finding.remedy}"))
-    table.add_row(Text(f"  {sign}", style), Group(*lines))
-    return table
+    start = Text(f"  {sign} ", style)
+    texts = [words(finding.told), *([words(f"→ {finding.remedy}")] if finding.remedy else [])]
+    lines = [line for text in texts for line in text.wrap(console, max(console.width - len(start), _NARROWEST))]
+    for line in lines:
+        line.rstrip()
+        console.print(Text.assemble(start, line), soft_wrap=True)
+        start = Text(" " * len(start))
 
 
 def _summary(found: Sequence[Looked]) -> Group:
