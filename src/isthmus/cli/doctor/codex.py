@@ -28,9 +28,8 @@ _AGAIN: Final = "run `isthmus codex setup` again"
 
 
 async def look_at_codex(within: float, *, offline: bool, own: str | None = None) -> Sequence[Finding]:
-    program, configs = await asyncio.gather(
-        in_thread(look_at_program), look_at_configs(within, offline=offline, own=own)
-    )
+    configs = look_at_configs(within, offline=offline, own=own)
+    program, found = await asyncio.gather(in_thread(look_at_program), configs)
     return [*program, *found]
 
 

@@ -30,7 +30,7 @@ async def look_elsewhere(url: str, key: ShownKey, within: float) -> Sequence[Fin
         return [Finding("gateway", "problem", error.message)]
     found = [await reach("gateway", base, None, key, within)]
     if found[0].state == "ok":
-        found.append(await readiness(base, within))
+        found.append(await readiness(base, key.value, within))
     if words := unencrypted(base, key):
         found.append(Finding("encryption", "warning", words, "", {"address": base}))
     return found
@@ -48,7 +48,7 @@ async def reach(
         told = error.message.partition("; is it running there")[0]
         return Finding(check, "problem", f"{by}{told}", _remedy(error, base, own), {**facts, "code": error.code})
     count = len(found.listing["models"])
-    version = (await ask_welcome(base, within) or {}).get("version")
+    version = (await ask_welcome(base, key.value, within) or {}).get("version")
     which = f" (Isthmus {version})" if version else ""
     served = f"serves `{model}`" if model else f"serves {count} models"
     shown = f", with {_source(key)}" if key.value else ""
@@ -56,35 +56,46 @@ async def reach(
     return Finding(check, "ok", words, "", {**facts, "models": count, "version": version})
 
 
-async def readiness(base: str, within: float) -> Finding:
+async def readiness(base: str, key: str, within: float) -> Finding:
     """What it says of its own parts."""
-    told = await _get(base, "/ready", within)
+    told = await _get(base, "/ready", key, within)
     if told is None:
         return Finding("ready", "warning", f"`{base}/ready` tells nothing", "look at the log of the gateway")
+    if _wants_key(told):
+        return Finding("ready", "skipped", "how it is, it tells only who shows a key", "", {"address": base})
     troubles = _troubles(told)
     facts = {"address": base, "status": told.get("status"), "troubles": troubles}
     if told.get("status") == "ready" and not troubles:
         return Finding("ready", "ok", "it is ready", "", facts)
-    words = "; ".join(f"{part}: {word}" for part, word in troubles.items()) or str(told.get("status"))
+    words = "; ".join(f"{part}: {word}" for part, word in troubles.items()) or "it says no more"
     state: State = "problem" if told.get("status") == "not ready" else "warning"
-    return Finding(
-        "ready", state, f"it is {told.get('status')}: {words}", f"`curl {base}/ready` shows all of it", facts
-    )
+    remedy = f"`curl {base}/ready` shows all of it"
+    return Finding("ready", state, f"it is {told.get('status')}: {words}", remedy, facts)
 
 
-async def ask_welcome(base: str, within: float) -> Mapping[str, Any] | None:
-    """What an Isthmus says at its root, which asks for no key; `None`: it is none, or nobody answers."""
-    told = await _get(base, "/", within)
+async def ask_welcome(base: str, key: str, within: float) -> Mapping[str, Any] | None:
+    """What an Isthmus says of itself, at least its version; `None`: it is none, or nobody answers."""
+    told = await _get(base, "/", key, within)
+    if told is not None and _wants_key(told):
+        health = await _get(base, "/health", "", within)  # which needs none
+        return health if health is not None and isinstance(health.get("version"), str) else None
     return told if told is not None and told.get("name") == "isthmus" else None
 
 
-async def _get(base: str, path: str, within: float) -> Mapping[str, Any] | None:
+def _wants_key(told: Mapping[str, Any]) -> bool:
+    error = told.get("error")
+    return isinstance(error, dict) and error.get("code") in ("missing_api_key", "invalid_api_key")
+
+
+async def _get(base: str, path: str, key: str, within: float) -> Mapping[str, Any] | None:
     import msgspec
 
+    from isthmus.scrub import Secret
     from isthmus.upstream.wire import Endpoint, Patience, Wire
 
-    endpoint = Endpoint("gateway", base, {}, patience=Patience(within, within, within), called="the gateway")
-    wire = Wire(endpoint, ())
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    endpoint = Endpoint("gateway", base, headers, patience=Patience(within, within, within), called="the gateway")
+    wire = Wire(endpoint, (Secret(key, "key"),))
     try:
         incoming = await wire.send(None, method="GET", url=f"{base}{path}")
         try:

@@ -30,7 +30,8 @@ async def look_at_port(server: Server, within: float, *, offline: bool) -> Seque
         return [Finding("port", "problem", words, "choose another `server.host` or `server.port`", facts)]
     if offline:
         return [Finding("port", "skipped", f"somebody listens at `{address}`; not asked who", "", facts)]
-    told = await ask_welcome(address, within)
+    key = next(iter([*server.api_keys, server.admin_key]), "")
+    told = await ask_welcome(address, key, within)
     if told is None:
         words = f"`{address}` is taken, and not by an Isthmus"
         remedy = f"end that program, or take another port: `isthmus serve --port {server.port + 1}`"
@@ -45,7 +46,7 @@ async def look_at_port(server: Server, within: float, *, offline: bool) -> Seque
         "end it and start it anew" if other else "",
         {**facts, "used_by": "isthmus", "version": running},
     )
-    return [found, await readiness(address, within)]
+    return [found, await readiness(address, key, within)]
 
 
 def _bind(host: str, port: int) -> int | None:

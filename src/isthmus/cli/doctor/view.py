@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -66,11 +67,22 @@ def _show(console: Console, finding: Finding) -> None:
     sign, style = SIGNS[finding.state]
     start = Text(f"  {sign} ", style)
     texts = [words(finding.told), *([words(f"→ {finding.remedy}")] if finding.remedy else [])]
-    lines = [line for text in texts for line in text.wrap(console, max(console.width - len(start), _NARROWEST))]
+    lines = [line for text in texts for line in _wrap(text, max(console.width - len(start), _NARROWEST))]
     for line in lines:
         line.rstrip()
         console.print(Text.assemble(start, line), soft_wrap=True)
         start = Text(" " * len(start))
+
+
+def _wrap(text: Text, width: int) -> Sequence[Text]:
+    """Lines that end between words; a path that is longer than one stays whole, so that it can be copied."""
+    breaks, column = list[int](), 0
+    for word in re.finditer(r"\S+\s*", text.plain):
+        if column and column + len(word[0].rstrip()) > width:
+            breaks.append(word.start())
+            column = 0
+        column += len(word[0])
+    return text.divide(breaks)
 
 
 def _summary(found: Sequence[Looked]) -> Group:
@@ -82,7 +94,8 @@ def _summary(found: Sequence[Looked]) -> Group:
         first = Text(plural(counted["problem"], "problem"), "bold red")
         first.append(f", {plural(counted['warning'], 'warning')}." if counted["warning"] else ".")
     skipped = f" {plural(counted['skipped'], 'check')} skipped." if counted["skipped"] else ""
-    first.append(f" {counted['ok']} checks are fine.{skipped}", "dim")
+    fine = "1 check is fine" if counted["ok"] == 1 else f"{counted['ok']} checks are fine"
+    first.append(f" {fine}.{skipped}", "dim")
     steps = [
         Text.assemble(f"  {looked.area}: ", words(finding.remedy or finding.told))
         for looked in found
