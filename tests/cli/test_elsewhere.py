@@ -303,3 +303,20 @@ def test_a_gateway_of_this_machine_that_wants_a_key_is_not_set_up_without(home: 
     assert "name the variable that holds one with `--key-env`" in said(done)
     assert isthmus("codex", "--key-env", "MINE", "--yes").exit_code == 0
     assert written(home, "codex")["model_providers"]["isthmus"]["env_key"] == "MINE"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_missing_key_of_a_provider_names_its_variable(home: Path, agent: str) -> None:
+    model = ("--model", "deepseek/deepseek-v4-pro")
+    binary = ("--binary", str(home / "bin" / agent))
+    for command in (("setup", "--yes"), ("run", *binary)):
+        unknown = CliRunner().invoke(app, [agent, *command, *model])
+        assert unknown.exit_code == 1
+        assert "set `DEEPSEEK_API_KEY` in the environment of the gateway" in said(unknown)
+    Path("isthmus.toml").write_text("[providers.deepseek]\n")
+    done = isthmus(agent, *model, "--yes")
+    assert done.exit_code == 0
+    assert "Provider deepseek has no key; set DEEPSEEK_API_KEY where the gateway runs." in said(done)
+    started = CliRunner().invoke(app, [agent, "run", *binary, *model])
+    assert started.exit_code == 1
+    assert "provider `deepseek` has no key; set `DEEPSEEK_API_KEY`" in said(started)

@@ -105,6 +105,8 @@ def run(
     from isthmus.cli.beside import log_to, private_settings
     from isthmus.cli.claude_program import doubt, find_claude
     from isthmus.cli.claude_run import run_claude, run_claude_at
+    from isthmus.cli.offer import missing_key
+    from isthmus.errors import ConfigError
 
     program = find_claude(binary)
     if trouble := doubt(program):
@@ -116,6 +118,8 @@ def run(
     own = secrets.token_urlsafe(24)
     private = private_settings(config, "claude.db", {"server.api_keys": [own], "server.admin_key": ""})
     settings = _from_config(private, "", own, model, small_model)
+    if trouble := missing_key(private, settings.model):
+        raise ConfigError(trouble)
     log_to(log)
     raise typer.Exit(asyncio.run(run_claude(program, private, settings, context.args)))
 
@@ -125,6 +129,7 @@ def _read_settings(
 ) -> Settings:
     """From a gateway elsewhere, or from the configuration of the one that will run here."""
     from isthmus.cli.claude_keys import NO_KEY
+    from isthmus.cli.offer import missing_key
     from isthmus.config import load_config
     from isthmus.errors import ConfigError
     from isthmus.server.listen import public_url
@@ -139,7 +144,10 @@ def _read_settings(
         )
     if config.server.api_keys and not key.value:
         raise ConfigError("the gateway wants a key (`server.api_keys`); give one of them with `--key -`")
-    return _from_config(config, address, key.value or NO_KEY, model, small)
+    settings = _from_config(config, address, key.value or NO_KEY, model, small)
+    if trouble := missing_key(config, settings.model):
+        say(f"{trouble[:1].upper()}{trouble[1:]}.", "yellow")
+    return settings
 
 
 def _from_config(config: Config, address: str, key: str, model: str | None, small: str | None) -> Settings:

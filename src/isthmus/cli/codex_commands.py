@@ -47,6 +47,8 @@ class Offer:
     catalogue: JsonObject
     searches: bool = False
     draws: bool = False
+    trouble: str | None = None
+    """What keeps the model from answering, if that is known."""
 
 
 @codex_app.command()
@@ -82,11 +84,12 @@ def setup(
 
     home = codex_home(codex_home_)
     command = STOP if home == codex_home(None) else f"CODEX_HOME={shlex.quote(str(home))} {STOP}"
-    shown = ShownKey()
+    shown, trouble = ShownKey(), None
     if undo:
         changes = plan_undo(home, profile)
     else:
         offer, shown = _read_offer(config, gateway, model, key, key_env, asks=not no_check)
+        trouble = offer.trouble
         settings = Settings(
             f"{offer.base}/v1",
             offer.model,
@@ -108,6 +111,8 @@ def setup(
         say(_UNDONE)
     else:
         _tell_what_next(gateway, shown, f" -p {profile}" if profile else "")
+        if trouble:
+            say(f"{trouble[:1].upper()}{trouble[1:]}.", "yellow")
         if shown.value and not shown.variable and (file := others_may_read(changes)):
             say(f"The key stands in `{file}`, which others on this machine may read: `chmod 600 {file}`.", "yellow")
     _tell_of_daemon(home, command)
@@ -128,7 +133,8 @@ def run(
     alone."""
     from isthmus.cli.beside import log_to, private_settings
     from isthmus.cli.codex_run import run_codex, run_codex_at
-    from isthmus.cli.offer import offer_models
+    from isthmus.cli.offer import missing_key, offer_models
+    from isthmus.errors import ConfigError
     from isthmus.providers.codex_catalog import codex_catalogue
     from isthmus.upstream.codex.options import find_binary
 
@@ -139,6 +145,8 @@ def run(
         raise typer.Exit(asyncio.run(run_codex_at(program, offer, shown.value, context.args)))
     settings = private_settings(config, "codex.db")
     chosen, models = offer_models(settings, model)
+    if trouble := missing_key(settings, chosen):
+        raise ConfigError(trouble)
     log_to(log)
     raise typer.Exit(asyncio.run(run_codex(program, settings, chosen, codex_catalogue(models), context.args)))
 
@@ -147,7 +155,7 @@ def _read_offer(
     config: Path | None, gateway: str | None, model: str | None, key: str | None, key_env: str | None, *, asks: bool
 ) -> tuple[Offer, ShownKey]:
     """From a gateway elsewhere, or from the configuration of the one that will run here; and the key for it."""
-    from isthmus.cli.offer import offer_models
+    from isthmus.cli.offer import missing_key, offer_models
     from isthmus.config import load_config
     from isthmus.config.schema import draws
     from isthmus.errors import ConfigError
@@ -169,8 +177,8 @@ def _read_offer(
             "one with `--key -`"
         )
     chosen, models = offer_models(settings, model)
-    searches = bool(settings.search.backend)
-    return Offer(address, chosen, codex_catalogue(models), searches, draws(settings)), shown
+    searches, trouble = bool(settings.search.backend), missing_key(settings, chosen)
+    return Offer(address, chosen, codex_catalogue(models), searches, draws(settings), trouble), shown
 
 
 def _ask(gateway: str, model: str | None, key: ShownKey) -> Offer:

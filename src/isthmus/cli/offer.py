@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from isthmus.bridge.resolve import nearest_name, split_reference
+from isthmus.bridge.resolve import nearest_name, resolve_model, split_reference
 from isthmus.cli.heard import ask_own_servers, recall_words
-from isthmus.config.known import CODEX, DEMO, find_known
+from isthmus.config.keys import lacks_key
+from isthmus.config.known import CODEX, DEMO, find_known, tell_unserved
 from isthmus.config.schema import Config
 from isthmus.errors import ConfigError
 from isthmus.protocol.json import JsonObject
@@ -42,6 +44,8 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, dict[str, Kn
         raise ConfigError("no model to use: name one with `--model provider/model`, or set `models.default`")
     offered = offered_models(providers, names.aliases, names.default)
     sides = split_reference(chosen)
+    if sides is not None:  # a provider that is only not set up yet is refused with the variable that it wants
+        resolve_model(chosen, names.aliases, names.default, list(providers), partial(tell_unserved, folders=folders))
     if sides is None and chosen not in offered:
         raise unknown_model(chosen, offered)
     first = {chosen: describe_offered(chosen, providers, names.aliases, names.default)}
@@ -49,6 +53,20 @@ def offer_models(settings: Config, model: str | None) -> tuple[str, dict[str, Kn
         hint = f'; if `{sides[0]}` has it, name it: `[models.aliases] my-name = "{chosen}"`'
         raise unknown_model(chosen, offered, hint)
     return chosen, first | offered
+
+
+def missing_key(settings: Config, model: str) -> str | None:
+    """What is to be said where the model's provider has no key, and nobody would answer; `None`: it has."""
+    names, folders = settings.models, [Path(folder) for folder in settings.provider_folders]
+    name = resolve_model(model, names.aliases, names.default, list(settings.providers)).provider
+    given = settings.providers[name]
+    if name == DEMO or CODEX in (name, given.uses):
+        return None
+    known = find_known(given.uses or name, folders, given.endpoint)
+    if not lacks_key(given, known):
+        return None
+    variables = " or ".join(f"`{variable}`" for variable in known.key_variables)
+    return f"provider `{name}` has no key; set {variables or f'`providers.{name}.api_key`'} where the gateway runs"
 
 
 def assume_model(name: str) -> KnownModel:

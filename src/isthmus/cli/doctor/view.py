@@ -82,7 +82,7 @@ def _wrap(text: Text, width: int) -> Sequence[Text]:
             breaks.append(word.start())
             column = 0
         column += len(word[0])
-    return text.divide(breaks)
+    return list(text.divide(breaks))
 
 
 def _summary(found: Sequence[Looked]) -> Group:
