@@ -18,8 +18,6 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from isthmus.addresses import is_local
-from isthmus.cli.offer import nearest_model, unknown_model
-from isthmus.cli.probe_target import check_address
 from isthmus.errors import ConfigError, IsthmusError, RequestRefused
 from isthmus.protocol.json import JsonObject
 
@@ -90,6 +88,8 @@ def take_key(given: str | None, variable: str | None = None, *, needed: bool = T
 
 def gateway_base(url: str) -> str:
     """The address without `/v1`, or a refusal of what is none."""
+    from isthmus.cli.probe_target import check_address
+
     if "://" not in url:
         scheme = "http" if is_local(f"http://{url}") else "https"
         raise ConfigError(f"`{url}` is not an address; write `{scheme}://{url}`")
@@ -102,6 +102,7 @@ def ask_gateway(url: str, model: str | None, key: ShownKey) -> Elsewhere:
 
 
 async def look_at_gateway(base: str, model: str | None, key: ShownKey, seconds: float = _PATIENCE) -> Elsewhere:
+    from isthmus.cli.offer import unknown_model
     from isthmus.upstream.remote import GatewayAddress, RemoteGateway
     from isthmus.upstream.wire import Patience
 
@@ -143,6 +144,8 @@ async def _describe(gateway: Any, model: str) -> JsonObject | None:
 
 def _is_misspelt(model: str, described: JsonObject, slugs: Sequence[str]) -> bool:
     """Whether nobody but the one who asks names it, and one that is listed is called almost the same."""
+    from isthmus.cli.offer import nearest_model
+
     facts = described.get("isthmus")
     return isinstance(facts, dict) and facts.get("source") == "name" and nearest_model(model, slugs) is not None
 

@@ -26,7 +26,7 @@ def look_at_settings(reading: Reading) -> Sequence[Finding]:
     else:
         first = Finding("file", "ok", f"{where}: sound" if path else where, "", facts)
     unguarded = list(_open(reading))
-    told = [each for each in (*reading.errors, *reading.warnings) if not unguarded or each.key != ("server", "host")]
+    told = [each for each in (*reading.errors, *reading.warnings) if not _told_elsewhere(each, bool(unguarded))]
     return [first, *map(_of_problem, told), *unguarded]
 
 
@@ -42,6 +42,14 @@ def unreadable(error: ConfigError) -> Sequence[Finding]:
     """Of a configuration that cannot be read at all."""
     told, _, fix = error.message.partition(". Fix: ")
     return [Finding("file", "problem", told, fix)]
+
+
+def _told_elsewhere(problem: Problem, unguarded: bool) -> bool:
+    """A missing key is told among the keys, and an open door with what may be done about it."""
+    if problem.severity == "error":
+        return False
+    missing = problem.key[:1] == ("providers",) and problem.key[2:] == ("api_key",) and problem.message == "is missing"
+    return missing or (unguarded and problem.key == ("server", "host"))
 
 
 def _of_problem(problem: Problem) -> Finding:
