@@ -224,6 +224,18 @@ def test_a_gateway_of_another_version_is_told_of(home: Path) -> None:
     assert "end it and start it anew" in found["remedy"]
 
 
+def test_a_key_that_somebody_repeats_is_not_shown(home: Path) -> None:
+    told = {"status": "degraded", "providers": {"mine": f"refused {SECRET}"}}
+    welcome = reply({"name": "isthmus", "version": __version__})
+    with ScriptedUpstream.running(routes={"/": welcome, "/ready": reply(told)}) as gateway:
+        provider = PROVIDERS.format(url="http://127.0.0.1:9/v1", key=SECRET)
+        write(home, provider, port=int(gateway.url.rpartition(":")[2]))
+        shown, printed = doctor("--json"), doctor()
+    assert "refused <redacted>" in shown.stdout
+    assert "refused <redacted>" in printed.output
+    assert SECRET not in shown.output + printed.output
+
+
 # ── stores ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -80,6 +80,19 @@ def test_a_file_too_large_to_be_looked_through_is_left_to_its_own_command(
     assert "isthmus store check" in found.remedy
 
 
+def test_what_sqlite_calls_damaged_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("INSERT INTO t VALUES (NULL)")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = 'CREATE TABLE t (x NOT NULL)'")
+        connection.commit()
+    found = stores._look_through(path)
+    assert (found.state, "NULL value in t.x" in found.told) == ("problem", True)
+    assert "isthmus store check" in found.remedy
+
+
 def test_a_store_in_memory_has_nothing_to_look_at() -> None:
     (found,) = look_at_store(settings("memory:"), offline=True)
     assert (found.state, "ends with the gateway" in found.told) == ("ok", True)
