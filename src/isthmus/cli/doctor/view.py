@@ -88,10 +88,10 @@ def _wrap(text: Text, width: int) -> Sequence[Text]:
 def _summary(found: Sequence[Looked]) -> Group:
     counted = count(found)
     if not counted["problem"]:
-        first = Text("Nothing is wrong", "green")
+        first = Text.assemble(("Nothing is wrong", "green"))
         first.append(f", {plural(counted['warning'], 'warning')}." if counted["warning"] else ".")
     else:
-        first = Text(plural(counted["problem"], "problem"), "bold red")
+        first = Text.assemble((plural(counted["problem"], "problem"), "bold red"))
         first.append(f", {plural(counted['warning'], 'warning')}." if counted["warning"] else ".")
     skipped = f" {plural(counted['skipped'], 'check')} skipped." if counted["skipped"] else ""
     fine = "1 check is fine" if counted["ok"] == 1 else f"{counted['ok']} checks are fine"
