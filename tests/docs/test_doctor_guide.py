@@ -6,7 +6,11 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import codex_program
 from doc_pages import ROOT, Gateway, Shown, check_output, environment, read_blocks, read_commands
@@ -21,19 +25,26 @@ def test_a_new_user_sees_what_the_page_shows(gateway: Gateway) -> None:
     check_output(shown, gateway.run_command(shown.source))
 
 
-def test_what_is_wrong_is_shown_as_the_page_shows_it(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """With a short name, so that lines end where they end on the page."""
+    with tempfile.TemporaryDirectory(prefix="d") as short:
+        yield Path(short)
+
+
+def test_what_is_wrong_is_shown_as_the_page_shows_it(folder: Path) -> None:
     config, screen = (block for block in read_blocks(PAGE) if block.language in ("toml", "text"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    home = tmp_path / "home"
+    home = folder / "me"
     (home / "work").mkdir(parents=True)
     (home / "bin").mkdir()
     program = codex_program.install(home / "bin")
     program.write_text("#!/bin/sh\necho codex-cli 0.166.0\n")
     (home / "work" / "isthmus.toml").write_text(config.text + f"[server]\nport = {port}\n")
-    path = {"PATH": f"{home / 'bin'}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path)}
-    (tmp_path / "codex_cli_bin.py").write_text("raise ImportError\n")  # as if it were not installed
+    path = {"PATH": f"{home / 'bin'}:/usr/bin:/bin", "PYTHONPATH": str(folder)}
+    (folder / "codex_cli_bin.py").write_text("raise ImportError\n")  # as if it were not installed
 
     def isthmus(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
