@@ -28,8 +28,8 @@ CODE := src tests bench scripts examples
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
-run: $(STAMP) ## start the gateway; without any key the built-in demo model answers (`make run PORT=9000`)
-	@$(BIN)/isthmus serve $(if $(PORT),--port $(PORT))
+run: $(STAMP) ## start the gateway (`PORT=8485` for another port); without any key the built-in demo model answers
+	@STARTED_BY="make run" $(BIN)/isthmus serve $(if $(PORT),--port $(PORT))
 
 explain: $(STAMP) ## show the planner at work on a Codex-sized request
 	@$(BIN)/isthmus explain examples/codex.json --provider deepseek

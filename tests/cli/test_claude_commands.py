@@ -206,14 +206,14 @@ def test_what_does_not_answer_like_a_gateway_is_called_so(home: Path, listing: b
     with ScriptedUpstream.running([reply(listing)]) as other:
         done = isthmus("--gateway", other.url, "--yes")
     assert done.exit_code == 1
-    assert "does not answer like a gateway" in said(done)
+    assert "is not an Isthmus gateway" in said(done)
     assert names(home) == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--gateway", "http://127.0.0.1:9"), "is it running?"),
+        (("--gateway", "http://127.0.0.1:9"), "no gateway answers at `http://127.0.0.1:9`: "),
         (("--model", "nowhere/x"), "not configured"),
         (("--model", "demo/demo-thinkin"), "did you mean `demo/demo-thinking`?"),
         (("--small-model", "justaname"), "does not serve a model `justaname`"),
@@ -229,7 +229,7 @@ def test_mistakes_are_named_and_nothing_is_written(home: Path, arguments: tuple[
 @pytest.mark.parametrize(
     ("server", "words"),
     [
-        ('api_keys = ["a key"]', "give one of them with `--key`"),
+        ('api_keys = ["a key"]', "give one of them with `--key -`"),
         ('unix_socket = "/tmp/x.sock"', "cannot speak to a Unix socket"),
     ],
 )
@@ -332,4 +332,4 @@ def test_an_old_program_is_told_of(home: Path, tmp_path: Path, version: str, wor
     if words:
         assert words in said(done)
     else:
-        assert said(done).endswith("then claude.")
+        assert said(done).endswith("isthmus doctor says what is wrong.")

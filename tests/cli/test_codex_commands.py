@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from codex_program import install
 from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, reply
 from serving import running_gateway_server
@@ -21,13 +22,21 @@ OWN = '# my settings\nmodel = "gpt-5.5"\n\n[tui]\ntheme = "dark"'
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("DEEPSEEK_API_KEY", "OPENAI_API_KEY", "ISTHMUS_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+    for name in (
+        "DEEPSEEK_API_KEY",
+        "OPENAI_API_KEY",
+        "ISTHMUS_API_KEY",
+        "ISTHMUS_CONFIG",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(install(tmp_path).parent))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "codex").mkdir()
-    return tmp_path / "codex"
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
 
 
 def isthmus(*arguments: str, answer: str | None = None) -> Result:
@@ -168,14 +177,14 @@ def test_what_does_not_answer_like_a_gateway_is_called_so(home: Path, listing: b
     with ScriptedUpstream.running([reply(listing)]) as other:
         done = isthmus("--url", other.url, "--yes")
     assert done.exit_code == 1
-    assert "does not answer like a gateway" in said(done)
+    assert "is not an Isthmus gateway" in said(done)
     assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--url", "http://127.0.0.1:9"), "is it running?"),
+        (("--url", "http://127.0.0.1:9"), "no gateway answers at `http://127.0.0.1:9`: "),
         (("--model", "nowhere/x"), "not configured"),
         (("--model", "justaname"), "does not serve a model `justaname`; there is `demo/demo`"),
         (("--model", "demo-thinkin"), "did you mean `demo/demo-thinking`?"),

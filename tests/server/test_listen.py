@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from isthmus.errors import ConfigError
 from isthmus.server.listen import listen, load_certificate, public_url, tls_context
 from serving import running_gateway_server
 
+ROOT = Path(__file__).parents[2]
 CERTIFICATE = Path(__file__).parents[1] / "upstream" / "self_signed.pem"
 STORE = '[store]\nurl = "memory:"\n[log]\nlevel = "error"\n'
 
@@ -35,6 +37,20 @@ def test_a_port_that_is_taken_is_told_with_a_way_out() -> None:
         assert refused.value.param == "server.port"
     finally:
         first.close()
+
+
+def test_whoever_was_started_by_make_is_told_what_make_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STARTED_BY", "make run")
+    first = listen(Server(port=0))
+    try:
+        port = int(first.address.rpartition(":")[2])
+        with pytest.raises(ConfigError, match=f"choose another with `make run PORT={port + 1}`"):
+            listen(Server(port=port))
+    finally:
+        first.close()
+    shown = subprocess.run(["make", "-n", "run", "PORT=8485"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert 'STARTED_BY="make run"' in shown.stdout
+    assert "isthmus serve --port 8485" in shown.stdout
 
 
 def test_an_address_of_the_newer_kind_is_written_in_brackets() -> None:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from isthmus.errors import ConfigError
 from isthmus.store.memory import MemoryStore
-from isthmus.store.open import database_path, is_server, open_store, open_traces
+from isthmus.store.open import database_path, is_server, open_store, open_traces, read_schema
 from isthmus.store.traces.postgres import PostgresTraces
 from isthmus.store.traces.sqlite import SqliteTraces
 
@@ -107,3 +109,27 @@ def test_an_unknown_durability_is_refused() -> None:
 )
 def test_the_key_lies_beside_the_file_that_is_opened(url: str, path: str | None) -> None:
     assert database_path(url) == (Path(path) if path else None)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_how_far_a_schema_is_can_be_asked_from_outside(tmp_path: Path, kind: str) -> None:
+    from postgres import database_of, empty_database
+
+    url = f"sqlite:{tmp_path}/x.db" if kind == "sqlite" else database_of(tmp_path)
+    if kind == "sqlite":
+        with pytest.raises(ConfigError, match="there is no store"):
+            read_schema(url)
+        assert list(tmp_path.iterdir()) == []
+    else:
+        empty = read_schema(empty_database())
+        assert (empty.version, bool(empty.missing), empty.bytes) == ("", True, 0)
+    asyncio.run(open_store(url).aclose())
+    schema = read_schema(url)
+    assert schema.missing == ()
+    assert schema.version[:4].isdigit()
+    assert schema.bytes > 0
+    if kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+            connection.execute("DELETE FROM isthmus_migrations WHERE name = ?", (schema.version,))
+            connection.commit()
+        assert read_schema(url).missing == (schema.version,)

@@ -12,11 +12,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from isthmus.errors import ConfigError
+from isthmus.values.redact import is_secret_key
 
 _BACKUP: Final = ".before-isthmus"
+_SHORTEST: Final = 6
+"""Characters of a value that is taken for a secret: a shorter one would be found in half of all words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,22 @@ def diff_lines(change: Change) -> Iterator[str]:
     before, after = (change.before or "").splitlines(), (change.after or "").splitlines()
     names = (str(change.path) if change.before is not None else "/dev/null", str(change.path))
     for line in difflib.unified_diff(before, after, *names, lineterm=""):
-        for secret in change.secrets:
+        for secret in sorted(change.secrets, key=len, reverse=True):
             line = line.replace(secret, "…")
         yield line
+
+
+def secrets_in(value: Any, name: str = "") -> Iterator[str]:
+    """What stands in a user's document under a secret's name: it may be near our lines, and they are shown."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from secrets_in(inner, str(key))
+        case list():
+            for inner in value:
+                yield from secrets_in(inner, name)
+        case str() if len(value) >= _SHORTEST and is_secret_key(name):
+            yield value
 
 
 def _put(path: Path, text: str | None) -> None:

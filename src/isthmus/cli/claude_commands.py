@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from isthmus.cli.elsewhere import (
+    GatewayOption,
+    KeyEnvOption,
+    KeyOption,
+    NoCheckOption,
+    ShownKey,
+    ask_gateway,
+    gateway_base,
+    take_key,
+    unencrypted,
+)
 from isthmus.cli.help_view import Commands, examples
 from isthmus.cli.propose import propose, say
 
@@ -22,16 +33,13 @@ Model = Annotated[str | None, typer.Option(help="Alias, or `provider/model`; els
 Small = Annotated[
     str | None, typer.Option(help="For short jobs such as titles: another, cheaper model; else the same one.")
 ]
-GatewayUrl = Annotated[
-    str | None, typer.Option("--gateway", "--url", help="A gateway elsewhere: its models are asked for.")
-]
-Key = Annotated[
-    str | None,
-    typer.Option(envvar="ISTHMUS_API_KEY", show_envvar=False, help="A key for the gateway; else $ISTHMUS_API_KEY."),
-]
 ConfigFile = Annotated[Path | None, typer.Option(help="Config file of the gateway (TOML).")]
 
 _UNDONE: Final = "Our settings are out again; what you and Claude Code have set since then stays."
+_DOWN: Final = (
+    "When Claude Code says `Connection refused`, the gateway is not running: {start}, and ask again. "
+    "`isthmus doctor{where}` says what is wrong."
+)
 
 
 @claude_app.command()
@@ -39,8 +47,10 @@ _UNDONE: Final = "Our settings are out again; what you and Claude Code have set 
 def setup(
     model: Model = None,
     small_model: Small = None,
-    gateway: GatewayUrl = None,
-    key: Key = None,
+    gateway: GatewayOption = None,
+    key: KeyOption = None,
+    key_env: KeyEnvOption = None,
+    no_check: NoCheckOption = False,
     claude_home_: Annotated[
         Path | None,
         typer.Option("--claude-home", help="Claude Code's own folder; else $CLAUDE_CONFIG_DIR or ~/.claude."),
@@ -60,16 +70,18 @@ def setup(
     if undo:
         changes = plan_undo(home)
     else:
-        changes = plan_setup(home, _read_settings(config, gateway, key, model, small_model))
+        shown = take_key(key, key_env)  # Claude Code reads no variable for us: the key itself is written
+        settings = _read_settings(config, gateway, shown, model, small_model, asks=not no_check)
+        changes = plan_setup(home, settings)
     if not changes:
         say("Nothing to undo." if undo else "Claude Code is set up already; nothing to change.")
         return
     if not propose(changes, dry_run=dry_run, yes=yes):
         return
-    serve = "" if gateway else "Start the gateway with `isthmus serve`, then "
-    say(_UNDONE if undo else f"Done. {serve}`claude`.")
     if undo:
+        say(_UNDONE)
         return
+    _tell_what_next(gateway, shown)
     try:
         trouble = doubt(find_claude(None))
     except ConfigError as error:
@@ -84,8 +96,9 @@ def run(
     context: typer.Context,
     model: Model = None,
     small_model: Small = None,
-    gateway: GatewayUrl = None,
-    key: Key = None,
+    gateway: GatewayOption = None,
+    key: KeyOption = None,
+    key_env: KeyEnvOption = None,
     binary: Annotated[str | None, typer.Option(help="The `claude` program; else the installed one.")] = None,
     log: Annotated[Path | None, typer.Option(help="Write the gateway's log here.")] = None,
     config: ConfigFile = None,
@@ -95,41 +108,49 @@ def run(
     from isthmus.cli.beside import log_to, private_settings
     from isthmus.cli.claude_program import doubt, find_claude
     from isthmus.cli.claude_run import run_claude, run_claude_at
+    from isthmus.cli.offer import missing_key
+    from isthmus.errors import ConfigError
 
     program = find_claude(binary)
     if trouble := doubt(program):
         say(trouble, "yellow")
     if gateway:
-        settings = _ask_gateway(gateway, key or "", model, small_model)
+        settings = _ask(gateway, take_key(key, key_env), model, small_model)
         raise typer.Exit(asyncio.run(run_claude_at(program, settings, context.args)))
     # Whoever else is on this machine cannot use this gateway: its only key goes to the program beside it.
     own = secrets.token_urlsafe(24)
     private = private_settings(config, "claude.db", {"server.api_keys": [own], "server.admin_key": ""})
     settings = _from_config(private, "", own, model, small_model)
+    if trouble := missing_key(private, settings.model):
+        raise ConfigError(trouble)
     log_to(log)
     raise typer.Exit(asyncio.run(run_claude(program, private, settings, context.args)))
 
 
 def _read_settings(
-    path: Path | None, gateway: str | None, key: str | None, model: str | None, small: str | None
+    path: Path | None, gateway: str | None, key: ShownKey, model: str | None, small: str | None, *, asks: bool
 ) -> Settings:
-    """From a running gateway, which may want a key, or from the configuration of one that will run."""
+    """From a gateway elsewhere, or from the configuration of the one that will run here."""
     from isthmus.cli.claude_keys import NO_KEY
+    from isthmus.cli.offer import missing_key
     from isthmus.config import load_config
     from isthmus.errors import ConfigError
     from isthmus.server.listen import public_url
 
     if gateway:
-        return _ask_gateway(gateway, key or "", model, small)
+        return (_ask if asks else _assume)(gateway, key, model, small)
     config = load_config(path).config
     address = public_url(config.server)
     if address.startswith("unix:"):
         raise ConfigError(
             "Claude Code cannot speak to a Unix socket; give the address of a proxy before it with `--gateway`"
         )
-    if config.server.api_keys and not key:
-        raise ConfigError("the gateway wants a key (`server.api_keys`); give one of them with `--key`")
-    return _from_config(config, address, key or NO_KEY, model, small)
+    if config.server.api_keys and not key.value:
+        raise ConfigError("the gateway wants a key (`server.api_keys`); give one of them with `--key -`")
+    settings = _from_config(config, address, key.value or NO_KEY, model, small)
+    if trouble := missing_key(config, settings.model):
+        say(f"{trouble[:1].upper()}{trouble[1:]}.", "yellow")
+    return settings
 
 
 def _from_config(config: Config, address: str, key: str, model: str | None, small: str | None) -> Settings:
@@ -140,13 +161,26 @@ def _from_config(config: Config, address: str, key: str, model: str | None, smal
     return _settings(address, key, chosen, cheap, models[chosen].context, models[chosen].output)
 
 
-def _ask_gateway(url: str, key: str, model: str | None, small: str | None) -> Settings:
-    from isthmus.cli.claude_keys import NO_KEY, facts_of
-    from isthmus.cli.offer import ask_gateway
+def _ask(url: str, key: ShownKey, model: str | None, small: str | None) -> Settings:
+    from isthmus.cli.claude_keys import NO_KEY
+    from isthmus.cli.offer import facts_of
 
-    base, chosen, listing = ask_gateway(url, model, key)
-    cheap = ask_gateway(url, small, key)[1] if small else chosen
-    return _settings(base, key or NO_KEY, chosen, cheap, *facts_of(listing, chosen))
+    found = ask_gateway(url, model, key)
+    cheap = ask_gateway(url, small, key).model if small else found.model
+    listing = found.listing if found.described is None else {"data": [found.described]}
+    return _settings(found.base, key.value or NO_KEY, found.model, cheap, *facts_of(listing, found.model))
+
+
+def _assume(url: str, key: ShownKey, model: str | None, small: str | None) -> Settings:
+    """What is written without a word from the gateway: the model that was named, and what is known of it here."""
+    from isthmus.cli.claude_keys import NO_KEY
+    from isthmus.cli.offer import assume_model
+    from isthmus.errors import ConfigError
+
+    if not model:
+        raise ConfigError("with `--no-check` nobody is asked for a default model; name one with `--model`")
+    known = assume_model(model)
+    return _settings(gateway_base(url), key.value or NO_KEY, model, small or model, known.context, known.output)
 
 
 def _settings(base: str, key: str, model: str, small: str, window: int | None, output: int | None) -> Settings:
@@ -159,3 +193,14 @@ def _settings(base: str, key: str, model: str, small: str, window: int | None, o
             "yellow",
         )
     return Settings(base, key, model, small, known, longest)
+
+
+def _tell_what_next(gateway: str | None, key: ShownKey) -> None:
+    if gateway is None:
+        say("Done. Start the gateway with `isthmus serve`, then `claude`.")
+    else:
+        say(f"Done. `claude` works with the gateway at `{gateway_base(gateway)}`.")
+        if warning := unencrypted(gateway, key):
+            say(warning, "yellow")
+    where = f" --gateway {gateway_base(gateway)}" if gateway else ""
+    say(_DOWN.format(start="start it" if gateway is None else "have it started", where=where))

@@ -7,7 +7,7 @@ for 1,000,000 tokens, so that it would compact a conversation too late.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -80,13 +80,3 @@ def room(window: int | None, output: int | None) -> tuple[int, int]:
     """Window and longest answer for a model of these facts; most of the window is left to the conversation."""
     known = window or DEFAULT_CONTEXT
     return known, max(min(output or _USUAL_OUTPUT, known // 4, _MOST_OUTPUT), 1)
-
-
-def facts_of(listing: Mapping[str, object], model: str) -> tuple[int | None, int | None]:
-    """Window and longest answer, from the list of a gateway that runs."""
-    entries = listing.get("data")
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and entry.get("id") == model and isinstance(facts := entry.get("isthmus"), dict):
-            window, output = facts.get("context_window"), facts.get("max_output_tokens")
-            return window if isinstance(window, int) else None, output if isinstance(output, int) else None
-    return None, None

@@ -33,15 +33,24 @@ def find_claude(setting: str | None) -> Path:
     return Path(found).absolute()
 
 
-def doubt(program: Path) -> str | None:
-    """What is worth knowing about this version before it runs; `None`: nothing."""
+def version_of(program: Path) -> str | None:
+    """`None`: it does not answer like Claude Code."""
     try:
         told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"`{program}` does not run: {error}; {HOW_TO_GET_IT}") from error
-    version = re.match(r"(\d+)\.(\d+)\.\d+", told.stdout)
+    found = re.match(r"\d+\.\d+\.\d+", told.stdout)
+    return found[0] if found else None
+
+
+def doubt(program: Path) -> str | None:
+    """What is worth knowing about this version before it runs; `None`: nothing."""
+    return judge(program, version_of(program))
+
+
+def judge(program: Path, version: str | None) -> str | None:
     if version is None:
         return f"`{program} --version` does not answer like Claude Code; it may not understand what it is told."
-    if (int(version[1]), int(version[2])) < OLDEST:
-        return f"Claude Code {version[0]} is older than what Isthmus was tried with ({TRIED}): `claude update`."
+    if tuple(map(int, version.split(".")))[:2] < OLDEST:
+        return f"Claude Code {version} is older than what Isthmus was tried with ({TRIED}): `claude update`."
     return None

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
-from isthmus.cli.changes import Change, backup_of, read_text
+from isthmus.cli.changes import Change, backup_of, read_text, secrets_in, split_byte_order_mark
 from isthmus.cli.claude_config import Record, apply_setup, has_setup, undo_setup
 from isthmus.cli.claude_keys import FILE, NO_KEY, RECORD, Settings
+from isthmus.cli.json_document import parse_json
 from isthmus.errors import ConfigError
 
 _KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -36,7 +37,7 @@ def plan_setup(home: Path, settings: Settings) -> list[Change]:
     first = before is not None and earlier is None
     changes = [
         Change(kept, told, _write_record(record), note=_NOTE),
-        Change(path, before, after, backup="write" if first else None, secrets=_secrets(record, earlier)),
+        Change(path, before, after, backup="write" if first else None, secrets=_secrets(before, record, earlier)),
     ]
     return [change for change in changes if change.before != change.after]
 
@@ -53,7 +54,7 @@ def plan_undo(home: Path) -> list[Change]:
         after = undo_setup(before, record, str(path))
         # Without a backup there was no file: what is empty now was made by us.
         made = not after.strip() and not backup_of(path).exists()
-        secrets = _secrets(record)
+        secrets = _secrets(before, record)
         changes.insert(0, Change(path, before, None if made else after, backup="remove", secrets=secrets))
     return changes
 
@@ -74,9 +75,10 @@ def _write_record(record: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
 
 
-def _secrets(*records: Record | None) -> tuple[str, ...]:
+def _secrets(text: str | None, *records: Record | None) -> tuple[str, ...]:
     """Keys, ours and the user's own, as the file spells them."""
-    found: list[str] = []
+    document = parse_json(split_byte_order_mark(text)[1], FILE) if text and text.strip() else {}
+    found = [msgspec.json.encode(value).decode()[1:-1] for value in secrets_in(document) if value != NO_KEY]
     for record in filter(None, records):
         ours = [record.wrote.get(name, "") for name in _KEYS]
         theirs = [record.replaced.get(name, "") for name in _KEYS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isthmus.cli.codex_document import KeyPath, Statement, parse_document, read_document, written_value
@@ -20,7 +20,8 @@ ROOT_KEYS: Final = ("model", "model_provider", "model_catalog_json")
 SEARCH: Final = "web_search"
 """Set where the gateway searches and the user has said nothing of it: by itself Codex asks only for what is cached."""
 TABLE_KEYS: Final = (
-    *("name", "base_url", "wire_api", "env_key", "supports_websockets", "supports_standalone_web_search"),
+    *("name", "base_url", "wire_api", "env_key", "env_key_instructions", "experimental_bearer_token"),
+    *("supports_websockets", "supports_standalone_web_search"),
 )
 NAME: Final = "Isthmus"
 HEADERS: Final = "http_headers"
@@ -50,6 +51,8 @@ class Settings:
     """Path of the catalogue file."""
     key_env: str | None = None
     """The variable with a key for the gateway, where it wants one."""
+    key: str = field(default="", repr=False)
+    """The key itself, where no variable holds it."""
     websockets: bool = False
     """Whether Codex keeps one WebSocket for a conversation, in place of a request for each turn."""
     images: bool = False
@@ -74,6 +77,10 @@ class Settings:
         }
         if self.key_env:
             block["env_key"] = self.key_env
+            # What Codex says after the name of a variable that is not set.
+            block["env_key_instructions"] = f"It holds your key for the Isthmus gateway: export {self.key_env}=..."
+        elif self.key:
+            block["experimental_bearer_token"] = self.key
         if self.websockets:
             block["supports_websockets"] = True
         if self.search:

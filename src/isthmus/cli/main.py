@@ -23,6 +23,7 @@ from isthmus.errors import IsthmusError
 _COMMANDS: Final = {
     "serve": "isthmus.cli.serve_command:serve",
     "init": "isthmus.cli.init_command:init",
+    "doctor": "isthmus.cli.doctor_command:doctor",
     "explain": "isthmus.cli.explain_command:explain",
     "trace": "isthmus.cli.trace_commands:trace_app",
     "chat": "isthmus.cli.chat_command:chat",

@@ -27,7 +27,7 @@ def find_target(asked: str, base_url: str, key: str, folders: Sequence[Path] | N
     if "://" in asked or ":" in asked or asked.lower() == "localhost":
         if base_url:
             raise ConfigError("`--base-url` goes with the name of a provider; an address was given already")
-        return Target(_check_address(asked), key)
+        return Target(check_address(asked), key)
     configured = read_config().config.providers.get(asked)
     uses, models = (configured.uses or asked, configured.models) if configured is not None else (asked, None)
     provider = load_provider(uses, provider_folders(folders), models=models)
@@ -36,7 +36,7 @@ def find_target(asked: str, base_url: str, key: str, folders: Sequence[Path] | N
         raise ConfigError(f"nothing says where `{asked}` is; give its address with `--base-url`")
     # A key goes where it belongs: to the address that it was configured for, and to no other.
     own = "" if base_url else (configured.api_key if configured is not None else "") or _read_key(provider)
-    return Target(_check_address(address), key or own, provider)
+    return Target(check_address(address), key or own, provider)
 
 
 def read_variable(name: str) -> str:
@@ -50,7 +50,7 @@ def _read_key(provider: Provider) -> str:
     return next((value for name in provider.endpoint.key_env if (value := os.environ.get(name, "").strip())), "")
 
 
-def _check_address(given: str) -> str:
+def check_address(given: str) -> str:
     """The address without what does not belong into a file that is passed around."""
     parts = urlsplit(given)
     if parts.scheme not in ("http", "https") or not parts.hostname:

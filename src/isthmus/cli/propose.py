@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import typer
@@ -24,7 +25,12 @@ def propose(changes: Sequence[Change], *, dry_run: bool, yes: bool) -> bool:
 
 
 def say(sentence: str, style: str = "") -> None:
-    put(open_console(stderr=True), words(sentence, style))
+    """A command that stands by itself, set in from the margin, stays on one line: it is copied."""
+    console = open_console(stderr=True)
+    if sentence.startswith(" "):
+        console.print(words(sentence, style), soft_wrap=True)
+    else:
+        put(console, words(sentence, style))
 
 
 def show_changes(changes: Sequence[Change]) -> None:

@@ -183,6 +183,11 @@ class Gateway:
         )
 
     @property
+    def searches(self) -> bool:
+        """Whether somebody searches the web here."""
+        return self._search is not None
+
+    @property
     def draws(self) -> str:
         """Who draws images, as `provider/model`; empty: nobody does."""
         studio = self.images.studio if self._studio is not None else None

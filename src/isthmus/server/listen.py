@@ -122,10 +122,14 @@ def _advice(error: OSError, port: int) -> tuple[str, str]:
     """What to do about it, and which setting that is about."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return "`--host` must be an address of this machine, such as 127.0.0.1 or 0.0.0.0", "server.host"
-    other = f"choose another with `--port`, or with `ISTHMUS_SERVER_PORT={port + 1 if port < 65535 else 8485}`"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"ports below 1024 are for administrators: {other.replace(str(port + 1), '8484')}", "server.port"
-    return other, "server.port"
+        return f"ports below 1024 are for administrators: choose another with `{_another(8484)}`", "server.port"
+    return f"choose another with `{_another(port + 1 if port < 65_535 else port - 1)}`", "server.port"
+
+
+def _another(port: int) -> str:
+    """How whoever started us names another port: `make` hands no flag on."""
+    return f"make run PORT={port}" if os.environ.get("STARTED_BY") == "make run" else f"--port {port}"
 
 
 def _listen_on_path(path: Path) -> socket.socket:

@@ -40,8 +40,9 @@ class ModelsApi:
         body: JsonObject = {"object": "list", "data": [openai_model(id, offered) for id, offered in listed.items()]}
         if _is_codex(scope):
             body |= codex_catalogue({id: offered.model for id, offered in listed.items() if not offered.embeds})
-            if self._gateway.draws:  # for `isthmus codex setup --url`
-                body["isthmus"] = {"images": self._gateway.draws}
+            can = {"images": self._gateway.draws, "search": self._gateway.searches}
+            if any(can.values()):  # for `isthmus codex setup --gateway`
+                body["isthmus"] = {what: told for what, told in can.items() if told}
         await send_json(send, 200, body)
 
     async def retrieve(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -152,6 +152,37 @@ def check_there(url: str, *, server: ServerLimits = ServerLimits()) -> None:  # 
         raise ConfigError(f"there is no store at `{path}`; is `store.url`, or `--store`, right?", param="store.url")
 
 
+class Schema(msgspec.Struct, frozen=True):
+    """How a store is laid out."""
+
+    version: str
+    """The newest step that ran; empty: nothing was made there yet."""
+    missing: tuple[str, ...]
+    """Steps that the next gateway runs when it starts."""
+    bytes: int
+
+
+def read_schema(url: str, *, server: ServerLimits = ServerLimits()) -> Schema:  # noqa: B008  it is frozen
+    """How far the store at `url` is, for a look from outside; refused is what a gateway would refuse."""
+    if is_server(url):
+        options = postgres_options(url, "process", server)
+        from isthmus.store.postgres.outside import look_at_schema
+
+        return Schema(*look_at_schema(options))
+    from isthmus.store.sqlite.migrations import MIGRATIONS, applied_steps, check_file
+
+    path = _there(url)
+    try:
+        with closing(connect_reader(path, _BRIEFLY)) as connection:
+            check_file(connection, path)
+            done = applied_steps(connection, path)
+            pages, size = (connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "page_size"))
+    except FAULTS as error:
+        raise unavailable(error, path) from error
+    steps = [name for name, _ in MIGRATIONS]
+    return Schema(max(done, default=""), tuple(name for name in steps if name not in done), pages * size)
+
+
 def examine_store(
     url: str,
     *,

@@ -32,22 +32,22 @@ class House:
         self.settings = self.home / "settings.json"
         self.settings.write_text(OWN)
 
-    def isthmus(self, *arguments: str, proxy: str = NOWHERE) -> subprocess.CompletedProcess[str]:
-        return self._start([sys.executable, "-m", "isthmus", "claude", *arguments], proxy)
+    def isthmus(self, *arguments: str, proxy: str = NOWHERE, typed: str = "") -> subprocess.CompletedProcess[str]:
+        return self._start([sys.executable, "-m", "isthmus", "claude", *arguments], proxy, typed)
 
     def claude(self, *arguments: str) -> dict[str, Any]:
         done = self._start([str(BINARY), "-p", "--output-format", "json", *arguments], NOWHERE)
         told: dict[str, Any] = json.loads(done.stdout)
         return told
 
-    def _start(self, line: list[str], proxy: str) -> subprocess.CompletedProcess[str]:
+    def _start(self, line: list[str], proxy: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         environment = isolated(self.home, proxy)
         path = f"{BINARY.parent}{os.pathsep}{environment['PATH']}"
         return subprocess.run(
             line,
             cwd=self.work,
             env={**environment, "PATH": path, "COLUMNS": "200"},
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -106,6 +106,27 @@ def test_what_setup_writes_makes_claude_code_use_the_gateway_and_undo_gives_ever
     assert house.isthmus("setup", "--undo", "--yes").returncode == 0
     assert house.settings.read_text() == OWN
     assert not (house.home / "isthmus-setup.json").exists()
+
+
+def test_a_gateway_elsewhere_that_wants_a_key_is_set_up_by_a_pipe_and_used(house: House) -> None:
+    key = "open-sesame-0123456789"
+    config = f'[server]\nport = 0\napi_keys = ["{key}"]\n[store]\nurl = "memory:"\n'
+    with running_gateway_server(config) as gateway:
+        keyless = house.isthmus("setup", "--gateway", gateway.url, "--yes")
+        assert keyless.returncode == 1
+        assert "wants a key" in keyless.stderr
+        assert house.settings.read_text() == OWN
+        done = house.isthmus("setup", "--gateway", gateway.url, "--key", "-", "--yes", typed=f"{key}\n")
+        assert done.returncode == 0, done.stderr
+        assert key not in done.stdout + done.stderr
+        assert "sk-ant-mine" not in done.stdout + done.stderr
+        said = house.claude("--permission-mode", "acceptEdits", "create hello.txt with hello world")
+    assert said["is_error"] is False, said
+    assert (house.work / "hello.txt").read_text() == "hello world"
+    away = house.claude("hi")  # the gateway is down now
+    assert (away["is_error"], "Connection refused" in away["result"]) == (True, True), away
+    assert house.isthmus("setup", "--undo", "--yes").returncode == 0
+    assert house.settings.read_text() == OWN
 
 
 def test_what_claude_code_writes_into_its_settings_survives_the_undo(house: House) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -21,6 +22,7 @@ from isthmus.testing import chat
 from real.codex.rig import BINARY, DEEPSEEK, environment, real, rig
 from serving import running_gateway_server
 from socketing import watch_frames
+from waiting import until
 
 pytestmark = real
 
@@ -28,11 +30,11 @@ QUIET = ["analytics.enabled", "feedback.enabled", "features.plugins", "features.
 FLAGS = [part for key in (*QUIET, "features.plugin_sharing") for part in ("-c", f"{key}=false")]
 
 
-def codex(home: Path, work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def codex(home: Path, work: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(BINARY), *arguments],
         cwd=work,
-        env=environment(home),
+        env={**environment(home), **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -40,15 +42,15 @@ def codex(home: Path, work: Path, *arguments: str) -> subprocess.CompletedProces
     )
 
 
-def isthmus(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def isthmus(folder: Path, *arguments: str, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     own = {"HOME": str(folder), "CODEX_HOME": str(folder / "codex"), "NO_PROXY": "127.0.0.1"}
     (folder / "work").mkdir(exist_ok=True)
     (folder / "codex").mkdir(exist_ok=True)
     return subprocess.run(
         [sys.executable, "-c", "from isthmus.cli.main import main; main()", *arguments],
         cwd=folder / "work",
-        env={"PATH": os.environ["PATH"], **own},
-        stdin=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], **own, **variables},
+        input=typed,
         capture_output=True,
         text=True,
         timeout=120,
@@ -130,3 +132,72 @@ def test_run_ends_with_codexs_own_exit_code(tmp_path: Path) -> None:
     ended = isthmus(tmp_path, "codex", "run", "--", "exec", "--no-such-option")
     assert ended.returncode == 2
     assert "--no-such-option" in ended.stderr
+
+
+KEYED = '[server]\nport = {port}\napi_keys = ["open-sesame-0123456789"]\n[store]\nurl = "memory:"\n'
+ORDER = ("exec", "--skip-git-repo-check", "-s", "danger-full-access", "create hello.txt with hello world")
+
+
+@pytest.mark.parametrize("way", ["variable", "pipe"])
+def test_what_setup_writes_for_a_gateway_elsewhere_that_wants_a_key_works_and_undo_leaves_nothing(
+    tmp_path: Path, way: str
+) -> None:
+    home, key = tmp_path / "codex", "open-sesame-0123456789"
+    with running_gateway_server(KEYED.format(port=0)) as gateway:
+        shown = {"MINE": key} if way == "variable" else {}
+        flags = ("--key-env", "MINE") if way == "variable" else ("--key", "-")
+        done = isthmus(tmp_path, "codex", "setup", "--gateway", gateway.url, *flags, "--yes", typed=f"{key}\n", **shown)
+        assert done.returncode == 0, done.stderr
+        assert key not in done.stdout + done.stderr
+        assert (key in (home / "config.toml").read_text()) is (way == "pipe")
+        ended = codex(home, tmp_path / "work", *FLAGS, *ORDER, **shown)
+        assert ended.returncode == 0, ended.stderr
+        assert (tmp_path / "work" / "hello.txt").read_text() == "hello world\n"
+        assert "metadata" not in ended.stderr  # Codex warns when it does not know a model
+        if way == "variable":
+            unset = codex(home, tmp_path / "work", *FLAGS, *ORDER)
+            assert "Missing environment variable: `MINE`" in unset.stderr
+            assert "export MINE=" in unset.stderr
+    assert isthmus(tmp_path, "codex", "setup", "--undo", "--yes").returncode == 0
+    assert not (home / "config.toml").exists()
+    assert not (home / "isthmus-models.json").exists()
+
+
+def test_run_works_at_a_gateway_elsewhere_that_wants_a_key(tmp_path: Path) -> None:
+    with running_gateway_server(KEYED.format(port=0)) as gateway:
+        flags = ("--gateway", gateway.url, "--key", "-")
+        ended = isthmus(tmp_path, "codex", "run", *flags, "--", *FLAGS, *ORDER, typed="open-sesame-0123456789\n")
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "work" / "hello.txt").read_text() == "hello world\n"
+    assert not (tmp_path / "codex" / "config.toml").exists()
+
+
+def test_codex_waits_for_a_gateway_that_is_down_and_goes_on_when_it_is_started(tmp_path: Path) -> None:
+    """The guide says so, and so do the last lines of `setup`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    where = ("--gateway", f"http://127.0.0.1:{port}", "--no-check", "--model", "demo/demo")
+    done = isthmus(tmp_path, "codex", "setup", *where, "--key", "open-sesame-0123456789", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "waiting for network" in " ".join(done.stderr.split())
+    log = tmp_path / "said"
+    with log.open("w") as said:
+        started = subprocess.Popen(
+            [str(BINARY), *FLAGS, *ORDER],
+            cwd=tmp_path / "work",
+            env=environment(tmp_path / "codex"),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: "waiting for network" in log.read_text() or started.poll() is not None)
+        assert started.poll() is None, log.read_text()
+        with running_gateway_server(KEYED.format(port=port)):
+            assert started.wait(120) == 0, log.read_text()
+    finally:
+        if started.poll() is None:
+            started.kill()
+            started.wait()
+    assert (tmp_path / "work" / "hello.txt").read_text() == "hello world\n"

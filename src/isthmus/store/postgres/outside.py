@@ -18,6 +18,7 @@ from isthmus.store.postgres.examine import examine
 from isthmus.store.postgres.faults import explain
 from isthmus.store.postgres.learned import load_lessons, load_words
 from isthmus.store.postgres.medium import Medium
+from isthmus.store.postgres.migrations import MIGRATIONS, missing
 from isthmus.store.postgres.texts import name
 
 T = TypeVar("T")
@@ -37,6 +38,22 @@ def examine_all(options: Options, *, repair: bool) -> Examined:
     if found is None:
         raise _none(options)
     return found
+
+
+def look_at_schema(options: Options) -> tuple[str, tuple[str, ...], int]:
+    """The newest step that ran, those that did not, and the bytes that all of it takes."""
+
+    def look(connection: Connection) -> tuple[str, tuple[str, ...], int]:
+        left = missing(connection, options, MIGRATIONS)
+        done = [step for step, _ in MIGRATIONS if step not in left]
+        sizes = (
+            "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class"
+            " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relkind = 'r'"
+        )
+        row = connection.execute(sizes, (options.schema,)).fetchone()
+        return (done[-1] if done else ""), tuple(left), int(row[0]) if row else 0
+
+    return _look(options, look) or ("", tuple(step for step, _ in MIGRATIONS), 0)
 
 
 def check_there(options: Options) -> None:
