@@ -70,7 +70,7 @@ def test_a_resumed_run_may_be_given_another_type() -> None:
         saved = await bridge.resume(run.messages, model="any", tools=[settle], approvals={"a": True}, output_type=City)
         assert saved.output == City(name="Bergen", people=1)
 
-    answers = ['{"name": "Oslo", "people": 700000}', "[1, 2]", '{"name": "Bergen", "people": 1}']
+    answers = ['{"name": "Oslo", "people": 700000}', '{"result": [1, 2]}', '{"name": "Bergen", "people": 1}']
     with_model([ASKS, *answers], scenario)
 
 
