@@ -23,6 +23,7 @@ NEEDS = {
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
     "test_conversations.py": "agents",
+    "test_friction.py": "pydantic_ai",
     "test_pydantic_ai.py": "pydantic_ai",
     "test_hosted_mcp.py": "agents",
     "test_openai_agents.py": "agents",
