@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anthropic
 import openai
 import pytest
 from openai import AzureOpenAI, OpenAI
 from pydantic import BaseModel
+from pydantic_ai import Agent, ThinkingPart
+from pydantic_ai.models.openai import OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from flowing import DEEPSEEK, PLAIN, Flow
 from isthmus.testing import chat, error
@@ -27,23 +32,16 @@ def test_the_ai_sdk_and_the_agents_sdk_for_javascript_show_thinking(flow: Flow) 
 
 
 def test_pydantic_ai_shows_thinking(flow: Flow) -> None:
-    from pydantic_ai import Agent, ThinkingPart
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
+    flow.script(chat("So.", reasoning=THOUGHT))
 
-    provider = OpenAIProvider(base_url=f"{flow.server.url}/v1", api_key="any")
-    agent = Agent(OpenAIResponsesModel(DEEPSEEK, provider=provider))
+    async def scenario() -> list[str]:
+        async with openai.AsyncOpenAI(base_url=f"{flow.server.url}/v1", api_key="any", max_retries=0) as client:
+            model = OpenAIResponsesModel(DEEPSEEK, provider=OpenAIProvider(openai_client=client))
+            run = await Agent(model).run("Why?")
+        parts = [part for message in run.all_messages() for part in message.parts]
+        return [part.content for part in parts if isinstance(part, ThinkingPart)]
 
-    @agent.tool_plain
-    def look() -> str:
-        """Look."""
-        return "a wall"
-
-    flow.script(chat(calls=[("c1", "look", {})], reasoning=THOUGHT), chat("A wall."))
-    run = agent.run_sync("Why?")
-    parts = [part for message in run.all_messages() for part in message.parts]
-    thoughts = [part.content for part in parts if isinstance(part, ThinkingPart)]
-    assert (run.output, thoughts) == ("A wall.", [THOUGHT])
+    assert asyncio.run(scenario()) == [THOUGHT]
 
 
 @pytest.mark.parametrize("base", ["", "/", "/v1", "//v1", "/v1/", "/v1/v1"])
@@ -70,9 +68,9 @@ def test_a_bad_key_of_the_provider_is_not_tried_again(flow: Flow) -> None:
         with pytest.raises(openai.PermissionDeniedError) as refused:
             client.responses.create(model=PLAIN, input="hi")
         assert refused.value.code == "upstream_unauthorized"
-    with anthropic.Anthropic(base_url=flow.server.url, api_key="any", max_retries=2) as messages:
-        with pytest.raises(anthropic.PermissionDeniedError):
-            messages.messages.create(model=PLAIN, max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+    asked = anthropic.Anthropic(base_url=flow.server.url, api_key="any", max_retries=2)
+    with asked as messages, pytest.raises(anthropic.PermissionDeniedError):
+        messages.messages.create(model=PLAIN, max_tokens=9, messages=[{"role": "user", "content": "hi"}])
     assert len(flow.sent) == 2, "each was asked once"
 
 
@@ -86,7 +84,7 @@ def test_a_schema_that_is_never_met_is_a_failure_with_a_reason_and_no_broken_obj
     with OpenAI(base_url=f"{flow.server.url}/v1", api_key="any") as client:
         whole = client.responses.parse(model=model, input="A number", text_format=Number)
         with client.responses.stream(model=model, input="A number", text_format=Number) as stream:
-            last = [event for event in stream][-1]
+            last = list(stream)[-1]
     assert last.type == "response.failed"
     for response in (whole, last.response):
         assert (response.status, response.output_text) == ("failed", "")
