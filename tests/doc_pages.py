@@ -1,6 +1,6 @@
 """The pages for people, as tests read them: their code blocks, their links, and a way to run what they show.
 
-A `console` block is executed: its `$ ` lines are commands, what follows each is its output. A `python` block is
+A `console` block is executed: its `$ ` lines are commands, what follows each is its output. A `python` or `js` block is
 executed too, and the `text` block right behind it is its output. `…` stands for whatever was left out. `sh` blocks
 are only shown.
 """
@@ -12,7 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -22,6 +24,13 @@ ADDRESS = "http://127.0.0.1:8484"
 """Where the pages say that the gateway is."""
 WIDTH = "100"
 """Columns of the terminal that the pages were copied from; the README says so, too."""
+
+_OFFLINE = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+}
+"""Clients that would ask the web at their start."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -59,12 +68,46 @@ class Gateway:
     home: Path
     banner: str
 
-    def run_command(self, command: str) -> str:
+    def run_command(self, command: str, folder: Path = ROOT) -> str:
         """Run a command as a page has it; gives what it prints."""
-        return _run(["sh", "-c", command.replace(ADDRESS, self.address)], self.home)
+        return _run(["sh", "-c", self.here(command)], self.home, folder)
 
-    def run_program(self, source: str) -> str:
-        return _run([sys.executable, "-c", source.replace(ADDRESS, self.address)], self.home)
+    def run_program(self, source: str, python: str | Path = sys.executable) -> str:
+        """`python`: of the environment that has what it imports."""
+        return _run([str(python), "-c", self.here(source)], self.home)
+
+    def run_script(self, source: str, modules: Path) -> str:
+        """A module in JavaScript; what it imports is below `modules`."""
+        return _run(["node", "--input-type=module", "--eval", self.here(source)], self.home, modules)
+
+    def here(self, text: str) -> str:
+        """The text, with the address of this gateway in the place of the pages'."""
+        return text.replace(ADDRESS, self.address)
+
+
+@contextmanager
+def running_gateway(home: Path) -> Iterator[Gateway]:
+    command = ["isthmus", "serve", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(home), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            lines: list[str] = []
+            for line in process.stderr:
+                lines.append(line)
+                if "the built-in demo model answers" in line:
+                    break
+            else:
+                raise RuntimeError(f"the gateway did not start:\n{''.join(lines)}")
+            # Somebody must go on reading: a full pipe would stop the server.
+            reader = threading.Thread(target=process.stderr.read, daemon=True)
+            reader.start()
+            # A busy machine may have said before that its loop was held up.
+            address = next(line for line in lines if "is listening on" in line).split()[-1]
+            yield Gateway(address, home, "".join(lines))
+        finally:
+            process.terminate()
+            process.wait(60)
+        reader.join(60)
 
 
 def all_pages() -> list[Path]:
@@ -91,11 +134,11 @@ def read_commands(page: Path) -> Iterator[Shown]:
                 yield Shown(block, command, output)
 
 
-def read_programs(page: Path) -> Iterator[Shown]:
-    """Every `python` block of the page, with the `text` block that stands right behind it."""
+def read_programs(page: Path, language: str = "python") -> Iterator[Shown]:
+    """Every block of the page in that language, with the `text` block that stands right behind it."""
     blocks = read_blocks(page)
     for block, after in zip_longest(blocks, blocks[1:]):
-        if block.language == "python":
+        if block.language == language:
             told = after.text if after is not None and after.language == "text" and after.follows == 0 else ""
             yield Shown(block, block.text, told)
 
@@ -124,11 +167,11 @@ def environment(home: Path) -> dict[str, str]:
         (tools / "curl").write_text(f"#!{sys.executable}\n{_CURL}")
         (tools / "curl").chmod(0o755)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(tools)])
-    return {"PATH": path, "HOME": str(home), "COLUMNS": WIDTH, "PYTHONUTF8": "1", "NO_PROXY": "*"}
+    return {"PATH": path, "HOME": str(home), "COLUMNS": WIDTH, "PYTHONUTF8": "1", "NO_PROXY": "*", **_OFFLINE}
 
 
-def _run(arguments: list[str], home: Path) -> str:
-    done = subprocess.run(arguments, cwd=ROOT, env=environment(home), capture_output=True, text=True, timeout=200)
+def _run(arguments: list[str], home: Path, folder: Path = ROOT) -> str:
+    done = subprocess.run(arguments, cwd=folder, env=environment(home), capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

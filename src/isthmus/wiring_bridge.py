@@ -53,8 +53,10 @@ DEFAULT = "default"
 class Bridge(BridgeClient):
     """One message model, every provider, tools that run.
 
-    async with Bridge.from_env() as bridge:
-        print((await bridge.run("deepseek/deepseek-v4-pro", "Hello")).output)
+        async with Bridge.from_env() as bridge:
+            print((await bridge.run("deepseek/deepseek-v4-pro", "Hello")).output)
+
+    Leave the block, or call `aclose`, and every connection is closed.
     """
 
     def __init__(

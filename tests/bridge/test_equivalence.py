@@ -22,7 +22,8 @@ from isthmus.bridge.doors.messages.render import MessagesRenderer, render_messag
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.sse import SseParser
 from isthmus.bridge.turn import Done, Turn
-from isthmus.bridge.types.plan import MESSAGES, Host, Plan
+from isthmus.bridge.types.clients import MESSAGES
+from isthmus.bridge.types.plan import Host, Plan
 from isthmus.protocol.json import read_json
 from isthmus.protocol.response import FinishedResponse
 from isthmus.testing.fold import plan_for, stream

@@ -124,7 +124,7 @@ def test_the_budget_ends_and_the_failure_names_provider_model_and_response() -> 
     assert done.response["error"]["code"] == BRIDGE_RESPONSE_INVALID_OUTPUT_FORMAT
     assert done.failure is not None
     assert done.failure.metadata.items() >= WHO.items()
-    assert done.response["output_text"] == "not json", "what the model said is kept"
+    assert (done.response["output_text"], done.response["output"]) == ("", []), "no SDK reads it by its type"
 
 
 def test_a_native_format_streams_live_and_is_checked_all_the_same() -> None:

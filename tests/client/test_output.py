@@ -11,6 +11,7 @@ from acting import call, double, with_model
 from isthmus import (
     Bridge,
     partial_result,
+    tool,
 )
 from isthmus.errors import OutputInvalid
 from isthmus.testing import ScriptedModel, say
@@ -37,6 +38,40 @@ def test_structured_output_is_read_into_its_type_after_tools_ran() -> None:
         assert model.requests[0]["text"]["format"]["strict"] is True
 
     with_model([say(calls=[call("a", number=1)]), '{"name": "Oslo", "people": 700000}'], scenario)
+
+
+@tool(needs_approval=True)
+def settle(place: str) -> str:
+    """Settle there."""
+    return f"settled in {place}"
+
+
+ASKS = say(calls=[call("a", "settle", place="Oslo")])
+
+
+def test_a_resumed_run_has_the_type_that_it_began_with() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        run = await bridge.run("any", "Go.", tools=[settle], output_type=City)
+        assert (run.stop_reason, run.output) == ("approval_required", None)
+        done = await bridge.resume(run, approvals={"a": True})
+        assert done.output == City(name="Oslo", people=700_000)
+        assert model.requests[1]["text"] == model.requests[0]["text"]
+
+    with_model([ASKS, '{"name": "Oslo", "people": 700000}'], scenario)
+
+
+def test_a_resumed_run_may_be_given_another_type() -> None:
+    async def scenario(bridge: Bridge, model: ScriptedModel) -> None:
+        run = await bridge.run("any", "Go.", tools=[settle])
+        done = await bridge.resume(run, approvals={"a": True}, output_type=City)
+        assert done.output == City(name="Oslo", people=700_000)
+        async with bridge.resume_stream(run, approvals={"a": True}, output_type=list[int]) as events:
+            assert (await events.drain()).output == [1, 2]
+        saved = await bridge.resume(run.messages, model="any", tools=[settle], approvals={"a": True}, output_type=City)
+        assert saved.output == City(name="Bergen", people=1)
+
+    answers = ['{"name": "Oslo", "people": 700000}', '{"result": [1, 2]}', '{"name": "Bergen", "people": 1}']
+    with_model([ASKS, *answers], scenario)
 
 
 def test_an_answer_that_breaks_the_schema_is_asked_for_again() -> None:

@@ -11,7 +11,8 @@ import pytest
 from claude_requests import Recorded, recorded_requests
 from isthmus.bridge.doors.messages.read import MessagesRequest, receive_messages_request
 from isthmus.bridge.fit import fit_request
-from isthmus.bridge.types.plan import CLAUDE_CODE, Host, Plan, Target
+from isthmus.bridge.types.clients import CLAUDE_CODE
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.errors import RequestRefused
 from isthmus.gateway.attempts import HONOURED
 from isthmus.providers import Provider, load_provider, provider_names

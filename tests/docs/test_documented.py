@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
+import isthmus
 from doc_pages import ROOT
+from isthmus import Bridge
 from isthmus.bridge.diagnostics import CODES
 from isthmus.bridge.finish import TABLE
 from isthmus.bridge.turn import TRANSITIONS
 from isthmus.cli.main import app
+from isthmus.client.bridge import BridgeClient
+from isthmus.client.options import ChatOptions, ResumeOptions, RunOptions
 from isthmus.config.known import known_names
 from isthmus.config.reference import config_reference
 from isthmus.errors import FAILURES
@@ -58,6 +63,30 @@ def test_every_config_key_is_documented_as_the_schema_says_it() -> None:
     rows = [line for line in config_reference().splitlines() if line.startswith(("| `", "## "))]
     assert len(rows) > 50
     assert [row for row in rows if row not in page] == []
+
+
+def test_every_public_name_has_its_place_on_the_page_of_the_library() -> None:
+    page = (REFERENCE / "library.md").read_text()
+    named = set(re.findall(r"^##+ `(\w+)`$", page, re.MULTILINE))
+    assert named == {*isthmus.__all__} - {"__version__"}
+
+
+@pytest.mark.parametrize("options", [ChatOptions, RunOptions, ResumeOptions], ids=lambda options: options.__name__)
+def test_every_option_of_a_call_is_listed_with_words(options: Any) -> None:
+    page = (REFERENCE / "library.md").read_text().split("## Options")[1].split("\n## ")[0]
+    rows = {
+        name: (calls, words) for name, calls, words in re.findall(r"^\| `(\w+)` .* \| (.*?) \| (.+) \|$", page, re.M)
+    }
+    call = options.__name__.removesuffix("Options").lower()
+    for name in (*options.__annotations__, "output_type"):
+        calls, words = rows[name]
+        assert calls == "all" or f"`{call}`" in calls, name
+        assert words.strip().endswith("."), name
+
+
+@pytest.mark.parametrize("method", [name for name in vars(BridgeClient) | vars(Bridge) if not name.startswith("_")])
+def test_every_method_of_the_bridge_is_on_its_page(method: str) -> None:
+    assert f"Bridge.{method}" in (REFERENCE / "library.md").read_text()
 
 
 @pytest.mark.parametrize("name", known_names())

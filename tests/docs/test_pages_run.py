@@ -10,7 +10,7 @@ import pytest
 from doc_pages import ADDRESS, ROOT, Gateway, Shown, check_output, read_blocks, read_commands, read_programs
 
 STARTING = [ROOT / "docs" / name for name in ("getting-started.md", "troubleshooting.md")]
-GUIDES = [ROOT / "docs" / "guides" / "images.md"]
+GUIDES = [ROOT / "docs" / "guides" / name for name in ("images.md", "clients/curl.md")]
 """Those that need no more than the demo model; the others have tests of their own."""
 PAGES = [*STARTING, *GUIDES, *sorted((ROOT / "docs" / "concepts").glob("*.md"))]
 COMMANDS = [shown for page in PAGES for shown in read_commands(page)]

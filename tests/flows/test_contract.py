@@ -88,6 +88,7 @@ def test_a_second_failure_fails_the_response_the_same_way_in_both_modes(flow: Fl
     for response in (whole, streamed):
         assert response["status"] == "failed"
         assert response["error"]["code"] == CODE
+        assert [item for item in response["output"] if item["type"] == "message"] == []
         assert flow.get(f"/v1/responses/{response['id']}").json == response
     assert len(flow.sent) == 4
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from gateway.house import asking
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX, KNOWN_CLIENTS
 from isthmus.gateway.again import Asked, note, recall
 from isthmus.gateway.caller import Caller
 from isthmus.ports import StoredResponse
@@ -34,6 +35,15 @@ def test_what_is_recalled_is_what_was_asked(given: Any, strict: bool | None) -> 
     assert recalled.request.items == request.items
     assert {**recalled.request.body, "input": given} == request.body
     assert (recalled.strict, recalled.caller) == (strict, caller)
+
+
+@pytest.mark.parametrize("name", KNOWN_CLIENTS)
+@pytest.mark.parametrize("summaries", [True, False])
+def test_so_is_how_its_client_reads_thoughts(name: str, summaries: bool) -> None:
+    caller = Caller(client=replace(KNOWN_CLIENTS[name], reads_summaries=summaries))
+    recalled = recall(stored(Asked(caller, asking(background=True), None)))
+    assert recalled is not None
+    assert recalled.caller == caller
 
 
 def test_the_input_is_not_kept_twice() -> None:

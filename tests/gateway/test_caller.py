@@ -12,7 +12,7 @@ import pytest
 from gateway.house import asking, start_in_background
 from gateway.world import ANN, World, stored
 from isthmus import ports
-from isthmus.bridge.types.plan import ANY_CLIENT, CODEX
+from isthmus.bridge.types.clients import ANY_CLIENT, CODEX
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.gateway.gateway import Gateway

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isthmus.access.book import Book
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX
 from isthmus.errors import RequestRefused, StoreUnavailable
 from isthmus.gateway.caller import Caller
 from isthmus.ports.keys import EVERYTHING, Grant, StoredKey

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.bridge.types.plan import ANY_CLIENT, CODEX, SPECIFIED
+from isthmus.bridge.types.clients import ANY_CLIENT, CODEX, SPECIFIED, SUMMARY_READERS
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL
 from isthmus.server.compat import spelled_for
@@ -35,6 +35,12 @@ def test_the_header_outranks_the_setting(header: str | None, setting: str, expec
 def test_codex_is_spoken_to_as_it_reads() -> None:
     caller = replace(LOCAL, client=CODEX)
     assert spelled_for(caller, asking("open-responses"), "open-responses") is caller
+
+
+def test_whoever_else_is_known_keeps_what_is_known() -> None:
+    client = SUMMARY_READERS["ai-sdk"]
+    spelled = spelled_for(replace(LOCAL, client=client), asking("open-responses"), "openai")
+    assert spelled.client == replace(client, specified=True)
 
 
 def test_another_spelling_is_refused() -> None:

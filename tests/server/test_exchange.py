@@ -10,7 +10,7 @@ import pytest
 
 from conduct.stage import Stage
 from isthmus.bridge.deltas import Text, Usage, Used
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX
 from isthmus.conduct.run import Run
 from isthmus.errors import ConfigError, IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.caller import LOCAL, Caller

@@ -250,6 +250,25 @@ async def every_line_is_an_object(scene: Scene) -> None:
     ]
 
 
+@proves("server.thinking", '"summary"', beside=UPSTREAM)
+async def all_thinking_is_told_as_a_summary(scene: Scene) -> None:
+    assert await _told_thought(scene) == "summary"
+
+
+@proves("server.summary_readers", '["mine/"]', beside=UPSTREAM)
+async def it_is_for_a_client_that_is_named(scene: Scene) -> None:
+    assert await _told_thought(scene) == "summary"
+
+
+async def _told_thought(scene: Scene) -> str:
+    with ScriptedUpstream.running([chat("So.", reasoning="Hm.")]) as upstream:
+        async with scene.served(UPSTREAM=upstream.base_url) as server:
+            asked = server.session.post(f"{server.url}/v1/responses", json=HELLO, headers={"user-agent": "mine/1"})
+            async with asked as answer:
+                [item, *_] = (await answer.json())["output"]
+    return "summary" if item["summary"] else "content"
+
+
 @proves("server.compat", '"open-responses"')
 async def errors_have_the_types_of_the_specification(scene: Scene) -> None:
     async with scene.served() as server, server.session.get(f"{server.url}/v1/responses/resp_none") as answer:

@@ -19,3 +19,6 @@ async def use(bridge: Bridge) -> None:
     Limits(max_turns="3")  # type: ignore[arg-type]
     run = await bridge.run("m", "hi")
     run.output.upper()  # type: ignore[union-attr]
+    (await bridge.resume(run)).output.upper()  # type: ignore[union-attr]
+    await bridge.resume(run, temprature=1)  # type: ignore[call-overload]
+    await bridge.resume(run, approvals={"a": "yes"})  # type: ignore[dict-item]

@@ -95,12 +95,23 @@ async def use() -> None:
                     case RunFinished():
                         pass
         assert_type(events.result, RunResult[str])
-        await bridge.resume(text, approvals={"a": Approve(), "b": Deny("no"), "c": True})
+
+        decided = await bridge.resume(text, approvals={"a": Approve(), "b": Deny("no"), "c": True})
+        assert_type(decided, RunResult[str])
+        assert_type(await bridge.resume(city), RunResult[City])
+        assert_type(await bridge.resume(city.messages, model="openai/gpt-5", tools=[add]), RunResult[str])
+        assert_type(await bridge.resume(city.messages, output_type=City), RunResult[City])
+        assert_type(await bridge.resume(text, output_type=list[int]), RunResult[list[int]])
+        assert_type(await bridge.resume(text, output_type={"type": "object"}), RunResult[Any])
+        assert_type(bridge.resume_stream(city), RunStream[City])
+        assert_type(bridge.resume_stream(city.messages, output_type=City), RunStream[City])
         assert_type(await bridge.models(), list[ModelInfo])
 
 
 def script(bridge: Bridge, message: Message, plain: dict[str, Any]) -> None:
     assert_type(bridge.run_sync("m", "hi", output_type=City).output, City | None)
+    assert_type(bridge.resume_sync(bridge.run_sync("m", "hi", output_type=City)).output, City | None)
+    assert_type(bridge.resume_sync([message], model="m").output, str | None)
     assert_type(prepare_tool_call_message(message), Message)
     assert_type(prepare_tool_call_message(plain), dict[str, Any])
     assert_type(extract_tool_calls_from_message(plain), list[ToolCall])

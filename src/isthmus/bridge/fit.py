@@ -29,7 +29,8 @@ from isthmus.bridge.history.compact import (
 from isthmus.bridge.parse import Request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.tokens import least_tokens, likely_tokens, most_tokens
-from isthmus.bridge.types.plan import ANY_CLIENT, LIBRARY, ClientProfile, Compaction, Host, Plan, Target
+from isthmus.bridge.types.clients import ANY_CLIENT, ClientProfile
+from isthmus.bridge.types.plan import LIBRARY, Compaction, Host, Plan, Target
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -29,25 +29,13 @@ from isthmus.bridge.tools.catalog import NAMED_TYPES
 from isthmus.bridge.tools.managed import SOURCES, asked_by
 from isthmus.bridge.tools.search import MAX_SEARCHES
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.clients import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.history import History
-from isthmus.bridge.types.plan import (
-    ANY_CLIENT,
-    BEGINNING,
-    LIBRARY,
-    Approved,
-    ClientProfile,
-    Host,
-    Plan,
-    Progress,
-    Target,
-    Written,
-)
+from isthmus.bridge.types.plan import BEGINNING, LIBRARY, Approved, Host, Plan, Progress, Target, Written
 from isthmus.bridge.types.tools import ToolIdentityMap, ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
-
-_NONE: Final = (None, "", "none")
 
 
 def plan_request(
@@ -125,7 +113,7 @@ def plan_request(
         thinking_stops=why_thinking_stops(past.turns, rules, target.model) if rules.needs_thoughts else "",
     )
     tools = plan_tools(survey, thinking=compatibility.thinking)
-    summary = options.get("summary") or options.get("generate_summary")
+    as_summary = capabilities.dialect in SHOWS_THINKING and _wants_summary(options, client)
     plan = Plan(
         target=target,
         compatibility=compatibility,
@@ -149,7 +137,7 @@ def plan_request(
         repair_budget=host.repair_budget,
         taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
-        seals_reasoning=envelope_key is not None and _seals(body, rules, host),
+        seals_reasoning=envelope_key is not None and _seals(body, rules, host, as_summary),
         after_tools=after_tools if survey.deferred or here else None,
         approved=_find_approved(items, here, survey.identities) if here.labels else (),
         limits=host.limits,
@@ -157,7 +145,7 @@ def plan_request(
         tells_sources=client.shows_sources or SOURCES in (body.get("include") or ()),
         client=client,
         size=max(request.size, 1) if request.heavy else 0,
-        reasoning_as="summary" if capabilities.dialect in SHOWS_THINKING and summary not in _NONE else "text",
+        reasoning_as="summary" if as_summary else "text",
     )
     written = _writer(capabilities.dialect).write(past, plan)
     allowed, held_back = diagnostics.apply_allow_list(written.body, capabilities.allow)
@@ -282,9 +270,18 @@ def _as_asked(made: CompatibilityPlan, asked: Request, counted: Request) -> Comp
     return CompatibilityPlan(tuple(one for one in made.decisions if one.path != "reasoning.effort"), made.thinking)
 
 
-def _seals(body: Mapping[str, Any], rules: MessageRules, host: Host) -> bool:
-    """Asked for by a client that stores nothing here; else needed where kept turns must give vendor state back."""
+def _wants_summary(options: Mapping[str, Any], client: ClientProfile) -> bool:
+    """What the request says counts, `none` (Codex's word) included; else what its client can show."""
+    asked = options.get("summary") or options.get("generate_summary")
+    return asked != "none" if asked else client.reads_summaries
+
+
+def _seals(body: Mapping[str, Any], rules: MessageRules, host: Host, as_summary: bool) -> bool:
+    """Asked for by a client that stores nothing here; else needed where kept turns must give vendor state back, or
+    where thinking that has to go back is told as a summary: nobody could tell it from one."""
     if "reasoning.encrypted_content" in (body.get("include") or ()):
+        return True
+    if as_summary and rules.replay != "never":
         return True
     kept = body.get("store") is not False or host.remembers
     return kept and bool(rules.replay_extras or rules.replay_details)

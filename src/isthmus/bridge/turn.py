@@ -286,6 +286,8 @@ class Turn:
             return self._close(self._reply.outcome, now)
         if contract.held and not check.unchecked and attempt < self._plan.repair_budget:
             return self._ask_again(repair_request(contract, check))
+        if contract.held and not check.unchecked:
+            self._reply.withhold_text()
         facts = {"provider": target.provider, "model": target.model, "response_id": self._frame.response_id}
         return self.fail(contract_failure(contract, check, **facts), now)
 

@@ -27,18 +27,9 @@ from isthmus.bridge.resolve import split_reference
 from isthmus.bridge.tools.catalog import build_tool_catalog
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.bridge.tools.survey import plan_tools, survey_tools
+from isthmus.bridge.types.clients import ANY_CLIENT, MESSAGES, ClientProfile
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Managed
-from isthmus.bridge.types.plan import (
-    ANY_CLIENT,
-    MESSAGES,
-    Chosen,
-    ClientProfile,
-    Host,
-    Lesson,
-    OutputContract,
-    Plan,
-    Target,
-)
+from isthmus.bridge.types.plan import Chosen, Host, Lesson, OutputContract, Plan, Target
 from isthmus.bridge.types.tools import CatalogTool, ToolIdentity
 from isthmus.errors import ConfigError, RequestRefused
 from isthmus.gateway.attempts import HONOURED

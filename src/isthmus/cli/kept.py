@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from isthmus.bridge.limits import OWN_LIMITS
-from isthmus.bridge.types.plan import ANY_CLIENT, CLAUDE_CODE, CODEX, MESSAGES, ClientProfile
+from isthmus.bridge.types.clients import ANY_CLIENT, KNOWN_CLIENTS, ClientProfile, on_messages
 from isthmus.cli.explain_plan import Asked, ask
 from isthmus.cli.trace_source import TraceReader, named
 from isthmus.errors import ConfigError
@@ -29,7 +29,6 @@ HOW: Final = (
     "requests with `store: false` are kept only with `trace.unstored = true`)"
 )
 _CONTINUES: Final = ("previous_response_id", "conversation")
-_CLIENTS: Final = {client.name: client for client in (CODEX, CLAUDE_CODE)}
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -111,7 +110,8 @@ class Kept:
         if self.trace is None:
             return ANY_CLIENT
         told = self.trace.summary
-        return _CLIENTS.get(told.client, MESSAGES if told.door == "messages" else ANY_CLIENT)
+        client = KNOWN_CLIENTS.get(told.client, ANY_CLIENT)
+        return on_messages(client) if told.door == "messages" else client
 
 
 async def read_kept(reader: TraceReader | None, responses: StoredResponses | None, id: str) -> Kept:

@@ -27,15 +27,23 @@ class Parameters(TypedDict, total=False):
     """What a model call can be told besides its messages. What a provider cannot do becomes a diagnostic."""
 
     instructions: str
+    """What the model is told before everything else."""
     temperature: float
+    """How freely it chooses its words."""
     top_p: float
+    """Of which share of likely words it chooses."""
     max_output_tokens: int
+    """Tokens that one answer may have, thinking included."""
     reasoning_effort: str
     """`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`."""
     parallel_tool_calls: bool
+    """Whether one answer may hold several calls."""
     seed: int
+    """For answers that can be repeated, where the provider can."""
     stop: str | list[str]
+    """Words that end an answer when it comes to them."""
     user: str
+    """Whom the provider shall count it for."""
     hosted: Sequence[Mapping[str, Any]]
     """Tools that the provider, the gateway or this process runs, as a Responses request declares them:
     `{"type": "web_search"}`. Their calls are no calls of yours: what they found is in the answer."""

@@ -174,38 +174,54 @@ class BridgeClient:
         """The same run, with its events as they happen."""
         return self._stream(model, messages, output_type, options)
 
-    async def resume(self, run: Resumable, **options: Unpack[ResumeOptions]) -> RunResult[Any]:
+    @overload
+    async def resume(
+        self, run: RunResult[T], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    async def resume(
+        self, run: Sequence[Message], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[str]: ...
+    @overload
+    async def resume(
+        self, run: Resumable, *, output_type: type[T], **options: Unpack[ResumeOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    async def resume(
+        self, run: Resumable, *, output_type: Mapping[str, Any], **options: Unpack[ResumeOptions]
+    ) -> RunResult[Any]: ...
+    async def resume(
+        self, run: Resumable, *, output_type: Any = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[Any]:
         """Go on with a run that waits: `approvals` says what becomes of its pending calls.
 
-        Takes the result of the run; or only its messages (saved elsewhere, perhaps), with `model`, `tools` and the
-        other options of `run`.
+        Takes the result of the run, and gives one of the same type; or only its messages (saved elsewhere, perhaps),
+        with `model`, `tools` and the other options of `run`.
         """
-        async with self.resume_stream(run, **options) as events:
+        async with self._resumed(run, output_type, options) as events:
             return await events.drain()
 
-    def resume_stream(self, run: Resumable, **options: Unpack[ResumeOptions]) -> RunStream[Any]:
+    @overload
+    def resume_stream(
+        self, run: RunResult[T], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunStream[T]: ...
+    @overload
+    def resume_stream(
+        self, run: Sequence[Message], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunStream[str]: ...
+    @overload
+    def resume_stream(
+        self, run: Resumable, *, output_type: type[T], **options: Unpack[ResumeOptions]
+    ) -> RunStream[T]: ...
+    @overload
+    def resume_stream(
+        self, run: Resumable, *, output_type: Mapping[str, Any], **options: Unpack[ResumeOptions]
+    ) -> RunStream[Any]: ...
+    def resume_stream(
+        self, run: Resumable, *, output_type: Any = None, **options: Unpack[ResumeOptions]
+    ) -> RunStream[Any]:
         """The same, with its events."""
-        approvals = options.get("approvals") or {}
-        check_approvals(approvals, run)
-        fresh = read_options(options.get("model"), options, self.tools, self._limits, self._retry)
-        asked = read_resume(run, options, fresh)
-        before = run if isinstance(run, RunResult) else None
-        messages = as_messages(run.messages if isinstance(run, RunResult) else run)
-
-        async def start() -> ToolLoop:
-            route = await self._connect.find(asked.model)
-            return ToolLoop(
-                asked,
-                route,
-                messages,
-                limiter=self._limiter(route.line),
-                approvals=approvals,
-                resuming=True,
-                before=before,
-                hear=options.get("on_event"),
-            )
-
-        return RunStream(start)
+        return self._resumed(run, output_type, options)
 
     # ── for programs without a loop ────────────────────────────────────────────────────────────────
 
@@ -241,9 +257,32 @@ class BridgeClient:
 
         return block_on(lambda: self._then_hang_up(work()), "run")
 
-    def resume_sync(self, run: Resumable, **options: Unpack[ResumeOptions]) -> RunResult[Any]:
+    @overload
+    def resume_sync(
+        self, run: RunResult[T], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    def resume_sync(
+        self, run: Sequence[Message], *, output_type: None = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[str]: ...
+    @overload
+    def resume_sync(
+        self, run: Resumable, *, output_type: type[T], **options: Unpack[ResumeOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    def resume_sync(
+        self, run: Resumable, *, output_type: Mapping[str, Any], **options: Unpack[ResumeOptions]
+    ) -> RunResult[Any]: ...
+    def resume_sync(
+        self, run: Resumable, *, output_type: Any = None, **options: Unpack[ResumeOptions]
+    ) -> RunResult[Any]:
         """`resume` for scripts."""
-        return block_on(lambda: self._then_hang_up(self.resume(run, **options)), "resume")
+
+        async def work() -> RunResult[Any]:
+            async with self._resumed(run, output_type, options) as events:
+                return await events.drain()
+
+        return block_on(lambda: self._then_hang_up(work()), "resume")
 
     # ── models, MCP ────────────────────────────────────────────────────────────────────────────────
 
@@ -293,6 +332,29 @@ class BridgeClient:
         async def start() -> ToolLoop:
             route = await self._connect.find(model)
             return ToolLoop(asked, route, given, limiter=self._limiter(route.line), hear=options.get("on_event"))
+
+        return RunStream(start)
+
+    def _resumed(self, run: Resumable, output_type: Any, options: ResumeOptions) -> RunStream[Any]:
+        approvals = options.get("approvals") or {}
+        check_approvals(approvals, run)
+        fresh = read_options(options.get("model"), options, self.tools, self._limits, self._retry, output_type)
+        asked = read_resume(run, options, fresh)
+        before = run if isinstance(run, RunResult) else None
+        messages = as_messages(run.messages if isinstance(run, RunResult) else run)
+
+        async def start() -> ToolLoop:
+            route = await self._connect.find(asked.model)
+            return ToolLoop(
+                asked,
+                route,
+                messages,
+                limiter=self._limiter(route.line),
+                approvals=approvals,
+                resuming=True,
+                before=before,
+                hear=options.get("on_event"),
+            )
 
         return RunStream(start)
 

@@ -26,20 +26,26 @@ class ChatOptions(Parameters, total=False):
     tools: Iterable[ToolLike] | None
     """Exactly these; not given: the client's own (`bridge.tools`)."""
     tool_choice: ToolChoice
+    """`auto`, `none`, `required`, or the name of the tool that must be called first."""
     output_type: Any
     """Asks for a format; read the answer with `run`, or from `text` yourself."""
     timeout: float | None
+    """Seconds for the whole call; not given: as the provider is configured."""
     retry: Retry | None
+    """How often, and after how long, it is asked again; not given: the client's own."""
     stream: bool
-    """How the provider is asked; the answer is the same."""
+    """How the provider is asked (as a stream unless you say `False`); the answer is the same."""
 
 
 class RunOptions(Parameters, total=False):
     tools: Iterable[ToolLike] | None
     """Exactly these; not given: the client's own (`bridge.tools`)."""
     tool_choice: ToolChoice
+    """`auto`, `none`, `required`, or the name of the tool that must be called first."""
     limits: Limits | None
+    """How far it may go; not given: the client's own."""
     on_limit: OnLimit
+    """What a limit does: `return` what there is, `finalize` with one last answer, or `raise`."""
     deps: Any
     """Handed to tools in their context."""
     approve: Ask | None
@@ -47,16 +53,18 @@ class RunOptions(Parameters, total=False):
     on_event: Hear | None
     """Hears every event, the last one of a cancelled run included."""
     retry: Retry | None
+    """How often, and after how long, a provider is asked again; not given: the client's own."""
     stream: bool
+    """How the provider is asked (as a stream unless you say `False`); the events are the same."""
     output_retries: int
-    """How often the model is asked again when its answer breaks a validator of yours."""
+    """How often the model is asked again when its answer breaks a validator of yours; once unless you say more."""
 
 
 class ResumeOptions(RunOptions, total=False):
     approvals: Mapping[str, Approval]
     """By call id: `Approve()`, `Deny("why")`, or `Provide(value)` for a call carried out elsewhere."""
     model: str | None
-    output_type: Any
+    """Another one than before; needed where only messages are given."""
 
 
 _PARAMETERS = frozenset(Parameters.__annotations__)
@@ -95,6 +103,8 @@ def read_resume(run: Resumable, options: Mapping[str, Any], fresh: Asked) -> Ask
         return fresh
     asked = run.asked
     changes: dict[str, Any] = {field: getattr(fresh, field) for option, field in _RENAMED.items() if option in options}
+    if fresh.output is not None:
+        changes["output"] = fresh.output
     parameters = {**asked.parameters, **fresh.parameters}
     # A forced choice was honoured before the pause.
     choice = changes.get("tool_choice", "none" if asked.tool_choice == "none" else "auto")
@@ -119,7 +129,6 @@ _RENAMED = {
     "model": "model",
     "tools": "tools",
     "tool_choice": "tool_choice",
-    "output_type": "output",
     "limits": "limits",
     "on_limit": "on_limit",
     "deps": "deps",

@@ -137,6 +137,12 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compat: Literal["openai", "open-responses"] = "openai"
     """Whose spelling clients get where OpenAI's API and the Open Responses specification differ; a request's header
     `Isthmus-Compat` says it for itself."""
+    thinking: Literal["auto", "text", "summary"] = "auto"
+    """How clients of `/v1/responses` are told what a model thinks, where they ask for no summary: `text` as it is,
+    `summary` in the place of one, `auto` as a summary to those that are known to show nothing else. A request's header
+    `Isthmus-Thinking` says it for itself."""
+    summary_readers: list[Text] = []
+    """More of those: words of their `User-Agent`."""
 
 
 class WebSocket(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ they must not be stored, and without them it would be another request.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,12 +16,11 @@ import msgspec
 from isthmus.bridge.limits import OWN_LIMITS
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.tools.credentials import showable_body, showable_item
-from isthmus.bridge.types.plan import ANY_CLIENT, CODEX
+from isthmus.bridge.types.clients import ANY_CLIENT, KNOWN_CLIENTS
 from isthmus.gateway.caller import Caller
 from isthmus.ports import StoredResponse
 from isthmus.ports.keys import EVERYTHING, Grant
 
-_CLIENTS: Final = {client.name: client for client in (ANY_CLIENT, CODEX)}
 _decode_item: Final = msgspec.json.Decoder().decode
 
 
@@ -33,6 +33,8 @@ class _Memo(msgspec.Struct, frozen=True):
     name: str = ""
     grant: Grant = EVERYTHING
     team_models: tuple[str, ...] = ()
+    summaries: bool | None = None
+    """Whether thinking is told as a summary unasked; `None`: as its client is known to want it."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ def note(asked: Asked) -> bytes:
         return b""
     rest = {name: value for name, value in body.items() if name != "input"}
     caller = asked.caller
-    whose = (caller.key, caller.team, caller.name, caller.grant, caller.team_models)
+    whose = (caller.key, caller.team, caller.name, caller.grant, caller.team_models, caller.client.reads_summaries)
     return zlib.compress(_encode(_Memo(rest, asked.strict, caller.client.name, *whose)), level=1)
 
 
@@ -64,6 +66,9 @@ def recall(record: StoredResponse) -> Asked | None:
         return None
     memo = _decode(zlib.decompress(record.memo))
     request = parse_request({**memo.body, "input": [_decode_item(item) for item in record.input]}, OWN_LIMITS)
+    client = KNOWN_CLIENTS.get(memo.client, ANY_CLIENT)
+    if memo.summaries not in (None, client.reads_summaries):
+        client = replace(client, reads_summaries=memo.summaries)
     caller = Caller(
         record.owner,
         memo.key,
@@ -71,6 +76,6 @@ def recall(record: StoredResponse) -> Asked | None:
         grant=memo.grant,
         name=memo.name,
         team_models=memo.team_models,
-        client=_CLIENTS.get(memo.client, ANY_CLIENT),
+        client=client,
     )
     return Asked(caller, request, memo.strict)

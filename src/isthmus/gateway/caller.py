@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isthmus import ports
-from isthmus.bridge.types.plan import ANY_CLIENT, ClientProfile
+from isthmus.bridge.types.clients import ANY_CLIENT, ClientProfile
 from isthmus.ports.keys import EVERYTHING, Grant
 
 

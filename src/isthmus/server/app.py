@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.types import Message, Receive, Scope, Send
 
 from isthmus.errors import IsthmusError, RequestRefused
+from isthmus.gateway.caller import Caller
 from isthmus.gateway.gateway import Gateway
 from isthmus.log import tell
 from isthmus.server.anthropic import speaks_messages
@@ -30,6 +31,7 @@ from isthmus.server.readiness import readiness_of
 from isthmus.server.room import Room
 from isthmus.server.routes import RESPONSES, SEARCH, Handler, Route, Routes, all_routes
 from isthmus.server.scopes import check_endpoint
+from isthmus.server.thinking import shown_to
 
 if TYPE_CHECKING:
     from isthmus.server.sockets import Sockets
@@ -171,8 +173,7 @@ class App:
             await answer({"type": "http.response.start", "status": 204, "headers": asked_first})
             await answer({"type": "http.response.body", "body": b""})
             return
-        caller = self._options.keys.identify(scope)
-        exchange_of(scope).caller = spelled_for(caller, scope, self._options.server.compat)
+        exchange_of(scope).caller = self._identify(scope)
         handler = self._find(scope)
         if isinstance(handler, list):
             message = f"`{scope['method']}` is not allowed on `{scope['path']}`; use {' or '.join(handler)}"
@@ -191,6 +192,11 @@ class App:
         with room, self._room.led(), self._room.place():
             await handler(scope, receive, answer)
 
+    def _identify(self, scope: Scope) -> Caller:
+        settings = self._options.server
+        caller = spelled_for(self._options.keys.identify(scope), scope, settings.compat)
+        return shown_to(caller, scope, settings.thinking, settings.summary_readers)
+
     def _receive(self, scope: Scope) -> None:
         exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
         caller = exchange.caller
@@ -205,7 +211,7 @@ class App:
             return
         check_origin(scope, self._options)
         exchange = exchange_of(scope)
-        exchange.caller = spelled_for(self._options.keys.identify(scope), scope, self._options.server.compat)
+        exchange.caller = self._identify(scope)
         self._find(scope)
         check_endpoint(scope, scope[ENDPOINT], self._options)
         if scope["path"] != RESPONSES:

@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from isthmus.access.book import Book
 from isthmus.access.secret import digest_of
-from isthmus.bridge.types.plan import recognise_client
+from isthmus.bridge.types.clients import recognise_client
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.ports.keys import StoredKey

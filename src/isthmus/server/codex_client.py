@@ -7,7 +7,7 @@ differently inside a stream is decided in the plan (`ClientProfile`).
 
 from __future__ import annotations
 
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX
 from isthmus.errors import RequestRefused, UpstreamFailed
 
 

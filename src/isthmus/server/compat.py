@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from isthmus.bridge.types.plan import ANY_CLIENT, SPECIFIED
+from isthmus.bridge.types.clients import ANY_CLIENT, CLAUDE_CODE, CODEX, SPECIFIED
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import Caller
 from isthmus.server.http import header
@@ -25,4 +25,7 @@ def spelled_for(caller: Caller, scope: Scope, setting: str) -> Caller:
     if asked not in SPELLINGS:
         words = f"header `Isthmus-Compat` must be {' or '.join(f'`{name}`' for name in SPELLINGS)}"
         raise RequestRefused(words, code="invalid_value", param="Isthmus-Compat")
-    return replace(caller, client=SPECIFIED) if asked == SPELLINGS[1] and caller.client is ANY_CLIENT else caller
+    client = caller.client
+    if asked != SPELLINGS[1] or client in (CODEX, CLAUDE_CODE):
+        return caller
+    return replace(caller, client=SPECIFIED if client is ANY_CLIENT else replace(client, specified=True))

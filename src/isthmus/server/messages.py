@@ -21,7 +21,8 @@ from isthmus.bridge.doors.messages.render import MessagesRenderer, render_messag
 from isthmus.bridge.doors.messages.report import in_order
 from isthmus.bridge.sse import encode_event
 from isthmus.bridge.tokens import likely_tokens, most_tokens
-from isthmus.bridge.types.plan import ANY_CLIENT, MESSAGES, Plan
+from isthmus.bridge.types.clients import on_messages
+from isthmus.bridge.types.plan import Plan
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError, RequestRefused, UpstreamFailed
 from isthmus.gateway.caller import Caller
@@ -153,7 +154,7 @@ async def _tell_again(asked: MessagesRequest, found: StoredResponse, send: Send)
 
 def _caller(scope: Scope) -> Caller:
     caller = caller_of(scope)
-    return replace(caller, client=MESSAGES) if caller.client is ANY_CLIENT else caller
+    return replace(caller, client=on_messages(caller.client))
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:

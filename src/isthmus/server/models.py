@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX
 from isthmus.gateway.gateway import Gateway
 from isthmus.protocol.json import JsonObject
 from isthmus.providers.catalog import Offered

@@ -13,7 +13,7 @@ from isthmus.bridge.deltas import Usage
 from isthmus.bridge.parse import Request, parse_request
 from isthmus.bridge.sse import encode_event
 from isthmus.bridge.tokens import most_tokens
-from isthmus.bridge.types.plan import CODEX
+from isthmus.bridge.types.clients import CODEX
 from isthmus.conduct.run import Run
 from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused, UpstreamFailed

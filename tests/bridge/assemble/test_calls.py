@@ -13,7 +13,7 @@ from doubling import LINEAR, growth
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, Finished, Text
 from isthmus.bridge.dialects.chat.decode import ChatDecoder
-from isthmus.bridge.types.plan import MESSAGES
+from isthmus.bridge.types.clients import MESSAGES
 from isthmus.testing.fold import plan_for, stream
 from wire.oracle import check_stream
 

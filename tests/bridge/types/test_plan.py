@@ -8,18 +8,8 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS
 from isthmus.bridge.capabilities import ProviderCapabilities
 from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import (
-    ANY_CLIENT,
-    CLAUDE_CODE,
-    CODEX,
-    LIBRARY,
-    NO_CONTRACT,
-    ClientProfile,
-    Host,
-    Plan,
-    Target,
-    recognise_client,
-)
+from isthmus.bridge.types.clients import ANY_CLIENT, CODEX
+from isthmus.bridge.types.plan import LIBRARY, NO_CONTRACT, Host, Plan, Target
 from isthmus.errors import RequestRefused
 from isthmus.testing.fold import plan_for
 
@@ -48,22 +38,6 @@ def test_without_a_word_nobody_is_treated_otherwise() -> None:
     assert (ANY_CLIENT.leaves_cut_items_open, ANY_CLIENT.final_code) == (False, "")
     assert CODEX.leaves_cut_items_open
     assert (planned().client, planned().contract.mode) == (ANY_CLIENT, NO_CONTRACT.mode)
-
-
-@pytest.mark.parametrize(
-    ("originator", "user_agent", "client"),
-    [
-        ("codex_cli_rs", "codex_cli_rs/0.163.0", CODEX),
-        ("codex_exec", "", CODEX),
-        ("", "codex_exec/0.163.0 (Linux)", CODEX),
-        ("", "OpenAI/Python 2.0", ANY_CLIENT),
-        ("", "claude-cli/2.1.325 (external, cli)", CLAUDE_CODE),
-        ("", "Anthropic/Python 2.8.0", ANY_CLIENT),
-        ("", "", ANY_CLIENT),
-    ],
-)
-def test_a_client_is_known_by_its_headers(originator: str, user_agent: str, client: ClientProfile) -> None:
-    assert recognise_client(originator=originator, user_agent=user_agent) is client
 
 
 BODY = {"metadata": {"a": "b"}}

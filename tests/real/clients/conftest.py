@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from doc_pages import Gateway, running_gateway
 from flowing import Flow, lent, running_flow
 
 # Their telemetry must be off before the libraries are imported.
@@ -22,6 +23,7 @@ NEEDS = {
     "test_compaction.py": "agents",
     "test_sockets.py": "agents",
     "test_conversations.py": "agents",
+    "test_friction.py": "pydantic_ai",
     "test_pydantic_ai.py": "pydantic_ai",
     "test_hosted_mcp.py": "agents",
     "test_openai_agents.py": "agents",
@@ -45,6 +47,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def _house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     with running_flow(tmp_path_factory.mktemp("clients")) as flow:
         yield flow
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The one of a newcomer, for what pages show: a process, and the demo model."""
+    with running_gateway(tmp_path_factory.mktemp("newcomer")) as gateway:
+        yield gateway
 
 
 @pytest.fixture

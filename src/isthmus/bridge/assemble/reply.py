@@ -277,6 +277,11 @@ class Reply(msgspec.Struct, eq=False):
         commentary = [delta for _, deltas in kept for delta in deltas]
         self._held = [*commentary, ItemBegan("message", phase), Text(text), *citations]
 
+    def withhold_text(self) -> None:
+        """The answer broke its contract for good: what is still held of it is never told. SDKs read the text of an
+        answer by the type that was asked for, whatever its status says, and would raise about that instead."""
+        self._held = [delta for phase, deltas in _messages(self._held) if phase == "commentary" for delta in deltas]
+
     def close(self, outcome: Outcome) -> Outcome:
         """Everything closes; gives how it ended, which a call that broke off can still change."""
         self.steering = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
@@ -12,52 +12,11 @@ from isthmus.bridge.bounds import DEFAULT_BOUNDS, Bounds
 from isthmus.bridge.capabilities import MessageRules, ProviderCapabilities, ReplyRules
 from isthmus.bridge.deltas import SOME_STOP
 from isthmus.bridge.diagnostics import CompatibilityDecision, CompatibilityDiagnostic, CompatibilityPlan
+from isthmus.bridge.types.clients import ANY_CLIENT, ClientProfile
 from isthmus.bridge.types.managed import DEFAULT_TOOL_LIMITS, NOTHING_MANAGED, Managed, Output, ToolLimits
 from isthmus.bridge.types.tools import ToolIdentity, ToolPlan
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import Echo
-
-
-@dataclass(frozen=True, slots=True)
-class ClientProfile:
-    """What a client is known to need beyond its protocol: a door recognises it, the assembler carries it out."""
-
-    name: str = ""
-    leaves_cut_items_open: bool = False
-    """Of a failure: the client keeps every closed item as whole, and would send half an answer back."""
-    final_code: str = ""
-    """The code under which a failure is told that no repetition cures, where the client would repeat its own."""
-    specified: bool = False
-    """Whether events are spelled as Open Responses specifies them, where OpenAI's clients read them otherwise."""
-    plain_call_ids: bool = False
-    """Whether ids of calls are of letters, digits, `_` and `-` alone, 64 of them at most: others poison a session
-    (claude-code-router#1808, #1334)."""
-    needs_hosted_tools: bool = False
-    """Whether a request is refused for a tool that nobody runs: the client would take an answer without it for its
-    result (clowder-ai#1077)."""
-    shows_sources: bool = False
-    """Whether the pages that a search found belong to its item, also where the request does not include them."""
-
-
-ANY_CLIENT: Final = ClientProfile()
-SPECIFIED: Final = ClientProfile(specified=True)
-# After a failed stream Codex asks five times more, unless the code is one of four that it takes as final; the message
-# of `invalid_prompt` is the one that it shows as it is, without the JSON around it (seen with 0.163 and 0.166).
-CODEX: Final = ClientProfile("codex", leaves_cut_items_open=True, final_code="invalid_prompt")
-
-
-# A block that ends is whole for a client of Messages: Claude Code would go on from half a text, and run half a call.
-MESSAGES: Final = ClientProfile(
-    leaves_cut_items_open=True, plain_call_ids=True, needs_hosted_tools=True, shows_sources=True
-)
-CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
-
-
-def recognise_client(*, originator: str, user_agent: str) -> ClientProfile:
-    """The client behind these two headers. Codex sends both, its forks and older versions one of them."""
-    if user_agent.startswith("claude-cli/"):
-        return CLAUDE_CODE
-    return CODEX if originator.startswith("codex") or user_agent.startswith("codex") else ANY_CLIENT
 
 
 @dataclass(frozen=True, slots=True)

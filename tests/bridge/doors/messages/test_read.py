@@ -12,7 +12,8 @@ from isthmus.bridge.doors.chat.read import reword
 from isthmus.bridge.doors.messages.read import MessagesRequest, receive_messages_request
 from isthmus.bridge.limits import RequestLimits
 from isthmus.bridge.plan import plan_request
-from isthmus.bridge.types.plan import MESSAGES, Host, Plan, Target
+from isthmus.bridge.types.clients import MESSAGES
+from isthmus.bridge.types.plan import Host, Plan, Target
 from isthmus.errors import RequestRefused
 from isthmus.testing.fold import plan_for
 

@@ -18,7 +18,8 @@ from isthmus.bridge.doors.messages.fold import fold_message
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.envelope import seal
 from isthmus.bridge.turn import Done, Turn
-from isthmus.bridge.types.plan import MESSAGES, Plan
+from isthmus.bridge.types.clients import MESSAGES
+from isthmus.bridge.types.plan import Plan
 from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import plan_for
 from messages_stream import check_frames
