@@ -22,6 +22,7 @@ pytestmark = pytest.mark.measured
 ENTRY = {
     "processor": "x86_64 some",
     "counts": {"reference": {"instructions": 1000, "calls": 10}, "plan": {"instructions": 5000, "calls": 50}},
+    "doors": {"chat": {"instructions": 9000}},
     "imports": {"isthmus": {"modules": 4, "instructions": 200}},
     "cpu": {"plan": {"ratio": 2.0}},
 }
@@ -141,8 +142,10 @@ def test_ratios_of_another_processor_are_held_to_a_wider_limit() -> None:
 def test_recording_moves_the_entries_of_other_versions_in_proportion() -> None:
     counts = {"reference": {"instructions": 1000, "calls": 10}, "plan": {"instructions": 2500, "calls": 50}}
     old = {"3.11": ENTRY, "3.13": {**ENTRY, "counts": {**ENTRY["counts"], "plan": {"instructions": 4000, "calls": 40}}}}
-    new = baseline.record(old, counts, ENTRY["imports"], ENTRY["cpu"], "3.11", "arm64 other")
+    made = {"counts": counts, "doors": {"chat": {"instructions": 4500}}, "imports": ENTRY["imports"], "cpu": ENTRY["cpu"]}
+    new = baseline.record(old, made, "3.11", "arm64 other")
     assert new["3.11"]["counts"] == counts
+    assert new["3.13"]["doors"] == {"chat": {"instructions": 4500}}
     assert new["3.11"]["processor"] == "arm64 other"
     assert new["3.13"]["counts"]["plan"] == {"instructions": 2000, "calls": 40}
     assert new["3.13"]["processor"] == "x86_64 some"
