@@ -35,7 +35,9 @@ def is_right(answer: bytes, door: Door, stream: bool, call: bool, expected: str)
 
 def _events(answer: bytes, door: Door) -> Iterator[Json]:
     for line in answer.splitlines():
-        data = line if door == "websocket" else line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+        data = (
+            line if door == "websocket" else line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+        )
         if data and data != b"[DONE]":
             yield json.loads(data)
 
@@ -45,7 +47,9 @@ def _responses(events: list[Json], stream: bool, call: bool) -> str:
         return _whole_response(events[0], call)
     kind = "response.function_call_arguments.delta" if call else "response.output_text.delta"
     told = "".join(event["delta"] for event in events if event["type"] == kind)
-    ends = [event for event in events if event["type"] in ("response.completed", "response.failed", "response.incomplete")]
+    ends = [
+        event for event in events if event["type"] in ("response.completed", "response.failed", "response.incomplete")
+    ]
     if len(ends) != 1 or ends[0]["type"] != "response.completed":
         raise ValueError(f"ends with {[event['type'] for event in ends]}")
     folded = _whole_response(ends[0]["response"], call)

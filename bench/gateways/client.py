@@ -146,6 +146,11 @@ class Connection(asyncio.Protocol):
             if wrong := self._ask.right(self._seen.last):
                 self._seen.wrong.append(wrong)
 
+    def leave(self) -> None:
+        """Go away in the middle, as people do."""
+        self._left = 0
+        self._end()
+
     def give_up(self, why: str) -> None:
         if self.over.done():
             return

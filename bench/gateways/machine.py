@@ -58,8 +58,6 @@ def _busy() -> float:
 
 def _git(*arguments: str) -> str:
     try:
-        return subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -212,7 +212,16 @@ def _streams(told: Told) -> list[str]:
             rows.append((each["name"], "wrong", *[""] * 3, _holds(held)))
             continue
         added = "" if each["key"] == "direct" else f"{first['added_p50']:+.2f}"
-        rows.append((each["name"], f"{first['first_p50']:.2f}", added, f"{first['gap_p50']:.2f}", f"{first['gap_p99']:.2f}", _holds(held)))
+        rows.append(
+            (
+                each["name"],
+                f"{first['first_p50']:.2f}",
+                added,
+                f"{first['gap_p50']:.2f}",
+                f"{first['gap_p99']:.2f}",
+                _holds(held),
+            )
+        )
     lines = _table(("streams, ms", "first word p50", "added", "gap p50", "gap p99", "held"), rows)
     rows = []
     for each in told["subjects"]:
@@ -233,7 +242,16 @@ def _streams(told: Told) -> list[str]:
                     f"{new['p50']:.0f}, {new['p99']:.0f} ms" + (f", {new['wrong']} wrong" if new["wrong"] else ""),
                 )
             )
-    head = ("", "streams at once", "gap p50, p99", "right to their end", "held", "memory each", "of its core", "newcomers p50, p99")
+    head = (
+        "",
+        "streams at once",
+        "gap p50, p99",
+        "right to their end",
+        "held",
+        "memory each",
+        "of its core",
+        "newcomers p50, p99",
+    )
     return [*lines, "", *_table(head, rows)]
 
 
@@ -246,7 +264,9 @@ def _costs(told: Told) -> list[str]:
         grown = ("", "", "")
         if memory:
             grown = (_bytes(memory["before"]), f"{memory['requests']:,}", _bytes(memory["after"]))
-        rows.append((each["name"], f"{start['answered']:.2f} s", f"{start['cpu']:.2f} s", _bytes(start["memory"]), *grown))
+        rows.append(
+            (each["name"], f"{start['answered']:.2f} s", f"{start['cpu']:.2f} s", _bytes(start["memory"]), *grown)
+        )
     return _table(("", "start", "CPU until then", "memory at rest", "warm", "requests", "memory after them"), rows)
 
 

@@ -55,7 +55,9 @@ def bars(title: str, unit: str, given: Sequence[Bar], mark: float | None = None)
         length = max(along(bar.value), 1)
         colour = COLOURS[bar.colour % len(COLOURS)]
         lines.append(f'<rect x="{left}" y="{y + 3}" width="{length:.1f}" height="{row - 7}" rx="2" fill="{colour}"/>')
-        lines.append(f'<text x="{left + length + 6:.1f}" y="{y + 15}">{escape(bar.words or number_of(bar.value))}</text>')
+        lines.append(
+            f'<text x="{left + length + 6:.1f}" y="{y + 15}">{escape(bar.words or number_of(bar.value))}</text>'
+        )
     if mark is not None:
         x = left + along(mark)
         lines.append(f'<line class="a" stroke-dasharray="4 3" x1="{x:.1f}" x2="{x:.1f}" y1="30" y2="{height - 10}"/>')
@@ -83,12 +85,18 @@ def lines(title: str, across: str, up: str, given: dict[str, Sequence[tuple[floa
     for power in range(x0, x1 + 1):
         x, y = place(10.0**power, 10.0**y0)
         drawn.append(f'<line class="g" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}"/>')
-        drawn.append(f'<text class="m" x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{number_of(10.0**power)}</text>')
+        drawn.append(
+            f'<text class="m" x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{number_of(10.0**power)}</text>'
+        )
     for power in range(y0, y1 + 1):
         x, y = place(10.0**x0, 10.0**power)
         drawn.append(f'<line class="g" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        drawn.append(f'<text class="m" x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{number_of(10.0**power)}</text>')
-    drawn.append(f'<text class="m" x="{left + width}" y="{top + height + 32}" text-anchor="end">{escape(across)}</text>')
+        drawn.append(
+            f'<text class="m" x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{number_of(10.0**power)}</text>'
+        )
+    drawn.append(
+        f'<text class="m" x="{left + width}" y="{top + height + 32}" text-anchor="end">{escape(across)}</text>'
+    )
     drawn.append(f'<text class="m" x="712" y="20" text-anchor="end">{escape(up)}</text>')
     for number, (name, series) in enumerate(given.items()):
         colour = COLOURS[number % len(COLOURS)]

@@ -25,7 +25,9 @@ PATIENCE: Final = 90.0
 class Tree:
     """A process and whatever it starts."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], core: int | None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], core: int | None
+    ) -> None:
         self.folder = folder
         self.log = folder / "log"
         self.began = time.monotonic()

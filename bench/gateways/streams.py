@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bench.gateways.client import Connection, Seen, run
 from bench.gateways.progress import Progress
-from bench.gateways.scene import Playing, Scene
+from bench.gateways.scene import Playing, Scene, first_answer
 from bench.gateways.workloads import Workload, named
 from bench.robustness.report import percentile
 
@@ -21,8 +21,9 @@ PACE: Final = 50
 HELD: Final = 2.0
 """Times the gap without a gateway."""
 NEWCOMERS: Final = 100
-_RAMP: Final = 2.0
-_SETTLE: Final = 1.0
+_RAMP: Final = 0.4
+"""Seconds in which they come, for each second of looking at them; and until they are looked at."""
+_SETTLE: Final = 0.2
 
 
 def paced(seconds: float) -> Workload:
@@ -58,11 +59,11 @@ async def first_words(scene: Scene, direct: Playing, rounds: int, calls: int, pr
     return told
 
 
-async def hold(playing: Playing, streams: int, seconds: float) -> dict[str, Any]:
-    """So many streams at once for so long. Gaps in milliseconds, memory in bytes for each stream."""
-    workload = paced(_RAMP + _SETTLE + seconds + 3)
+async def hold(playing: Playing, streams: int, seconds: float, before: int = 0) -> dict[str, Any]:
+    """So many streams at once for so long. Gaps in milliseconds, memory in bytes for each stream, above `before`."""
+    ramp, settle = _RAMP * seconds, _SETTLE * seconds
+    workload = paced(ramp + settle + seconds * 1.5)
     seen, loop = Seen(), asyncio.get_running_loop()
-    before = playing.tree.memory() if playing.tree else 0
     made: list[Connection] = []
     began = loop.time()
     for number in range(streams):  # one after the other, so that their words do not come all at once
@@ -70,9 +71,9 @@ async def hold(playing: Playing, streams: int, seconds: float) -> dict[str, Any]
         made.append(connection)
         await loop.create_connection(lambda connection=connection: connection, "127.0.0.1", playing.port)  # type: ignore[misc]
         connection.begin()
-        if (early := began + _RAMP * number / streams - loop.time()) > 0:
+        if (early := began + ramp * number / streams - loop.time()) > 0:
             await asyncio.sleep(early)
-    await asyncio.sleep(_SETTLE)
+    await asyncio.sleep(settle)
     seen.gaps.clear()
     used = playing.cpu()
     since = time.monotonic()
@@ -133,24 +134,36 @@ async def hold_all(
     for each in [direct, *scene.playing]:
         if each.subject.reason(paced(seconds)):
             continue
-        held: dict[str, Any] = {}
-        for count in counts:
-            progress.step(f"{count} streams at {each.subject.name}")
-            try:
-                figures = await hold(each, count, seconds)
-            except OSError as error:
-                held[str(count)] = {"wrong": str(error)[:100], "held": False}
-                break
-            if each is direct:
-                base[count] = figures
-            held[str(count)] = {**figures, "held": is_held(figures, base[count], count)}
-            if not held[str(count)]["held"] and each is not direct:
-                break
-        told[each.subject.key] = held
+        fresh, _ = await scene.start(each.subject)  # what others have left in its memory is no stream's
+        try:
+            told[each.subject.key] = await _hold_more(fresh, counts, seconds, base, progress)
+        finally:
+            if fresh.tree is not None:
+                fresh.tree.end()
     return told
+
+
+async def _hold_more(
+    playing: Playing, counts: tuple[int, ...], seconds: float, base: dict[int, dict[str, Any]], progress: Progress
+) -> dict[str, Any]:
+    """`base`: the figures without a gateway, which are measured first."""
+    held: dict[str, Any] = {}
+    await first_answer(playing)
+    await run(playing.ask(named("200 deltas, coalesced")), 2, 20)  # what is loaded once is no stream's
+    before = playing.tree.memory() if playing.tree else 0
+    for count in counts:
+        progress.step(f"{count} streams at {playing.subject.name}")
+        try:
+            figures = await hold(playing, count, seconds, before)
+        except OSError as error:
+            held[str(count)] = {"wrong": str(error)[:100], "held": False}
+            break
+        base.setdefault(count, figures)
+        held[str(count)] = {**figures, "held": is_held(figures, base[count], count)}
+        if not held[str(count)]["held"]:
+            break
+    return held
 
 
 def _ms(seconds: float) -> float:
     return round(seconds * 1000, 3)
-
-

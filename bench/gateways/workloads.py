@@ -58,7 +58,9 @@ class Workload:
 
     def right(self, answer: bytes, *, door: Door | None = None) -> str:
         """Nothing, or what is wrong with a whole answer."""
-        return is_right(answer, door or self.door, self.stream, self.part == "tool", said(self.told.kind, self.told.deltas))
+        return is_right(
+            answer, door or self.door, self.stream, self.part == "tool", said(self.told.kind, self.told.deltas)
+        )
 
 
 WORKLOADS: Final = (

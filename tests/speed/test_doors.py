@@ -14,7 +14,7 @@ PLANTED = {
     "isthmus.server.lanes:_Sink.write": ("WebSocket, 50 deltas",),
     "isthmus.server.chat:render_chat_completion": ("Chat, whole",),
     "isthmus.server.messages:render_message": ("Messages, whole",),
-    "isthmus.bridge.plan:plan_request": (),
+    "isthmus.server.responses:ResponsesApi.create": ("Responses, whole",),
 }
 """Where a loop of nothing is put, and the doors that must be red for it at least."""
 TURNS = 10_000
