@@ -22,9 +22,7 @@ from bench.gateways.workloads import WORKLOADS
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.gateways", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--peers", action="store_true", help="others too, as far as they are installed")
-    parser.add_argument(
-        "--quick", action="store_true", help="half a minute: whether all of it works, no figures to keep"
-    )
+    parser.add_argument("--quick", action="store_true", help="half a minute: whether it works, no figures to keep")
     parser.add_argument("--only", nargs="*", default=[], metavar="SUBJECT", help="just these")
     parser.add_argument("--workloads", nargs="*", default=[], metavar="WORD", help="just those with one of these words")
     parser.add_argument("--against", type=Path, help="`src` of another tree, whose gateway takes turns with this one's")

@@ -1,7 +1,7 @@
 """Whether an answer says what the model said: once, whole, and in the shape of its door.
 
-In: the body of an answer, without the framing of HTTP; of a WebSocket, its frames with a line break between. Out: nothing,
-or what is wrong. A gateway that is quick and wrong must not look quick.
+In: the body of an answer, without the framing of HTTP; of a WebSocket, its frames with a line break between. Out:
+nothing, or what is wrong. A gateway that is quick and wrong must not look quick.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any, Literal
+
+from bench.robustness.client import TERMINAL
 
 Door = Literal["responses", "chat", "messages", "websocket"]
 Json = dict[str, Any]
@@ -35,9 +37,9 @@ def is_right(answer: bytes, door: Door, stream: bool, call: bool, expected: str)
 
 def _events(answer: bytes, door: Door) -> Iterator[Json]:
     for line in answer.splitlines():
-        data = (
-            line if door == "websocket" else line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        )
+        if door != "websocket" and not line.startswith(b"data:"):
+            continue
+        data = line.removeprefix(b"data:").strip()
         if data and data != b"[DONE]":
             yield json.loads(data)
 
@@ -47,9 +49,7 @@ def _responses(events: list[Json], stream: bool, call: bool) -> str:
         return _whole_response(events[0], call)
     kind = "response.function_call_arguments.delta" if call else "response.output_text.delta"
     told = "".join(event["delta"] for event in events if event["type"] == kind)
-    ends = [
-        event for event in events if event["type"] in ("response.completed", "response.failed", "response.incomplete")
-    ]
+    ends = [event for event in events if event["type"] in TERMINAL]
     if len(ends) != 1 or ends[0]["type"] != "response.completed":
         raise ValueError(f"ends with {[event['type'] for event in ends]}")
     folded = _whole_response(ends[0]["response"], call)

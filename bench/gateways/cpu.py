@@ -1,7 +1,7 @@
 """CPU time for each request: every subject and workload in turn, round after round, the middle of all rounds.
 
-What is compared was measured within seconds of each other; a slow minute of the machine is in all of them. Told beside it
-is what the load itself took: it and the upstream must be far cheaper than what they measure.
+What is compared was measured within seconds of each other; a slow minute of the machine is in all of them. Told
+beside it is what the load itself took: it and the upstream must be far cheaper than what they measure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cell:
             return {"not": self.reason}
         if self.wrong:
             return {"wrong": self.wrong}
-        told = {
+        return {
             "us": round(statistics.median(self.cpu), 1),
             "low": round(min(self.cpu), 1),
             "high": round(max(self.cpu), 1),
@@ -48,7 +48,6 @@ class Cell:
             "load_us": round(statistics.median(self.load), 1),
             "upstream_us": round(statistics.median(self.upstream), 1),
         }
-        return told
 
 
 async def measure(

@@ -1,7 +1,7 @@
 """`python -m bench.gateways.page`: `docs/benchmarks.md` and its pictures, from the figures in `bench/results/`.
 
-In: the documents of the last runs. Out: the budgets with what was measured beside them, every workload at every subject,
-and what could not be run, with its reason. Nothing on the page is written by hand.
+In: the documents of the last runs. Out: the budgets with what was measured beside them, every workload at every
+subject, and what could not be run, with its reason. Nothing on the page is written by hand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def made(place: Path = PLACE) -> dict[str, str]:
 
     own, peers, grown = (read(name, place) for name in ("own", "peers", "growth"))
     files: dict[str, str] = {}
-    lines = [*_HEAD]
+    lines = [_HEAD]
     told = peers or own
     if told is None:
         return {"benchmarks.md": "\n".join([*lines, "No run has been recorded yet: `make bench`.", ""])}
@@ -62,45 +62,45 @@ def made(place: Path = PLACE) -> dict[str, str]:
         text, pictures = growth.told(grown)
         lines += ["## Growth", "", *_made(grown), "", *text, ""]
         files |= {f"images/{name}": picture for name, picture in pictures.items()}
-    files["benchmarks.md"] = "\n".join([*lines, *_FOOT])
+    files["benchmarks.md"] = "\n".join([*lines, _FOOT])
     return files
 
 
-_HEAD: Final = [
-    "# Benchmarks",
-    "",
-    "What a request costs, in CPU time of the gateway's whole process tree, beside floors and other gateways. This page is",
-    "made from the files in [`bench/results/`](../bench/results/) by `make bench-page`; none of its figures is typed.",
-    "",
-    "```sh",
-    "make bench          # ours and the floors, under ten minutes",
-    "make bench-peers    # others too, each pinned in an environment of its own; under twenty minutes",
-    "make bench-growth   # cost against size",
-    "```",
-    "",
-]
-_FOOT: Final = [
-    "## How it is measured",
-    "",
-    "- The gateway has one core to itself, the load and the upstream have the other. The upstream answers from memory in",
-    "  Chat Completions; every delta is a write of its own, with no pause (*coalesced*: readers get several at once) or 2 ms",
-    "  after the one before (each wakes its reader). Sixteen clients ask at once, each on a kept connection.",
-    "- CPU time is user and system time of the gateway and of all processes that it started, as the kernel counts it, less",
-    "  what it was before, over the number of calls; half a second after the last answer, or longer where a gateway writes",
-    "  later, so that what is written behind is counted. Subjects take turns in each round; the middle of all rounds is told.",
-    "- Every answer is looked at: its status, its end, and as many words as the upstream said. One of each connection and",
-    "  round is parsed and compared with what was said. A subject that answers wrong has no figure but *wrong*.",
-    "- *load* is what the load and the upstream themselves took for each call, on their own core. It does not count for the",
-    "  gateway. For deltas that come alone it is as much as a bare forwarder takes: two more sockets in Python.",
-    "- Forwarders are asked in Chat Completions with as many bytes, for they translate nothing.",
-    f"- A stream is *held* where the gap that 99 of 100 do not exceed is at most {HELD:g} times that without a gateway, at one",
-    f"  word every {PACE} ms, and all of them end right. *Newcomers* are 100 clients who come at once meanwhile.",
-    "- Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.",
-    "- Memory is the resident memory of the tree. A start is the time from the command to the first right answer.",
-    "",
-    "Guarded in every `make test`, without any clock: [speed](reference/speed.md). What many agents need: [scale](reference/scale.md).",
-    "",
-]
+_HEAD: Final = """\
+# Benchmarks
+
+What a request costs, in CPU time of the gateway's whole process tree, beside floors and other gateways. This page is
+made from the files in [`bench/results/`](../bench/results/) by `make bench-page`; none of its figures is typed.
+
+```sh
+make bench          # ours and the floors, under ten minutes
+make bench-peers    # others too, each pinned in an environment of its own; under twenty minutes
+make bench-growth   # cost against size
+```
+"""
+_FOOT: Final = f"""\
+## How it is measured
+
+- The gateway has one core to itself, the load and the upstream have the other. The upstream answers from memory in
+  Chat Completions; every delta is a write of its own, with no pause (*coalesced*: readers get several at once) or
+  2 ms after the one before (each wakes its reader). Sixteen clients ask at once, each on a kept connection.
+- CPU time is user and system time of the gateway and of all processes that it started, as the kernel counts it, less
+  what it was before, over the number of calls; half a second after the last answer, or longer where a gateway writes
+  later, so that what is written behind is counted. Subjects take turns in each round; the middle of all is told.
+- Every answer is looked at: its status, its end, and as many words as the upstream said. One of each connection and
+  round is parsed and compared with what was said. A subject that answers wrong has no figure but *wrong*.
+- *load* is what the load and the upstream themselves took for each call to Isthmus, on their own core. It does not
+  count for any gateway. Where deltas come alone, it is as much as a bare forwarder takes: two more sockets in Python.
+- Forwarders are asked in Chat Completions with as many bytes, for they translate nothing.
+- A stream is *held* where the gap that 99 of 100 do not exceed is at most {HELD:g} times that without a gateway, at one
+  word every {PACE} ms, and all of them end right. *Newcomers* are 100 clients who come at once meanwhile.
+- Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.
+- Memory is the resident memory of the tree. A start is the time from the command to the first right answer.
+- Bifrost is not here: what npm has of it fetches a binary from elsewhere when it is started.
+
+Guarded in every `make test`, without any clock: [speed](reference/speed.md). What many agents need:
+[scale](reference/scale.md).
+"""
 
 
 def _made(told: Told) -> list[str]:
@@ -108,10 +108,11 @@ def _made(told: Told) -> list[str]:
     packages = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
     versions = ", ".join(f"{each['name']} {each['version']}" for each in told.get("subjects", []) if each["version"])
     changed = " with changes" if made["changed"] else ""
+    minutes = f"{made['seconds'] // 60} min {made['seconds'] % 60} s"
     lines = [
         f"{made['date']}, commit `{made['commit']}`{changed}; {made['cores']} cores, {made['processor']}, "
-        f"{made['system']}, Python {made['python']} ({packages}). {made['seconds'] // 60} min {made['seconds'] % 60} s; "
-        f"others used {made['others']:.0%} of the machine meanwhile.",
+        f"{made['system']}, Python {made['python']} ({packages}).",
+        f"It took {minutes}; others used {made['others']:.0%} of the machine meanwhile.",
     ]
     if versions:
         lines.append(f"Versions: {versions}.")
@@ -198,8 +199,8 @@ def tables(told: Told) -> list[str]:
             if "not" in row.get(each["key"], {}):
                 nots.setdefault((each["name"], row[each["key"]]["not"]), []).append(name)
     reasons += [f"- {who}: {', '.join(names)}: {why}" for (who, why), names in nots.items()]
-    lines = [*_table(head, rows), "", "Where there is no figure:", "", *reasons, "", *_streams(told), "", *_costs(told)]
-    return lines
+    reasons = ["Where there is no figure:", "", *reasons, ""] if reasons else []
+    return [*_table(head, rows), "", *reasons, *_streams(told), "", *_costs(told)]
 
 
 def _streams(told: Told) -> list[str]:

@@ -1,7 +1,8 @@
 """Others, each pinned and in a place of its own below `.venv-peers`, which can be thrown away.
 
-`python -m bench.gateways.peers` installs what is missing: from PyPI, npm and Debian, by name. What cannot be had is told
-and left out of the run. Bifrost is not here: its npm package fetches a binary from a host of its own when it starts.
+`python -m bench.gateways.peers` installs what is missing: from PyPI, npm and Debian, by name. What cannot be had is
+told and left out of the run. Bifrost is not here: its npm package fetches a binary from a host of its own when it
+starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Pictures of figures: bars and lines as SVG, by hand, for a page that is light or dark.
 
-Text and lines take the reader's colour by a media query inside the picture; the colours of the marks are readable on both.
+Text and lines take the reader's colour by a media query inside the picture; the colours of the marks are readable on
+both.
 """
 
 from __future__ import annotations
@@ -85,19 +86,12 @@ def lines(title: str, across: str, up: str, given: dict[str, Sequence[tuple[floa
     for power in range(x0, x1 + 1):
         x, y = place(10.0**power, 10.0**y0)
         drawn.append(f'<line class="g" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}"/>')
-        drawn.append(
-            f'<text class="m" x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{number_of(10.0**power)}</text>'
-        )
+        drawn.append(_word(number_of(10.0**power), x, y + 16, "middle"))
     for power in range(y0, y1 + 1):
         x, y = place(10.0**x0, 10.0**power)
         drawn.append(f'<line class="g" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        drawn.append(
-            f'<text class="m" x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{number_of(10.0**power)}</text>'
-        )
-    drawn.append(
-        f'<text class="m" x="{left + width}" y="{top + height + 32}" text-anchor="end">{escape(across)}</text>'
-    )
-    drawn.append(f'<text class="m" x="712" y="20" text-anchor="end">{escape(up)}</text>')
+        drawn.append(_word(number_of(10.0**power), x - 6, y + 4, "end"))
+    drawn += [_word(across, left + width, top + height + 32, "end"), _word(up, 712, 20, "end")]
     for number, (name, series) in enumerate(given.items()):
         colour = COLOURS[number % len(COLOURS)]
         spots = [place(x, y) for x, y in series if x > 0 and y > 0]
@@ -108,6 +102,10 @@ def lines(title: str, across: str, up: str, given: dict[str, Sequence[tuple[floa
         drawn.append(f'<rect x="{at}" y="{down - 9}" width="10" height="10" rx="2" fill="{colour}"/>')
         drawn.append(f'<text x="{at + 15}" y="{down}">{escape(name)}</text>')
     return "\n".join([*drawn, "</svg>\n"])
+
+
+def _word(text: str, x: float, y: float, anchor: str) -> str:
+    return f'<text class="m" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def number_of(value: float) -> str:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
 WORD: Final = "Token"
-"""How every delta of a text begins. No two are the same: some gateways take a model that repeats itself for a broken one."""
+"""How every delta of a text begins. No two are the same: some take a model that repeats itself for a broken one."""
 ANSWER: Final = '{"city": "Ulm", "people": 128928, "tags": ["old-town", "danube"]}'
 """What the model says where an object is asked for (`json-…`)."""
 TOOL: Final = "exec_command"

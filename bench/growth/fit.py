@@ -1,7 +1,8 @@
 """How a cost grows with a size: the exponent of its upper half, and what that means.
 
-In: points of size and cost. Out: the exponent (1: in proportion; 2: with the square; 0: not at all) as the slope of the best
-line through the logarithms of the larger half, where what a request costs anyway weighs least, and a verdict.
+In: points of size and cost. Out: the exponent (1: in proportion; 2: with the square; 0: not at all) as the slope of
+the best line through the logarithms of the larger half, where what a request costs anyway weighs least, and a
+verdict.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def told(grown: Json) -> tuple[list[str], dict[str, str]]:
     }
     titles = {"bench-growth-core.svg": "The pure core", "bench-growth-served.svg": "A gateway that serves"}
     text = [
-        "The exponent is the slope of cost against size, both as logarithms, over the larger half of the sizes: 1 is in",
-        "proportion. Instructions are exact and decide where they are counted.",
+        "The exponent is the slope of cost against size, both as logarithms, over the larger half of the sizes: 1 is",
+        "in proportion. Instructions are exact and decide where they are counted.",
         "",
         *lines_of,
     ]

@@ -1,6 +1,7 @@
 """Cost against size in a gateway that serves: chains, conversations, stored responses, streams, workers.
 
-CPU time of the whole process tree for each request, the middle of several goes; it runs as it comes, with SQLite and traces.
+CPU time of the whole process tree for each request, the middle of several goes; it runs as it comes, with SQLite and
+traces.
 """
 
 from __future__ import annotations
@@ -107,9 +108,8 @@ def fill(database: Path, rows: int) -> None:
             return
         numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {wanted}) "
         connection.execute(
-            numbers
-            + "INSERT INTO responses (key, id, owner, previous_id, created_at, status, model, provider, skeleton)"
-            f" SELECT {last} + i, 'resp_' || lower(hex(randomblob(16))), owner, NULL, created_at, status, model, provider,"
+            numbers + "INSERT INTO responses (key, id, owner, created_at, status, model, provider, skeleton)"
+            f" SELECT {last} + i, 'resp_' || lower(hex(randomblob(16))), owner, created_at, status, model, provider,"
             f" skeleton FROM n, responses WHERE key = {model}"
         )
         connection.execute(

@@ -1,7 +1,8 @@
 """`python -m bench.soak`: mixed load on one worker for half an hour: memory flat, nothing piles up, no stream lost.
 
-The gateway runs as it comes, with SQLite and traces. It is looked at from outside, by the kernel and by `/ready`, every few
-seconds while the load goes on, and once more when it is over. `--plant` puts a leak into it, to see that it is found.
+The gateway runs as it comes, with SQLite and traces. It is looked at from outside, by the kernel and by `/ready`,
+every few seconds while the load goes on, and once more when it is over. `--plant` puts a leak into it, to see that it
+is found.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Looks at a process over time, and whether it grew.
 
-In: samples, taken while the load was the same all the time. Out: a report. Memory is judged by the middle slope of all
-pairs of samples, which a few odd ones do not move; what is counted (files, tasks, threads, processes) by the middle of the
-first and of the last looks. The first third of a soak is for warming up.
+In: samples, taken while the load was the same all the time. Out: a report. Memory is judged by the middle slope of
+all pairs of samples, which a few odd ones do not move; what is counted (files, tasks, threads, processes) by the
+middle of the first and of the last looks. The first third of a soak is for warming up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.robustness.report import Report
 
 COUNTED: Final = ("files", "tasks", "threads", "children")
 SPARE: Final = 12
-"""So many more files, tasks or threads may be seen at the end: clients who happen to be there, a thread that starts late."""
+"""So many more files, tasks or threads may be seen at the end: clients who happen to be there, a late thread."""
 _LEAST: Final = 6
 _MOST: Final = 120
 """Samples whose pairs are looked at."""

@@ -1,8 +1,9 @@
 """What a request costs from its socket to its answer, counted exactly: every door, whole and streamed.
 
-Run in a process of its own (`fresh.py`): a gateway as it comes, with SQLite and traces, serves on a real socket; an upstream
-and a client stand in the same loop and are not counted. What is: all Python code that runs for a request, in the loop and in
-the threads that write, until its trace is written. A timer can only add to it: the least of several goes counts.
+Run in a process of its own (`fresh.py`): a gateway as it comes, with SQLite and traces, serves on a real socket; an
+upstream and a client stand in the same loop and are not counted. What is: all Python code that runs for a request, in
+the loop and in the threads that write, until its trace is written. A timer can only add to it: the least of several
+goes counts.
 """
 
 from __future__ import annotations
@@ -104,9 +105,7 @@ def count_doors(folder: Path) -> dict[str, dict[str, int]]:
 async def _serve(folder: Path, above: int, stop: asyncio.Event, told: asyncio.Future[tuple[str, Gateway]]) -> None:
     assert DEFAULT.start is not None
     arguments, _ = DEFAULT.start(folder, 0, above)
-    file = Path(arguments[-1])
-    file.chmod(0o600)
-    config = load_config(file, environ={"HOME": str(folder)}).config
+    config = load_config(Path(arguments[-1]), environ={"HOME": str(folder)}).config
     with suppress(asyncio.CancelledError):
         await serve(config, started=lambda address, gateway: told.set_result((address, gateway)), stop=stop)
 

@@ -29,8 +29,8 @@ def in_threads(frame: FrameType, event: str, argument: Any) -> Any:
 def count_instructions(
     action: Callable[[], object], *, loading_only: bool = False, without: Callable[[str], bool] | None = None
 ) -> int:
-    """`loading_only` counts what runs while a module is loaded, without the import machinery itself; `without` says of a
-    file whether its code is left out."""
+    """`loading_only` counts what runs while a module is loaded, without the import machinery itself; `without` says of
+    a file whether its code is left out."""
     counter = _Loading() if loading_only else _Everything() if without is None else _Some(without)
     watch = _monitor if hasattr(sys, "monitoring") else _trace
     watch(action, counter)
