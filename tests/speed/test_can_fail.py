@@ -131,6 +131,14 @@ def test_a_version_without_an_entry_is_held_to_the_nearest_one_scaled_by_the_ref
     assert red(judge({**expected.counts.figures, "plan": {"instructions": 6000, "calls": 50}}, expected.counts))
 
 
+def test_a_version_whose_doors_were_not_counted_is_held_to_those_of_another_one() -> None:
+    without = {**ENTRY, "counts": {**ENTRY["counts"], "reference": {"instructions": 1100, "calls": 10}}}
+    del without["doors"]
+    expected = baseline.expect({"3.11": ENTRY, "3.13": without}, REFERENCE, "3.13", "x86_64 some").doors
+    assert expected.figures == {"chat": {"instructions": pytest.approx(9900)}}
+    assert expected.limit == SCALED_LIMIT
+
+
 def test_ratios_of_another_processor_are_held_to_a_wider_limit() -> None:
     here = baseline.expect({"3.11": ENTRY}, REFERENCE, "3.11", "x86_64 some").cpu
     elsewhere = baseline.expect({"3.11": ENTRY}, REFERENCE, "3.11", "arm64 other").cpu
