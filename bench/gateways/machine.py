@@ -27,12 +27,12 @@ class Watch:
         self._began = time.monotonic()
         self._busy = _busy()
 
-    def told(self, note: str = "", ours: float = 0.0) -> dict[str, Any]:
-        """`ours`: CPU seconds of the subjects and the upstream, which are no children that have ended."""
+    def told(self, note: str = "") -> dict[str, Any]:
+        """When everything that was started has ended."""
         seconds = time.monotonic() - self._began
         own = resource.getrusage(resource.RUSAGE_SELF)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime + ours
+        used = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
         whole = seconds * (os.cpu_count() or 1)
         return {
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -50,7 +50,7 @@ def made(place: Path = PLACE) -> dict[str, str]:
     told = peers or own
     if told is None:
         return {"benchmarks.md": "\n".join([*lines, "No run has been recorded yet: `make bench`.", ""])}
-    lines += ["## The budgets", "", *_budgets(own, peers), ""]
+    lines += ["## The budgets", "", *_budgets(own, peers), "", *_profile(own or peers), ""]
     for title, run in (("Beside others", peers), ("Ours and the floors", own)):
         if run is not None:
             lines += [f"## {title}", "", *_made(run), "", *tables(run), ""]
@@ -158,6 +158,18 @@ def _budgets(own: Told | None, peers: Told | None) -> list[str]:
         )
     )
     return _table(("", "Isthmus", "budget", "", *(each["name"] for each in others)), rows)
+
+
+def _profile(told: Told | None) -> list[str]:
+    """Where the time of a budgeted request goes."""
+    found = (told or {}).get("profile", {})
+    if not found:
+        return []
+    rows = [
+        (name, ", ".join(f"{room} {share:.0%}" for room, share in parts.items() if share >= 0.02))
+        for name, parts in found.items()
+    ]
+    return ["Where the loop's time goes, by the interpreter's profiler:", "", *table(("", "rooms and libraries"), rows)]
 
 
 def _judged(value: float | None, budget: float, words: Any) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.gateways import costs, cpu, streams
+from bench.gateways import costs, cpu, profile, streams
 from bench.gateways.machine import Watch
 from bench.gateways.progress import Progress
 from bench.gateways.scene import Playing, Scene, staged
@@ -34,6 +34,7 @@ class Size:
     starts: int
 
 
+PROFILED: Final = ("small, whole", "200 deltas, coalesced", "200 deltas, 2 ms apart", "Codex request 38 kB, whole")
 OWN: Final = Size(4, 0.8, 6, (500, 1000, 1500), 5.0, 100_000, 150.0, 5)
 WITH_PEERS: Final = Size(3, 0.8, 4, (500, 1000, 1500), 5.0, 100_000, 40.0, 3)
 QUICK: Final = Size(1, 0.1, 1, (20,), 1.0, 800, 10.0, 1)
@@ -60,11 +61,10 @@ async def everything(
                     grown = await costs.grown(playing, size.requests, size.requests_seconds, progress)
                     told["memory"][playing.subject.key] = grown
                 told["start"][playing.subject.key] = await costs.starts(scene, playing.subject, size.starts, progress)
-        used = sum(each.cpu() for each in scene.playing) + scene.upstream.cpu()
         found = describe([each.subject for each in scene.playing])
         absent = dict(scene.absent)
-    made = watch.told(note, used)
-    return {"made": made, "subjects": [*found, *describe([DIRECT])], "absent": absent, **told}
+    told["profile"] = profile.shares([each.name for each in workloads if each.name in PROFILED])
+    return {"made": watch.told(note), "subjects": [*found, *describe([DIRECT])], "absent": absent, **told}
 
 
 def chosen(peers: bool, only: Sequence[str] = ()) -> list[Subject]:

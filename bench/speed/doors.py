@@ -14,8 +14,8 @@ import logging
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 from bench.gateways import upstream
-from bench.gateways.client import run
+from bench.gateways.client import Ask, run
 from bench.gateways.subjects import DEFAULT
 from bench.gateways.workloads import Workload
 from bench.speed.instructions import count_instructions, in_threads
@@ -72,38 +72,45 @@ def main() -> None:
 
 
 def count_doors(folder: Path, only: list[str] | None = None) -> dict[str, dict[str, int]]:
+    counted = {}
+    with running(folder) as (loop, port, above, gateway):
+        for workload in DOORS:
+            if only is not None and workload.name not in only:
+                continue
+            ask = DEFAULT.ask(workload, port, above)
+
+            async def go(ask: Ask = ask) -> None:
+                seen = await run(ask, CALLS, 1)
+                assert not seen.wrong, seen.wrong
+                assert seen.calls == CALLS
+                await gateway.tracing.settle()
+
+            loop.run_until_complete(go())
+            loop.run_until_complete(go())
+            goes = [
+                count_instructions(lambda go=go: loop.run_until_complete(go()), without=_is_not_ours)  # type: ignore[misc]
+                for _ in range(GOES)
+            ]
+            counted[workload.name] = {"instructions": min(goes) // CALLS}
+    return counted
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
+    """A gateway as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, and the gateway."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     stop, told = asyncio.Event(), loop.create_future()
     server = loop.run_until_complete(loop.create_server(upstream.Connection, "127.0.0.1", 0))
     above = server.sockets[0].getsockname()[1]
-    running = loop.create_task(_serve(folder, above, stop, told))
+    serving = loop.create_task(_serve(folder, above, stop, told))
     address, gateway = loop.run_until_complete(told)
     port = urlsplit(address).port
     assert port is not None
-    counted = {}
-    for workload in DOORS:
-        if only is not None and workload.name not in only:
-            continue
-        ask = DEFAULT.ask(workload, port, above)
-
-        async def go(ask: Any = ask) -> None:
-            seen = await run(ask, CALLS, 1)
-            assert not seen.wrong, seen.wrong
-            assert seen.calls == CALLS
-            await gateway.tracing.settle()
-
-        loop.run_until_complete(go())
-        loop.run_until_complete(go())
-        goes = [
-            count_instructions(lambda go=go: loop.run_until_complete(go()), without=_is_not_ours)  # type: ignore[misc]
-            for _ in range(GOES)
-        ]
-        counted[workload.name] = {"instructions": min(goes) // CALLS}
+    yield loop, port, above, gateway
     stop.set()
-    loop.run_until_complete(running)
+    loop.run_until_complete(serving)
     server.close()
-    return counted
 
 
 async def _serve(folder: Path, above: int, stop: asyncio.Event, told: asyncio.Future[tuple[str, Gateway]]) -> None:
