@@ -132,8 +132,8 @@ async def hold_all(
     told: dict[str, dict[str, Any]] = {}
     base: dict[int, dict[str, Any]] = {}
     for each in [direct, *scene.playing]:
-        if each.subject.reason(paced(seconds)):
-            continue
+        if each.subject.reason(paced(seconds)) or each.subject.key.endswith("-lean"):
+            continue  # what a lean one does not keep, it does not keep at the end of a stream
         fresh, _ = await scene.start(each.subject)  # what others have left in its memory is no stream's
         try:
             told[each.subject.key] = await _hold_more(fresh, counts, seconds, base, progress)

@@ -97,7 +97,7 @@ def count_doors(folder: Path, only: list[str] | None = None) -> dict[str, dict[s
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
-    """A gateway as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, and the gateway."""
+    """A gateway as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, the gateway."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     stop, told = asyncio.Event(), loop.create_future()
