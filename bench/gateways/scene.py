@@ -84,18 +84,20 @@ async def staged(subjects: Sequence[Subject]) -> AsyncIterator[Scene]:
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)}
         upstream = Tree([sys.executable, "-m", "bench.gateways.upstream"], place, environment, None)
         scene = Scene(upstream, 0, core, Path(folder))
+        started: list[Playing] = []
         try:
             scene.port = await _port(upstream)
             for subject in subjects:
                 try:
                     playing, _ = await scene.start(subject)
+                    started.append(playing)
                     await first_answer(playing)
                     scene.playing.append(playing)
                 except (OSError, RuntimeError) as error:
                     scene.absent[subject.key] = str(error).strip().splitlines()[0][:200]
             yield scene
         finally:
-            for each in scene.playing:
+            for each in started:
                 if each.tree is not None:
                     each.tree.end()
             upstream.end()
