@@ -43,7 +43,7 @@ def bars(title: str, unit: str, given: Sequence[Bar], mark: float | None = None)
             return width * math.log(max(value, floor) / floor) / math.log(top / floor)
         return width * value / top
 
-    height = 40 + row * len(given) + 12
+    height = 40 + row * len(given) + (20 if mark is not None else 8)
     lines = [_open(720, height, title), f'<text class="t" x="8" y="20">{escape(title)}</text>']
     scale = f"{unit}, logarithmic scale" if wide else unit
     lines.append(f'<text class="m" x="712" y="20" text-anchor="end">{escape(scale)}</text>')
@@ -61,7 +61,8 @@ def bars(title: str, unit: str, given: Sequence[Bar], mark: float | None = None)
         )
     if mark is not None:
         x = left + along(mark)
-        lines.append(f'<line class="a" stroke-dasharray="4 3" x1="{x:.1f}" x2="{x:.1f}" y1="30" y2="{height - 10}"/>')
+        lines.append(f'<line class="a" stroke-dasharray="4 3" x1="{x:.1f}" x2="{x:.1f}" y1="30" y2="{height - 16}"/>')
+        lines.append(_word(f"budget {number_of(mark)}", x, height - 4, "middle"))
     return "\n".join([*lines, "</svg>\n"])
 
 
