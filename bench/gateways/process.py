@@ -7,6 +7,7 @@ what is resident, of the whole tree.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Final
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
+_LIBC: Final = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG: Final = 1
 PATIENCE: Final = 90.0
 """Seconds within which a gateway has to listen."""
 
@@ -33,6 +36,7 @@ class Tree:
         self.began = time.monotonic()
 
         def settle() -> None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever ends the run, however, ends this
             if core is not None:
                 os.sched_setaffinity(0, {core})
 
