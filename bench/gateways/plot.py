@@ -82,7 +82,7 @@ def lines(title: str, across: str, up: str, given: dict[str, Sequence[tuple[floa
             top + height - height * (math.log10(y) - y0) / (y1 - y0),
         )
 
-    drawn = [_open(720, top + height + 50 + 18 * ((len(given) - 1) // 3), title)]
+    drawn = [_open(720, top + height + 50 + 18 * ((len(given) - 1) // 2), title)]
     drawn.append(f'<text class="t" x="8" y="20">{escape(title)}</text>')
     for power in range(x0, x1 + 1):
         x, y = place(10.0**power, 10.0**y0)
@@ -92,14 +92,14 @@ def lines(title: str, across: str, up: str, given: dict[str, Sequence[tuple[floa
         x, y = place(10.0**x0, 10.0**power)
         drawn.append(f'<line class="g" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
         drawn.append(_word(number_of(10.0**power), x - 6, y + 4, "end"))
-    drawn += [_word(across, left + width, top + height + 32, "end"), _word(up, 712, 20, "end")]
+    drawn.append(_word(f"{up} against {across}", 712, 20, "end"))
     for number, (name, series) in enumerate(given.items()):
         colour = COLOURS[number % len(COLOURS)]
         spots = [place(x, y) for x, y in series if x > 0 and y > 0]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
         drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
-        at, down = left + 200 * (number % 3), top + height + 34 + 18 * (number // 3)
+        at, down = left + 320 * (number % 2), top + height + 38 + 18 * (number // 2)
         drawn.append(f'<rect x="{at}" y="{down - 9}" width="10" height="10" rx="2" fill="{colour}"/>')
         drawn.append(f'<text x="{at + 15}" y="{down}">{escape(name)}</text>')
     return "\n".join([*drawn, "</svg>\n"])

@@ -138,7 +138,7 @@ async def _streams(scene: Scene, sizes: tuple[int, ...], progress: Progress) -> 
             points.append((size, round(figures["core"] * 1e6)))
     finally:
         playing.tree.end()
-    return _row(f"streams at once, one word every {PACE} ms: a second of all", "streams", points)
+    return _row(f"streams at once (a word every {PACE} ms), a second", "streams", points)
 
 
 async def _workers(scene: Scene, progress: Progress) -> Json:
