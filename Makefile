@@ -26,7 +26,7 @@ CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
-	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-package check-package dist release-check test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz bench bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
+	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-package check-package dist release-check test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz check-soak bench bench-peers bench-growth bench-page bench-core bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -133,7 +133,23 @@ check-fuzz: $(STAMP) $(FUZZ) ## look for requests and answers that break a promi
 	@$(BIN)/python -m bench.fuzz --seconds $${FUZZ_SECONDS:-300}
 	@$(BIN)/python -m bench.fuzz.specified --schemathesis $(VENV)/fuzz/bin/schemathesis --examples $${FUZZ_EXAMPLES:-20}
 
-bench: $(STAMP) ## CPU figures of the pure core
+check-soak: $(STAMP) ## half an hour of mixed load on one worker: memory flat, nothing piles up, no stream lost (`SOAK_MINUTES=…`)
+	@$(BIN)/python -m bench.soak --minutes $${SOAK_MINUTES:-30}
+
+bench: $(STAMP) ## what a request costs, beside floors: CPU, first words, streams, memory, start; makes docs/benchmarks.md
+	@$(BIN)/python -m bench.gateways $(if $(NOTE),--note "$(NOTE)")
+
+bench-peers: $(STAMP) ## the same beside other gateways, each in an environment of its own below .venv-peers
+	@$(BIN)/python -m bench.gateways.peers
+	@$(BIN)/python -m bench.gateways --peers $(if $(NOTE),--note "$(NOTE)")
+
+bench-growth: $(STAMP) ## cost against size: tools, items, deltas, chains, stored rows, streams, workers
+	@$(BIN)/python -m bench.growth $(if $(NOTE),--note "$(NOTE)")
+
+bench-page: $(STAMP) ## make docs/benchmarks.md and its pictures anew from bench/results
+	@$(BIN)/python -m bench.gateways.page
+
+bench-core: $(STAMP) ## CPU figures of the pure core
 	@$(BIN)/python -m bench.core
 
 bench-guard: $(STAMP) ## the guard for speed alone, with every figure beside its baseline
@@ -180,7 +196,7 @@ sbom: ## list everything that an installation brings along: `dist/isthmus.cdx.js
 	@PYTHON=$(PYTHON) sh scripts/sbom.sh dist/isthmus.cdx.json
 
 clean: ## forget the virtual environment and all caches
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(STAMP): pyproject.toml requirements.lock
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV) requirements.lock

@@ -1,6 +1,6 @@
 """CPU figures of the pure core: planning a request, and one streamed delta.
 
-Run: `make bench`. Times are CPU time on whatever machine this is; the ratios to plain JSON work on the
+Run: `make bench-core`. Times are CPU time on whatever machine this is; the ratios to plain JSON work on the
 same bytes, measured in the same run, are what can be compared. What may not get slower is guarded in `speed/`.
 """
 

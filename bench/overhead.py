@@ -22,13 +22,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from bench.fast_upstream import DELTAS
 from bench.robustness.report import percentile, table
 from bench.robustness.rig import GatewayProcess, running_gateway
 
-_WRITTEN = 0.4
+DELTAS: Final = 200
+_WRITTEN: Final = 0.4
 """Seconds after which traces are written that a request has left: they are gathered for a moment first."""
 
 
@@ -51,11 +51,11 @@ class Kind:
 
 def kinds() -> list[Kind]:
     return [
-        Kind("Responses, whole", "/v1/responses", "burst", False),
-        Kind(f"Responses, {DELTAS} deltas in one piece", "/v1/responses", "burst", True, calls=15),
-        Kind(f"Responses, {DELTAS} deltas, 1 ms apart", "/v1/responses", "paced", True, calls=3),
-        Kind("Chat, whole", "/v1/chat/completions", "burst", False),
-        Kind(f"Chat, {DELTAS} deltas, 1 ms apart", "/v1/chat/completions", "paced", True, calls=3),
+        Kind("Responses, whole", "/v1/responses", "text-10-0", False),
+        Kind(f"Responses, {DELTAS} deltas in one piece", "/v1/responses", f"text-{DELTAS}-0", True, calls=15),
+        Kind(f"Responses, {DELTAS} deltas, 1 ms apart", "/v1/responses", f"text-{DELTAS}-1", True, calls=3),
+        Kind("Chat, whole", "/v1/chat/completions", "text-10-0", False),
+        Kind(f"Chat, {DELTAS} deltas, 1 ms apart", "/v1/chat/completions", f"text-{DELTAS}-1", True, calls=3),
     ]
 
 
@@ -210,7 +210,7 @@ class _upstream:  # used like a function
     """The fast upstream as a process; its port."""
 
     def __enter__(self) -> int:
-        self._process = subprocess.Popen([sys.executable, "-m", "bench.fast_upstream"], stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([sys.executable, "-m", "bench.gateways.upstream"], stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 

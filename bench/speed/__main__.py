@@ -12,7 +12,7 @@ from typing import Final
 from bench.robustness.report import table
 from bench.speed import baseline
 from bench.speed.judge import Verdict, judge, red
-from bench.speed.measure import expect, measure_counts, measure_cpu, measure_imports
+from bench.speed.measure import expect, measure_counts, measure_cpu, measure_doors, measure_imports
 
 _ROUNDS: Final = 150
 _RUNS: Final = 5
@@ -34,6 +34,7 @@ def check() -> bool:
     imports, heavy = measure_imports()
     verdicts = [
         *judge(counts, expected.counts),
+        *judge(measure_doors(), expected.doors),
         *judge(imports, expected.imports),
         *judge(measure_cpu(expected.cpu), expected.cpu),
     ]
@@ -48,11 +49,12 @@ def check() -> bool:
 def record() -> None:
     """Counts as they are. CPU ratios differ a little with where a process lies in memory: the middle one of several."""
     recorded = baseline.read() if baseline.PATH.exists() else {}
-    counts, (imports, _) = measure_counts(), measure_imports()
+    counts, doors, (imports, _) = measure_counts(), measure_doors(), measure_imports()
     runs = [measure_cpu(rounds=_ROUNDS) for _ in range(_RUNS)]
     cpu = {name: {"ratio": sorted(run[name]["ratio"] for run in runs)[_RUNS // 2]} for name in runs[0]}
     running, machine = baseline.version(), baseline.processor()
-    baseline.write(baseline.record(recorded, counts, imports, cpu, running, machine))
+    made = {"counts": counts, "doors": doors, "imports": imports, "cpu": cpu}
+    baseline.write(baseline.record(recorded, made, running, machine))
     print(f"recorded Python {running} on {machine} in {baseline.PATH.relative_to(baseline.ROOT)}")
 
 

@@ -18,9 +18,20 @@ _TOOL = 4
 """One of the two numbers of `sys.monitoring` that are meant for nobody in particular."""
 
 
-def count_instructions(action: Callable[[], object], *, loading_only: bool = False) -> int:
-    """`loading_only` counts what runs while a module is loaded, without the import machinery itself."""
-    counter = _Loading() if loading_only else _Everything()
+_threads: list[Callable[..., Any]] = []
+
+
+def in_threads(frame: FrameType, event: str, argument: Any) -> Any:
+    """For `threading.settrace`, before threads are started whose work is to be counted as well, whenever one counts."""
+    return _threads[-1](frame, event, argument) if _threads else None
+
+
+def count_instructions(
+    action: Callable[[], object], *, loading_only: bool = False, without: Callable[[str], bool] | None = None
+) -> int:
+    """`loading_only` counts what runs while a module is loaded, without the import machinery itself; `without` says of
+    a file whether its code is left out."""
+    counter = _Loading() if loading_only else _Everything() if without is None else _Some(without)
     watch = _monitor if hasattr(sys, "monitoring") else _trace
     watch(action, counter)
     return counter.counted
@@ -39,6 +50,21 @@ class _Everything:
     def begins(self, code: CodeType) -> None: ...
 
     def ends(self, code: CodeType) -> None: ...
+
+
+class _Some(_Everything):
+    """Counts every instruction but those of some files."""
+
+    def __init__(self, without: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._without = without
+        self._known: dict[str, bool] = {}
+
+    def skips(self, code: CodeType) -> bool:
+        file = code.co_filename
+        if file not in self._known:
+            self._known[file] = self._without(file)
+        return self._known[file]
 
 
 class _Loading(_Everything):
@@ -85,11 +111,13 @@ def _trace(action: Callable[[], object], counter: _Everything) -> None:
         return step
 
     before = sys.gettrace()
+    _threads.append(enter)
     sys.settrace(enter)
     try:
         action()
     finally:
         sys.settrace(before)
+        _threads.remove(enter)
         counter.counted = counted
 
 

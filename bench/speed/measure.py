@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bench.speed import baseline
 from bench.speed.baseline import Baseline, Expected, Figures
 from bench.speed.fresh import run_fresh
 from bench.speed.slower import Slower
+
+if TYPE_CHECKING:
+    from bench.speed.doors import Plant
 
 
 def expect(counts: Figures | None = None) -> Baseline:
@@ -18,6 +23,12 @@ def expect(counts: Figures | None = None) -> Baseline:
 
 def measure_counts(slower: Slower | None = None) -> Figures:
     counted: Figures = run_fresh("counting", given=slower)
+    return counted
+
+
+def measure_doors(plant: Plant | None = None) -> Figures:
+    """Whole requests, door by door."""
+    counted: Figures = run_fresh("doors", given=plant)
     return counted
 
 

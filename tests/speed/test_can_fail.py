@@ -22,6 +22,7 @@ pytestmark = pytest.mark.measured
 ENTRY = {
     "processor": "x86_64 some",
     "counts": {"reference": {"instructions": 1000, "calls": 10}, "plan": {"instructions": 5000, "calls": 50}},
+    "doors": {"chat": {"instructions": 9000}},
     "imports": {"isthmus": {"modules": 4, "instructions": 200}},
     "cpu": {"plan": {"ratio": 2.0}},
 }
@@ -130,6 +131,14 @@ def test_a_version_without_an_entry_is_held_to_the_nearest_one_scaled_by_the_ref
     assert red(judge({**expected.counts.figures, "plan": {"instructions": 6000, "calls": 50}}, expected.counts))
 
 
+def test_a_version_whose_doors_were_not_counted_is_held_to_those_of_another_one() -> None:
+    without = {**ENTRY, "counts": {**ENTRY["counts"], "reference": {"instructions": 1100, "calls": 10}}}
+    del without["doors"]
+    expected = baseline.expect({"3.11": ENTRY, "3.13": without}, REFERENCE, "3.13", "x86_64 some").doors
+    assert expected.figures == {"chat": {"instructions": pytest.approx(9900)}}
+    assert expected.limit == SCALED_LIMIT
+
+
 def test_ratios_of_another_processor_are_held_to_a_wider_limit() -> None:
     here = baseline.expect({"3.11": ENTRY}, REFERENCE, "3.11", "x86_64 some").cpu
     elsewhere = baseline.expect({"3.11": ENTRY}, REFERENCE, "3.11", "arm64 other").cpu
@@ -141,8 +150,11 @@ def test_ratios_of_another_processor_are_held_to_a_wider_limit() -> None:
 def test_recording_moves_the_entries_of_other_versions_in_proportion() -> None:
     counts = {"reference": {"instructions": 1000, "calls": 10}, "plan": {"instructions": 2500, "calls": 50}}
     old = {"3.11": ENTRY, "3.13": {**ENTRY, "counts": {**ENTRY["counts"], "plan": {"instructions": 4000, "calls": 40}}}}
-    new = baseline.record(old, counts, ENTRY["imports"], ENTRY["cpu"], "3.11", "arm64 other")
+    made = {**ENTRY, "counts": counts, "doors": {"chat": {"instructions": 4500}}}
+    del made["processor"]
+    new = baseline.record(old, made, "3.11", "arm64 other")
     assert new["3.11"]["counts"] == counts
+    assert new["3.13"]["doors"] == {"chat": {"instructions": 4500}}
     assert new["3.11"]["processor"] == "arm64 other"
     assert new["3.13"]["counts"]["plan"] == {"instructions": 2000, "calls": 40}
     assert new["3.13"]["processor"] == "x86_64 some"

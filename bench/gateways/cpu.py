@@ -1,0 +1,106 @@
+"""CPU time for each request: every subject and workload in turn, round after round, the middle of all rounds.
+
+What is compared was measured within seconds of each other; a slow minute of the machine is in all of them. Told
+beside it is what the load itself took: it and the upstream must be far cheaper than what they measure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bench.gateways.client import Seen, connect, finish, run
+from bench.gateways.progress import Progress
+from bench.gateways.scene import Playing, Scene, make_chain
+from bench.gateways.workloads import Workload
+
+CLIENTS: Final = 16
+_LEAST: Final = 2
+"""Calls on each connection, at least."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """One workload at one subject. Microseconds for each call, a figure for each round."""
+
+    calls: int = 0
+    cpu: list[float] = field(default_factory=list)
+    load: list[float] = field(default_factory=list)
+    upstream: list[float] = field(default_factory=list)
+    reason: str = ""
+    wrong: str = ""
+
+    def told(self) -> dict[str, Any]:
+        if self.reason:
+            return {"not": self.reason}
+        if self.wrong:
+            return {"wrong": self.wrong}
+        return {
+            "us": round(statistics.median(self.cpu), 1),
+            "low": round(min(self.cpu), 1),
+            "high": round(max(self.cpu), 1),
+            "rounds": len(self.cpu),
+            "calls": self.calls * CLIENTS * len(self.cpu),
+            "load_us": round(statistics.median(self.load), 1),
+            "upstream_us": round(statistics.median(self.upstream), 1),
+        }
+
+
+async def measure(
+    scene: Scene, workloads: Sequence[Workload], rounds: int, seconds: float, progress: Progress
+) -> dict[str, dict[str, Any]]:
+    """Workload → subject → figures."""
+    cells = {(workload.name, each.subject.key): Cell() for workload in workloads for each in scene.playing}
+    for workload in workloads:
+        for each in scene.playing:
+            progress.say(f"trying {workload.name} at {each.subject.name}")
+            await _calibrate(cells[workload.name, each.subject.key], workload, each, seconds)
+    for number in range(rounds):
+        for workload in workloads:
+            turn = scene.playing[number % len(scene.playing) :] + scene.playing[: number % len(scene.playing)]
+            for each in turn:
+                cell = cells[workload.name, each.subject.key]
+                progress.step(f"round {number + 1}: {workload.name}, {each.subject.name}")
+                if not cell.reason and not cell.wrong:
+                    await _slot(cell, workload, each, scene)
+    return {
+        workload.name: {each.subject.key: cells[workload.name, each.subject.key].told() for each in scene.playing}
+        for workload in workloads
+    }
+
+
+async def _calibrate(cell: Cell, workload: Workload, playing: Playing, seconds: float) -> None:
+    """How many calls a slot takes; and whether the subject can do this at all, and right."""
+    cell.reason = playing.subject.reason(workload)
+    if cell.reason:
+        return
+    if workload.part == "chain" and (wrong := await make_chain(playing)):
+        cell.wrong = wrong
+        return
+    await run(playing.ask(workload), _LEAST, CLIENTS)  # what is loaded once is no call's
+    began = time.perf_counter()
+    seen = await run(playing.ask(workload), _LEAST, CLIENTS)
+    if seen.wrong:
+        cell.wrong = seen.wrong[0][:300]
+        return
+    each = (time.perf_counter() - began) / _LEAST
+    cell.calls = max(_LEAST, round(seconds / each))
+
+
+async def _slot(cell: Cell, workload: Workload, playing: Playing, scene: Scene) -> None:
+    seen = Seen()
+    made = await connect(playing.ask(workload), seen, cell.calls, CLIENTS)
+    subject, load, upstream = playing.cpu(), time.process_time(), scene.upstream.cpu()
+    await finish(made, seen)
+    load, upstream = time.process_time() - load, scene.upstream.cpu() - upstream
+    await asyncio.sleep(playing.subject.settle if playing.tree else 0)
+    subject = playing.cpu() - subject
+    if seen.wrong:
+        cell.wrong = seen.wrong[0][:300]
+        return
+    for figures, used in ((cell.cpu, subject), (cell.load, load), (cell.upstream, upstream)):
+        figures.append(used / seen.calls * 1e6)
