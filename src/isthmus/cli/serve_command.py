@@ -41,7 +41,7 @@ def serve(
     """Start the gateway."""
     from isthmus.config import load_config
     from isthmus.config.secrets import configured_secrets
-    from isthmus.observe.memory import leave_loaded_alone
+    from isthmus.observe.memory import search_seldom
     from isthmus.server.post import take_post
     from isthmus.server.serve import serve as run_server
 
@@ -73,7 +73,7 @@ def serve(
 
     def started(address: str, gateway: object) -> None:
         del gateway
-        leave_loaded_alone()
+        search_seldom()
         if post is None:
             _say(_banner_of(settings, address))
 
