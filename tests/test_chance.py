@@ -17,7 +17,8 @@ def test_it_is_long_enough_that_nobody_guesses_it() -> None:
 
 def test_no_two_are_the_same_whichever_thread_asks() -> None:
     with ThreadPoolExecutor(8) as threads:
-        made = [each for many in threads.map(lambda _: [random_text() for _ in range(2_000)], range(8)) for each in many]
+        many = threads.map(lambda _: [random_text() for _ in range(2_000)], range(8))
+        made = [each for some in many for each in some]
     assert len(set(made)) == 16_000
 
 

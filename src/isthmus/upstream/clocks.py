@@ -1,7 +1,7 @@
 """How long somebody is waited for, at little cost: every request and every piece of a stream is waited for.
 
-`asyncio.timeout` is right for both, and takes a dozen calls of Python each time. A `Deadline` takes three. `Silence` has
-one timer for all pieces of a stream, which is set anew only when it rings too early.
+`asyncio.timeout` is right for both, and takes a dozen calls of Python each time. A `Deadline` takes three. `Silence`
+has one timer for all pieces of a stream, which is set anew only when it rings too early.
 """
 
 from __future__ import annotations
