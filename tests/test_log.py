@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+import time
 
 import pytest
 
-from isthmus.log import JsonFormatter, TextFormatter, tell
+from isthmus.log import JsonFormatter, TextFormatter, Told, tell
 
 log = logging.getLogger("isthmus.test")
 
@@ -52,3 +54,22 @@ def test_nothing_is_made_for_a_level_that_nobody_hears(caplog: pytest.LogCapture
 
     caplog.set_level("WARNING")
     tell(log, "debug", "thing.happened", costly=Costly())
+
+
+def test_a_line_has_the_time_of_its_own_second() -> None:
+    formatter = TextFormatter()
+    for second in (1_700_000_000, 1_700_000_000.9, 1_700_000_001):
+        record = logging.LogRecord("isthmus", logging.INFO, "", 0, Told("it.happened", {}), None, None)
+        record.created = second
+        assert formatter.format(record) == time.strftime("%H:%M:%S I it.happened", time.localtime(second))
+
+
+def test_a_line_is_made_without_a_look_at_each_of_its_characters() -> None:
+    record = logging.LogRecord("isthmus", logging.INFO, "", 0, Told("it.happened", {"reason": "x" * 5_000}), None, None)
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    try:
+        TextFormatter().format(record)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 200

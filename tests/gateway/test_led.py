@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,9 +13,18 @@ from isthmus.bridge.limits import DEFAULT_LIMITS
 from isthmus.conduct.aside import Aside
 from isthmus.errors import IsthmusError
 from isthmus.gateway.history import load_past
-from isthmus.gateway.led import counted_by, leads_to
+from isthmus.gateway.led import Count, count_as_before, count_by, leads_to
 from isthmus.store.memory import MemoryStore
 from stored import message, turn
+
+
+@contextmanager
+def counted_by(count: Count) -> Iterator[None]:
+    before = count_by(count)
+    try:
+        yield
+    finally:
+        count_as_before(before)
 
 
 async def test_each_task_counts_its_own() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 
-from isthmus.observe.memory import _glibc, give_back, resident, tune_allocator
+from isthmus.observe.memory import Litter, _glibc, give_back, resident, tune_allocator
 
 needs_glibc = pytest.mark.skipif(not sys.platform.startswith("linux") or _glibc() is None, reason="no glibc here")
 
@@ -46,3 +48,38 @@ def test_elsewhere_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("isthmus.observe.memory._glibc", lambda: None)
     assert not tune_allocator()
     assert not give_back()
+
+
+SELDOM = """
+import gc
+from isthmus.observe.memory import search_seldom
+search_seldom()
+print(*gc.get_threshold(), gc.get_freeze_count() > 1000)
+"""
+
+
+def test_garbage_is_searched_for_seldom_and_never_in_what_was_loaded() -> None:
+    told = subprocess.run([sys.executable, "-c", SELDOM], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["20000", "5", "5", "True"]
+
+
+class Ring:
+    """Only a search finds that nobody has it any more."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_fails_and_is_large_is_found_before_much_of_it_lies_about() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        litter, ring = Litter(1_000), Ring()
+        left = weakref.ref(ring)
+        del ring
+        litter.dropped(600)
+        assert left() is not None
+        litter.dropped(600)
+        assert left() is None
+    finally:
+        gc.enable()

@@ -7,8 +7,18 @@ import pytest
 from isthmus.config.schema import Limits
 from isthmus.errors import IsthmusError
 from isthmus.gateway.led import leads_to
+from isthmus.observe.memory import Litter
 from isthmus.observe.vitals import Vitals
 from isthmus.server.room import Room
+
+
+class Kept(Litter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def dropped(self, size: int) -> None:
+        self.sizes.append(size)
 
 
 def test_bodies_share_one_sum_and_give_it_back() -> None:
@@ -70,3 +80,11 @@ def test_a_process_that_has_grown_meanwhile_reads_no_more_for_those_that_it_let_
         vitals.memory = 500
         with pytest.raises(IsthmusError, match=r"`limits.max_memory`"):
             leads_to(1)
+
+
+def test_what_is_over_is_counted_as_litter_until_it_is_looked_for() -> None:
+    room = Room(Limits(max_serving=400, max_memory=0), None, 10)
+    room.litter = kept = Kept()
+    with room.take(10), room.led():
+        leads_to(5)
+    assert kept.sizes == [20, 40]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from math import ceil
+from typing import Final
 
 from isthmus.access.rules import Team
 from isthmus.bridge.capabilities import Cost
@@ -17,6 +19,8 @@ from isthmus.ports.admission import Payer, Spent
 from isthmus.ports.keys import NO_BUDGET, Budget
 from isthmus.ports.spending import NANO, Hold, Refusal, Use
 
+_DAY: Final = 86_400
+"""Seconds."""
 FAR_MORE = 2**62
 """Nano-dollars: more than any budget."""
 
@@ -87,7 +91,12 @@ def spent_budget(refusal: Refusal, purses: Sequence[tuple[str, Budget]], at: flo
 
 
 def day_of(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return _day(int(at // _DAY))
+
+
+@lru_cache(64)
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * _DAY, UTC).strftime("%Y-%m-%d")
 
 
 def _dollars(nanos: int) -> str:

@@ -51,7 +51,7 @@ def serve(
     """Start the gateway."""
     from isthmus.config import load_config
     from isthmus.config.secrets import configured_secrets
-    from isthmus.observe.memory import leave_loaded_alone
+    from isthmus.observe.memory import search_seldom
     from isthmus.server.post import take_post
     from isthmus.server.serve import serve as run_server
     from isthmus.wiring_notice import Noticing
@@ -88,7 +88,7 @@ def serve(
     telling: set[asyncio.Task[None]] = set()
 
     def started(address: str, gateway: Gateway) -> None:
-        leave_loaded_alone()
+        search_seldom()
         if post is None:
             _say(f"Isthmus {__version__} is listening on {address}")
             telling.add(asyncio.ensure_future(_tell_rest(address, gateway, noticing)))

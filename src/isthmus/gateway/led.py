@@ -6,24 +6,24 @@ one who lets them in leaves word here, for the task that serves one, how to coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
 Count = Callable[[int], None]
 """Counts so many bytes more; raises where there is no room for them."""
 
+Before = Token["Count | None"]
+
 _count: ContextVar[Count | None] = ContextVar("count", default=None)
 
 
-@contextmanager
-def counted_by(count: Count) -> Iterator[None]:
-    """What the request of this task leads to is counted so."""
-    before = _count.set(count)
-    try:
-        yield
-    finally:
-        _count.reset(before)
+def count_by(count: Count) -> Before:
+    """What the request of this task leads to is counted so, until it is as before."""
+    return _count.set(count)
+
+
+def count_as_before(before: Before) -> None:
+    _count.reset(before)
 
 
 def leads_to(size: int) -> None:

@@ -6,16 +6,20 @@ What runs in the foreground is told by the server, in the line of its request.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from isthmus.log import tell
 from isthmus.ports import AttemptFailed, Ended, Fact, FirstToken, Sent
 
 log = logging.getLogger("isthmus.run")
 
+_TOLD: Final = frozenset({Ended, AttemptFailed, Sent, FirstToken})
+
 
 class LogObserver:
     def tell(self, fact: Fact) -> None:
+        if type(fact) not in _TOLD:  # as most: every request comes by here several times
+            return
         if isinstance(fact, Ended):
             if fact.background:
                 failed = fact.outcome in ("failed", "refused")
@@ -25,11 +29,11 @@ class LogObserver:
             told: dict[str, Any] = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
             failure = fact.failure
             tell(log, "warning", "attempt.failed", id=fact.id, **told, code=failure.code, reason=failure.message)
-        elif isinstance(fact, Sent | FirstToken) and log.isEnabledFor(logging.DEBUG):
+        elif log.isEnabledFor(logging.DEBUG):
             if isinstance(fact, Sent):
                 told = {"provider": fact.provider, "model": fact.model, "attempt": fact.attempt}
                 tell(log, "debug", "attempt.sent", id=fact.id, **told, key=fact.key or None)
-            else:
+            elif isinstance(fact, FirstToken):
                 tell(log, "debug", "attempt.first_token", id=fact.id, ms=round(fact.seconds * 1000, 1))
 
 

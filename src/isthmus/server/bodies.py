@@ -20,6 +20,8 @@ from isthmus.server.errors import overloaded
 from isthmus.server.http import ClientLeft, header
 
 BODY: Final = "isthmus.body"
+WHOLE: Final = "isthmus.whole"
+"""In a scope: its body is here, and nobody has to wait for it."""
 
 
 def body_of(scope: Scope) -> bytearray:
@@ -33,8 +35,9 @@ class _Coming:
 
     __slots__ = ("clock", "crowded_out", "data", "received")
 
-    def __init__(self, clock: asyncio.Timeout) -> None:
+    def __init__(self, clock: asyncio.Timeout | None) -> None:
         self.clock = clock
+        """`None`: it is whole already."""
         self.data = bytearray()
         """Grown in place, not put together at the end: that would take a moment of everybody, and twice the room."""
         self.received = 0
@@ -55,9 +58,14 @@ class Bodies:
         declared = header(scope, b"content-length")
         if declared.isdigit() and int(declared) > self._limits.max_body:
             raise too_large(self._limits.max_body)
-        body = _Coming(asyncio.timeout(self._limits.body_timeout))
+        if WHOLE in scope:  # as most are: nobody has to be waited for
+            body = _Coming(None)
+            await self._take(body, receive, decoder)
+            return body.data
+        clock = asyncio.timeout(self._limits.body_timeout)
+        body = _Coming(clock)
         try:
-            async with body.clock:
+            async with clock:
                 await self._take(body, receive, decoder)
         except TimeoutError as error:
             raise self._given_up(body) from error
@@ -85,6 +93,7 @@ class Bodies:
                     decoder.end()
                 return
             self._hold(body)
+            assert body.clock is not None
             deadline = body.clock.when()
             assert deadline is not None
             if not body.crowded_out:
@@ -98,6 +107,7 @@ class Bodies:
             oldest = next(iter(self._coming))
             self._held -= self._coming.pop(oldest)
             oldest.crowded_out = True
+            assert oldest.clock is not None
             oldest.clock.reschedule(asyncio.get_running_loop().time())
 
     def _given_up(self, body: _Coming) -> IsthmusError:

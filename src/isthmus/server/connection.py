@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from isthmus.config.schema import Server
 from isthmus.errors import IsthmusError, RequestRefused
 from isthmus.log import tell
+from isthmus.server.bodies import WHOLE
 from isthmus.server.errors import error_body, error_headers, overloaded
 from isthmus.server.leaving import leaving_of, watch
 
@@ -135,6 +136,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._overhead = 0
+        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]
         super().on_message_complete()
         if self._key is None and self.cycle.response_complete:  # what was answered early has come to its end
             self._stop_clock()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from starlette.types import Scope, Send
 
+from isthmus.chance import random_text
 from isthmus.errors import IsthmusError
 from isthmus.server.errors import anthropic_error, error_body, error_headers
 
@@ -64,4 +64,4 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def new_request_id() -> str:
-    return "req_" + secrets.token_hex(12)
+    return f"req_{random_text()[:24]}"

@@ -9,12 +9,11 @@ but itself could make room for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from isthmus.config.schema import Limits
-from isthmus.gateway.led import counted_by
+from isthmus.gateway.led import Before, count_as_before, count_by
+from isthmus.observe.memory import Litter
 from isthmus.observe.vitals import Vitals
 from isthmus.server.errors import overloaded
 
@@ -29,9 +28,11 @@ class Room:
         self._places = places
         self.active = 0
         """Requests that are served."""
-        self._serving = 0
+        self.serving = 0
+        """Of these, those that brought a body."""
         self.held = 0
         """Bytes that all requests take which are served."""
+        self.litter = Litter()
 
     def adopt(self, limits: Limits, places: int) -> None:
         """Other limits; whoever is in stays."""
@@ -42,55 +43,86 @@ class Room:
         """Seconds: the loop's longest delay within the last minute, where somebody measures it."""
         return 0.0 if self._vitals is None else self._vitals.worst_lag
 
-    @contextmanager
-    def take(self, size: int) -> Iterator[None]:
-        cost = size * _TIMES
-        if self._serving:
-            self._check(cost)
-        self._serving += 1
-        self.held += cost
-        try:
-            yield
-        finally:
-            self._serving -= 1
-            self.held -= cost
+    def take(self, size: int) -> _Taken:
+        return _Taken(self, size * _TIMES)
 
-    @contextmanager
-    def led(self) -> Iterator[None]:
+    def led(self) -> _Led:
         """Around the serving of a request that was taken: whatever it turns out to lead to."""
-        taken = 0
+        return _Led(self)
 
-        def count(size: int) -> None:
-            nonlocal taken
-            cost = size * _TIMES
-            if self._serving > 1:
-                self._check(cost)
-            taken += cost
-            self.held += cost
-
-        try:
-            with counted_by(count):
-                yield
-        finally:
-            self.held -= taken
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self) -> _Place:
         """One of `server.max_concurrent`, whatever is asked for."""
-        self.active += 1
-        try:
-            yield
-        finally:
-            self.active -= 1
+        return _Place(self)
 
     def check_places(self) -> None:
         """Refused where all are taken: of those who ask for work, not of those who only look."""
         if self.active >= self._places:
             raise overloaded("the gateway is serving as many requests as it may (`server.max_concurrent`)")
 
-    def _check(self, cost: int) -> None:
+    def check(self, cost: int) -> None:
         if self.held + cost > self._limits.max_serving:
             raise overloaded(f"all requests together take {self.held:,} bytes already (`limits.max_serving`)")
         memory = self._vitals.memory if self._vitals is not None else 0
         if self._limits.max_memory and memory > self._limits.max_memory:
             raise overloaded(f"the gateway takes {memory:,} bytes of memory (`limits.max_memory`)")
+
+
+# Written out, like others on the way of every request: a generator costs more than what it does here.
+
+
+class _Taken:
+    __slots__ = ("_cost", "_room")
+
+    def __init__(self, room: Room, cost: int) -> None:
+        self._room = room
+        self._cost = cost
+
+    def __enter__(self) -> None:
+        room, cost = self._room, self._cost
+        if room.serving:
+            room.check(cost)
+        room.serving += 1
+        room.held += cost
+
+    def __exit__(self, *_: object) -> None:
+        room, cost = self._room, self._cost
+        room.serving -= 1
+        room.held -= cost
+        room.litter.dropped(cost)
+
+
+class _Led:
+    __slots__ = ("_before", "_room", "_taken")
+    _before: Before
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._taken = 0
+
+    def __enter__(self) -> None:
+        self._before = count_by(self._count)
+
+    def __exit__(self, *_: object) -> None:
+        count_as_before(self._before)
+        self._room.held -= self._taken
+        self._room.litter.dropped(self._taken)
+
+    def _count(self, size: int) -> None:
+        room, cost = self._room, size * _TIMES
+        if room.serving > 1:
+            room.check(cost)
+        self._taken += cost
+        room.held += cost
+
+
+class _Place:
+    __slots__ = ("_room",)
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def __enter__(self) -> None:
+        self._room.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._room.active -= 1

@@ -26,6 +26,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
 from isthmus.upstream.breaker import NEVER, Breaker, BreakerRule
+from isthmus.upstream.clocks import Deadline, Silence
 from isthmus.upstream.connections import Allows, Connector, Guarded, Lookup, Malformed, is_stale, read_rest
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
@@ -268,7 +269,7 @@ class Wire:
         if self._proxy_fault is not None:
             raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
         try:
-            async with asyncio.timeout(patience.connect + patience.first_byte):
+            with Deadline(patience.connect + patience.first_byte):
                 return _readable(await self._post(method, url, data, headers, other))
         except aiohttp.ConnectionTimeoutError:
             words = f"cannot be reached: no connection within {patience.connect:g} s"
@@ -322,12 +323,13 @@ class Wire:
 class Incoming:
     """An answer whose head is there. It is read by one reader, and closed when nobody wants more of it."""
 
-    __slots__ = ("_places", "_response", "_wire", "kind", "status")
+    __slots__ = ("_places", "_response", "_silence", "_wire", "kind", "status")
 
     def __init__(self, wire: Wire, response: aiohttp.ClientResponse, places: Places) -> None:
         self._wire = wire
         self._response = response
         self._places: Places | None = places
+        self._silence: Silence | None = None
         self.status = response.status
         self.kind = response.content_type
 
@@ -358,8 +360,14 @@ class Incoming:
             if data:
                 await asyncio.sleep(0)
                 return data
-            async with asyncio.timeout(self._wire.endpoint.patience.idle):
+            silence = self._silence
+            if silence is None:
+                silence = self._silence = Silence(self._wire.endpoint.patience.idle, self._tire)
+            silence.begin()
+            try:
                 return await content.read(_PIECE)
+            finally:
+                silence.end()
         except TimeoutError:
             words = f"was silent for {self._wire.endpoint.patience.idle:g} s"
             failure = self._wire.failed(words, "upstream_timeout")
@@ -369,6 +377,10 @@ class Incoming:
                 return rest
             failure = self._wire.trouble(error, begun=True)
         raise failure
+
+    def _tire(self) -> None:
+        """Whoever reads it is told."""
+        self._response.content.set_exception(TimeoutError())
 
     async def whole(self) -> bytes:
         """All of it, if that is not too much."""
@@ -399,6 +411,8 @@ class Incoming:
     async def let_end(self) -> None:
         """The answer is told, its last bytes may be on their way: with them the connection can be used again."""
         content = self._response.content
+        if content.at_eof():
+            return
         with suppress(TimeoutError, aiohttp.ClientError, OSError):
             async with asyncio.timeout(_LINGER):
                 while not content.at_eof():
@@ -408,6 +422,8 @@ class Incoming:
         """One that was left early must not go on arriving; one that ended is free already."""
         places, self._places = self._places, None
         if places is not None:
+            if self._silence is not None:
+                self._silence.stop()
             self._response.close()
             places.release()
 

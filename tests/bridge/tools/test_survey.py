@@ -210,6 +210,33 @@ def test_too_many_tools_are_refused() -> None:
     assert refused.value.param == "tools"
 
 
+@pytest.mark.parametrize("choice", [None, "auto", "required", {"type": "auto"}])
+def test_of_plain_functions_too_many_are_refused_before_any_is_looked_into(choice: Any) -> None:
+    class Unread(dict[str, Any]):
+        """A schema that nobody may look into."""
+
+        def __iter__(self) -> Any:
+            raise AssertionError("it was read")
+
+        items = keys = values = __iter__
+
+    tools = [{**tool, "parameters": Unread(type="object")} for tool in many(500)]
+    with pytest.raises(RequestRefused, match="500 tools for a provider that takes 128"):
+        survey_tools(tools, (), choice, CAPABILITIES)
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [*many(128), *many(128)],  # each twice
+        [*many(127), {"type": "function", "name": "late", "defer_loading": True}, {"type": "tool_search"}],
+        [*many(127), {"type": "namespace", "name": "n", "tools": []}, {"type": "web_search"}],
+    ],
+)
+def test_where_it_is_not_certain_the_plan_counts_what_is_sent(tools: list[dict[str, Any]]) -> None:
+    assert len(sent(plan_tools(survey_tools(tools, (), None, CAPABILITIES)))) <= 128
+
+
 def test_only_tools_that_are_sent_count_towards_the_limit() -> None:
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f1"}]}
     assert sent(plan_tools(survey_tools(many(200), (), choice, CAPABILITIES))) == ["f1"]

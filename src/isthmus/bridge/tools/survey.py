@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport
+from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
 from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
@@ -75,6 +75,8 @@ def survey_tools(
     its budget is `spent`, the model is not offered it any more."""
     if capabilities.dialect == "codex":
         managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
+    choice = read_tool_choice(tool_choice)
+    _refuse_at_once(tools, choice, capabilities.tools)
     allocate = create_provider_name_allocator()
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
     support, sees = capabilities.tools, "image" in capabilities.messages.input
@@ -89,7 +91,6 @@ def survey_tools(
         declared += here or [plan_tool_declaration(tool, support, allocate, searched=searched, sees=sees)]
     declared = refuse_lonely(declared)
     searches = [index for index, plan in enumerate(declared) if runs_here(plan.source.type, plan.source.tool)]
-    choice = read_tool_choice(tool_choice)
     deferred: tuple[ToolDeclarationPlan, ...] = ()
     if searches and (hosted := declared[searches[0]]).identity is not None:
         # A thread of Codex is told its tools once, when it starts: there is no later.
@@ -112,6 +113,26 @@ def survey_tools(
         support=capabilities.tool_choice,
         given=tools is not None,
         listings={label: managed.mcp[label] for label in managed.mcp if label in (servers or ())},
+    )
+
+
+def _refuse_at_once(tools: Sequence[JsonObject] | None, choice: ToolChoice, support: ToolSupport) -> None:
+    """Too many, where that is certain before any of them is looked into: functions, each once, and no choice among
+    them. Of whatever else a request has, `plan_tools` knows how many are sent."""
+    narrows = choice.entries is not None or choice.mode == "none"
+    if tools is None or support.max is None or len(tools) <= support.max or narrows or choice.problem:
+        return
+    plain = [tool.get("name") for tool in tools if tool.get("type") == "function" and not tool.get("defer_loading")]
+    if "function" in support.native and len(plain) == len(set(plain)) == len(tools):
+        raise _too_many(len(plain), support.max)
+
+
+def _too_many(count: int, most: int) -> RequestRefused:
+    return RequestRefused(
+        f"`tools` has {count} tools for a provider that takes {most}; send fewer, or narrow them with "
+        "`tool_choice` of type `allowed_tools`",
+        code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
+        param="tools",
     )
 
 
@@ -139,12 +160,7 @@ def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
     if keep is not None:
         sent = tuple(plan for plan in sent if plan.identity is not None and plan.identity.provider_name in keep)
     if survey.most is not None and len(sent) > survey.most:
-        raise RequestRefused(
-            f"`tools` has {len(sent)} tools for a provider that takes {survey.most}; send fewer, or narrow them with "
-            "`tool_choice` of type `allowed_tools`",
-            code=BRIDGE_REQUEST_UNSUPPORTED_PARAMETER,
-            param="tools",
-        )
+        raise _too_many(len(sent), survey.most)
     decisions = [plan.decision for plan in survey.declared]
     if survey.given or survey.declared:
         decisions.append(_summarise(survey, len(sent)))

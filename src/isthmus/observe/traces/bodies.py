@@ -25,6 +25,7 @@ _BREATH: Final = 64
 """Pieces after which others have their turn: this thread shares the interpreter with every stream."""
 MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Of declarations, blocks and parts: where a prompt cache is to begin."""
+_SPELT: Final = tuple(f'"{mark}"'.encode() for mark in MARKS)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -37,7 +38,7 @@ _REMEMBERED: Final = 2_048
 class Bodies:
     def __init__(self, secret: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
-        self._known = lru_cache(_REMEMBERED)(self.hash)
+        self._known = lru_cache(_REMEMBERED)(self._field)
 
     @classmethod
     def of(cls, installation: bytes) -> Bodies:
@@ -49,6 +50,9 @@ class Bodies:
         keyed.update(data)
         return keyed.hexdigest()
 
+    def _field(self, name: str, data: bytes) -> Piece:
+        return Piece(name, len(data), self.hash(data))
+
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
         pieces: list[Piece] = []
@@ -57,7 +61,8 @@ class Bodies:
             total += (_length(name) if len(name) <= _SHORT else len(_encode(name))) + 1
             if not (isinstance(value, list) and value and isinstance(value[0], dict)):
                 data = _encode(value) if size <= LARGE else encode_sized(value, size)
-                pieces.append(Piece(name, len(data), (self._known if len(data) <= _SHORT else self.hash)(data)))
+                short = len(data) <= _SHORT and len(name) <= _SHORT
+                pieces.append((self._known if short else self._field)(name, data))
                 total += len(data)
                 continue
             total += 1 + len(value)
@@ -67,7 +72,7 @@ class Bodies:
                 if len(pieces) >= MOST_PIECES:
                     more += 1
                     continue
-                if b'"cache_control"' in data or b'"prompt_cache_breakpoint"' in data:
+                if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
                     data = encode_sized(_unmarked(each), size)
                 hashed = keyed()
                 hashed.update(data)
