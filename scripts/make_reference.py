@@ -305,6 +305,7 @@ FIXED: Mapping[str, str] = {
     "store.traces.summing.MOST_SPREADS": "Steps of time up to which totals have percentiles of each.",
     "wiring_observe.MOST_IN_MEMORY": "Bytes of traces beside a store in memory.",
     "observe.metrics.observer.MOST_OPEN": "Requests whose door is remembered; of more, the oldest count as `other`.",
+    "observe.memory._MOST_LITTER": "Bytes of requests that are over before garbage is looked for, however few objects.",
     "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
     "observe.vitals._LONGEST_PAUSE": "Seconds between two attempts to give memory back, where that was in vain.",
     "access.keeper.LONGEST_GRACE": "Seconds that a key which was rotated may still open: 30 days.",

@@ -102,8 +102,8 @@ def running_gateway(home: Path) -> Iterator[Gateway]:
             reader = threading.Thread(target=process.stderr.read, daemon=True)
             reader.start()
             # A busy machine may have said before that its loop was held up.
-            address = next(line for line in lines if "is listening on" in line).split()[-1]
-            yield Gateway(address, home, "".join(lines))
+            start = next(index for index, line in enumerate(lines) if "is listening on" in line)
+            yield Gateway(lines[start].split()[-1], home, "".join(lines[start:]))
         finally:
             process.terminate()
             process.wait(60)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from codex_program import install
 from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, reply
+from screens import draw
 from serving import running_gateway_server
 
 OWN = '# my settings\nmodel = "gpt-5.5"\n\n[tui]\ntheme = "dark"'
@@ -360,8 +361,10 @@ def test_a_running_daemon_is_named_with_the_command_that_ends_it(
         daemon.listen(1)
         done = isthmus(*arguments, "--yes", "--codex-home", str(codex))
         assert done.exit_code == 0
-        assert f"CODEX_HOME={codex} codex app-server daemon stop" in said(done)
-        assert all(len(line) <= 80 for line in done.stderr.splitlines())
+        assert f"\n  CODEX_HOME={codex} codex app-server daemon stop\n" in done.stderr
+        screen = draw(["codex", "setup", *arguments, "--yes", "--codex-home", str(codex)], 80)
+        assert f"CODEX_HOME={codex} codex app-server daemon stop" in screen.lines[-1]
+        assert screen.wider_than(80) == []
     quiet = isthmus(*arguments, "--yes", "--codex-home", str(codex))
     assert "daemon" not in quiet.output  # the socket is still there, and nobody behind it
 

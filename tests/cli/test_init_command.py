@@ -70,9 +70,12 @@ def test_without_any_flag_but_yes_the_demo_is_configured_in_the_users_folder(tmp
 
 
 def test_a_file_that_is_found_before_it_is_named_and_the_next_step_gets_past_it(tmp_path: Path) -> None:
-    (tmp_path / "isthmus.toml").write_text("")
-    done = _run("--yes")
+    (tmp_path / "isthmus.toml").write_text("# the one that counts\n")
     file = tmp_path / "home/.config/isthmus/isthmus.toml"
+    done = _run("--yes", "--path", str(file))
+    assert done.exit_code == 0, done.output
+    assert file.exists()
+    assert (tmp_path / "isthmus.toml").read_text() == "# the one that counts\n"
     assert f"isthmus serve --config {file}\n" in done.output
     assert f"{tmp_path / 'isthmus.toml'} is found before it" in done.output
 
@@ -150,7 +153,7 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     for said in (
         "did you mean `deepseek`",
         "there is no number 99",
-        "did you mean box/m",
+        "did you mean `box/m`",
         "was it copied whole",
         "65535",
     ):
@@ -244,18 +247,15 @@ def test_a_key_that_is_there_for_something_else_chooses_nobody(tmp_path: Path) -
     assert "[providers" not in (tmp_path / "isthmus.toml").read_text()
 
 
-def test_a_file_that_counts_before_the_usual_one_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+def test_without_a_path_nothing_is_written_where_another_file_would_count(tmp_path: Path) -> None:
     Path("isthmus.toml").write_text("# the one that counts\n")
     refused = _run("--yes")
     assert refused.exit_code == 1
     assert f"`{tmp_path / 'isthmus.toml'}` counts here, before" in refused.stderr
     assert f"--path {tmp_path / 'isthmus.toml'} --force" in refused.stderr
     usual = tmp_path / "home/.config/isthmus/isthmus.toml"
+    assert f"--path {usual}`" in refused.stderr
     assert not usual.exists()
-    done = _run("--yes", "--path", str(usual))
-    assert done.exit_code == 0, done.output
-    assert f"here {tmp_path / 'isthmus.toml'} counts before it" in done.output
-    assert f"isthmus serve --config {usual}" in done.output
     assert Path("isthmus.toml").read_text() == "# the one that counts\n"
     assert _run("--yes", "--path", "isthmus.toml", "--force").exit_code == 0
 

@@ -64,6 +64,8 @@ SCREENS: Final[dict[str, tuple[str, ...]]] = {
     "providers check": ("broken.toml sound.toml", "nowhere.toml"),
     "providers test": ("demo a-server-of-our-own --timeout 2", "nobody"),
     "providers probe": ("{server}", "deepseek --base-url {server} --compare", "http://127.0.0.1:1/v1"),
+    "models": ("", "demo", "nobody", "--gateway http://127.0.0.1:1"),
+    "doctor": ("--offline", "--offline --config nowhere.toml", "--offline --gateway {server}"),
     "config check": ("", "--set server.prot=1 --set models.default=x", "--config nowhere.toml"),
     "config print": (),
     "keys create": ("carla", "carla --expires soon"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus.cli.elsewhere import KeyEnvOption, KeyOption, ShownKey, take_key
+from isthmus.cli.help_view import examples
 from isthmus.cli.terminal import open_console, print_json
 from isthmus.errors import ConfigError
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from isthmus.scrub import Scrubber
 
 
+@examples(
+    "isthmus doctor",
+    "isthmus doctor --offline --strict",
+    "isthmus doctor --gateway https://isthmus.example --key-env ISTHMUS_KEY",
+    "isthmus doctor --json",
+)
 def doctor(
     gateway: Annotated[str | None, typer.Option("--gateway", "--url", help="Look at a gateway elsewhere, too.")] = None,
     key: KeyOption = None,

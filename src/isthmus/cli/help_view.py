@@ -24,7 +24,7 @@ OUTPUT: Final = "Output"
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "Done.",
     1: "It could not be done, and stderr says why and what to do; or what was checked (`config check`, "
-    "`providers check`, `providers test`, `providers probe --compare`, `mcp list`) is not as it should be.",
+    "`providers check`, `providers test`, `providers probe --compare`, `mcp list`, `doctor`) is not as it should be.",
     2: "The command was not understood: an option or an argument is wrong. Of `explain` and `trace replay`: the "
     "request would be refused.",
     3: "`store check` found damage, and left it.",

@@ -156,8 +156,8 @@ class Wizard:
             sides = split_reference(answer)
             if not answer or (sides and sides[0] in (*names, DEMO)):
                 return answer
-            near = nearest_name(sides[0], names) if sides else None
-            told = f"did you mean {near}/{sides[1]}?" if near and sides else f"write {names[0]}/MODEL"
+            near = nearest_name(sides[0], names, likeness=0.6) if sides else None  # of a few, one is soon meant
+            told = f"did you mean `{near}/{sides[1]}`?" if near and sides else f"write `{names[0]}/MODEL`"
             self.console.print(f"[red]{escape(f'`{answer}` names none of your providers; {told}')}[/]")
 
     def _ask_port(self, default: int) -> int:

@@ -47,7 +47,7 @@ class Commands(help_view.HelpfulGroup):
 
     sections: ClassVar[Mapping[str, Sequence[str]]] = {
         "Begin": ("chat", "serve", "init", "codex", "claude"),
-        "See what happens": ("explain", "trace", "usage", "providers"),
+        "See what happens": ("doctor", "models", "providers", "explain", "trace", "usage"),
         "Look after a gateway": ("config", "keys", "audit", "store", "webhooks", "mcp"),
     }
 

@@ -17,6 +17,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from isthmus.cli.help_view import examples
+from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import WIDE, clean, lined_table, number, open_console, plural, print_json, words
 from isthmus.errors import ConfigError
 from isthmus.protocol.json import JsonObject
@@ -49,6 +51,12 @@ class Row:
         return ", ".join(each for each in told if each)
 
 
+@examples(
+    "isthmus models",
+    "isthmus models deepseek",
+    "isthmus models --gateway http://127.0.0.1:8484",
+    "isthmus models --json",
+)
 def models(
     word: Annotated[str, typer.Argument(metavar="[WORD]", help="A provider, or a text in the name.")] = "",
     gateway: Annotated[str, typer.Option(help="Ask a gateway that runs at this address.")] = "",
@@ -178,7 +186,7 @@ def _show(console: Console, rows: list[Row]) -> None:
                 " ".join(_price(each) for each in row.price) if any(each is not None for each in row.price) else "–"
             )
             table.add_row(name, *sizes, prices)
-    console.print(table)
+    show_table(console, table, indent=0)
     console.print()
     console.print(Text(f"{plural(len(rows), 'model')}; a provider serves more than is listed, by their names.", "dim"))
     if not wide:

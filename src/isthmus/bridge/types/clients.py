@@ -48,7 +48,8 @@ MESSAGES: Final = ClientProfile(
 CLAUDE_CODE: Final = replace(MESSAGES, name="claude-code")
 
 # Each was given a model that thinks aloud, and left `reasoning_text` out of what its user sees: pydantic-ai 2.66.0,
-# AI SDK 7.0.169 with @ai-sdk/openai 4.0.114, Agents SDK for JavaScript 0.20.0, opencode 1.18.33 (2026-11-17).
+# AI SDK 7.0.169 with @ai-sdk/openai 4.0.114, Agents SDK for JavaScript 0.20.0 (2026-11-17); opencode 1.18.33 is built
+# on the AI SDK.
 # LangChain and agno do so too, but call themselves `OpenAI/Python`, as every program does that uses that SDK.
 SUMMARY_READERS: Final = {
     "opencode/": ClientProfile("opencode", reads_summaries=True),
