@@ -10,6 +10,7 @@ import asyncio
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +136,7 @@ def home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(filled, folder, dirs_exist_ok=True)
     for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ISTHMUS_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "codex_cli_bin", None)  # else its program is named, wherever that is
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder)
     monkeypatch.setattr(isthmus.server.serve, "serve", _start_only)
