@@ -362,9 +362,9 @@ def test_a_running_daemon_is_named_with_the_command_that_ends_it(
         done = isthmus(*arguments, "--yes", "--codex-home", str(codex))
         assert done.exit_code == 0
         assert f"\n  CODEX_HOME={codex} codex app-server daemon stop\n" in done.stderr
-        screen = draw(["codex", "setup", *arguments, "--yes", "--codex-home", str(codex)], 80)
+        screen = draw(["codex", "setup", *arguments, "--yes", "--codex-home", str(codex)], 70)
         assert f"CODEX_HOME={codex} codex app-server daemon stop" in screen.lines[-1]
-        assert screen.wider_than(80) == []
+        assert screen.wider_than(70) == []
     quiet = isthmus(*arguments, "--yes", "--codex-home", str(codex))
     assert "daemon" not in quiet.output  # the socket is still there, and nobody behind it
 
