@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from isthmus.tools.toolset import ToolSet as ToolSet
     from isthmus.wiring_bridge import Bridge as Bridge
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "isthmus.tools.calls": (

@@ -76,7 +76,10 @@ def test_this_tree_is_being_worked_on_or_ready() -> None:
     told = list(release.problems(ROOT, None))
     unreleased = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert unreleased is not None
-    working = [f"CHANGELOG.md begins with `Unreleased`; it must begin with `## {__version__} - YYYY-MM-DD`"]
+    working = [
+        f"`__version__` is `{__version__}`; write it as `1.2.3` or `1.2.3rc1`",
+        f"CHANGELOG.md begins with `Unreleased`; it must begin with `## {__version__} - YYYY-MM-DD`",
+    ]
     assert told == (working if unreleased[1] == "Unreleased" else [])
 
 
