@@ -62,7 +62,7 @@ test-clients: $(REAL) $(FRAMEWORKS) $(OPENCODE) ## SDKs and agent frameworks aga
 	@$(STEADY) clients $(BIN)/pytest -m real tests/real/clients
 
 test-codex: $(REAL) ## the real Codex CLI as a client
-	@$(STEADY) codex $(BIN)/pytest -m real tests/real/codex
+	@$(STEADY) codex $(BIN)/pytest -m real tests/real/codex tests/docs
 
 test-codex-backend: $(REAL) ## the real codex app-server as a backend
 	@$(STEADY) codex-backend $(BIN)/pytest -m real tests/real/codex_backend
