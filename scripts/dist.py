@@ -36,11 +36,19 @@ def build(tree: Path, out: Path) -> tuple[Path, Path]:
     with tempfile.TemporaryDirectory(prefix="isthmus-dist-") as made:
         folder = Path(made)
         archive = _hatch("sdist", _known_files(tree, folder / "tree"), folder / "sdist", environ)
-        with tarfile.open(archive) as opened:
-            opened.extractall(folder / "unpacked", filter="data")
-        (unpacked,) = (folder / "unpacked").iterdir()
-        wheel = _hatch("wheel", unpacked, folder / "wheel", environ)
+        wheel = _hatch("wheel", unpack(archive, folder / "unpacked"), folder / "wheel", environ)
         return Path(shutil.copy(archive, out)), Path(shutil.copy(wheel, out))
+
+
+def unpack(archive: Path, to: Path) -> Path:
+    """The one folder in a source archive. Python before 3.11.4 (Debian 12 has 3.11.2) takes no `filter`."""
+    with tarfile.open(archive) as opened:
+        if hasattr(tarfile, "data_filter"):
+            opened.extractall(to, filter="data")
+        else:
+            opened.extractall(to)  # an archive of our own making
+    (unpacked,) = to.iterdir()
+    return unpacked
 
 
 def _moment(tree: Path) -> str:

@@ -85,8 +85,7 @@ def test_whoever_builds_it_elsewhere_and_later_gets_the_same_bytes(built: tuple[
     """From the source archive, in another folder, with other permissions and times, among files of somebody's own."""
     mask = os.umask(0o077)
     try:
-        shutil.unpack_archive(built[0], tmp_path, filter="data")
-        tree = tmp_path / BASE
+        tree = load_script("dist").unpack(built[0], tmp_path / "elsewhere")
         for path in tree.rglob("*"):
             os.utime(path, (2_000_000_000, 2_000_000_000))
         for command in ("init -q", "add --all"):
@@ -97,6 +96,20 @@ def test_whoever_builds_it_elsewhere_and_later_gets_the_same_bytes(built: tuple[
     finally:
         os.umask(mask)
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in built]
+
+
+def test_it_is_built_by_a_python_whose_archives_take_no_filter(
+    built: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.11.0 to 3.11.3: the Python of Debian 12."""
+    unpack = tarfile.TarFile.extractall
+
+    def as_it_was(self: tarfile.TarFile, path: Path) -> None:
+        unpack(self, path)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", as_it_was)
+    monkeypatch.delattr(tarfile, "data_filter")
+    assert (load_script("dist").unpack(built[0], tmp_path / "old") / "pyproject.toml").exists()
 
 
 def moment(archive: Path) -> int:
