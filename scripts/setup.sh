@@ -10,7 +10,7 @@ python=${PYTHON:-python3}
     echo "Isthmus needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2
     exit 1
 }
-echo "Setting up $venv: some $(grep -c '==' "$lock") packages, once; that takes about a minute." >&2
+echo "Setting up $venv: some $(grep -c '==' "$lock") packages, once; with uv a minute, with pip a few." >&2
 
 # A line that is written over while somebody waits at a terminal; nothing in a log.
 began=$(date +%s)

@@ -217,3 +217,19 @@ def test_a_chat_in_the_terminal_finds_them_too(tmp_path: Path, monkeypatch: pyte
         done = CliRunner().invoke(app, ["chat", "hello"])
     assert done.exit_code == 0, done.output
     assert "from the terminal" in done.output
+
+
+def test_one_that_works_without_a_key_is_told_to_want_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who reads that it is ready has to set anything."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith(("XDG_", "ISTHMUS_")) or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    with ScriptedUpstream.running(routes=llama_cpp("smol")) as upstream:
+        at(tmp_path, llama_cpp=upstream.base_url)
+        done = CliRunner().invoke(app, ["providers", "test", "llama-cpp"])
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "lists 1 model" in told
+    assert f"{upstream.base_url}; it wants no key" in told
+    assert "for want of one" not in told

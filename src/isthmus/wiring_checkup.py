@@ -20,7 +20,7 @@ import msgspec
 
 from isthmus.addresses import is_local
 from isthmus.bridge.limits import AnswerLimits, take_limits
-from isthmus.config.keys import Key, first_address, lacks_key
+from isthmus.config.keys import WANTING, Key, first_address, lacks_key
 from isthmus.config.known import CODEX, DEMO, find_known
 from isthmus.config.profiles import read_profile
 from isthmus.config.schema import Config, ProviderConfig
@@ -262,7 +262,7 @@ def _remedy(found: Checkup, settings: ProviderConfig) -> str:
         case "no_key" if found.by == "program":
             return ""  # it says itself what to run
         case "no_key":
-            return found.credential.removeprefix("no key, for want of one: ")
+            return found.credential.removeprefix(WANTING)
         case "key_withheld":
             key = settings.api_key
             variable = key.withheld if isinstance(key, Key) else ""

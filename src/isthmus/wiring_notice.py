@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isthmus.addresses import host_of, is_loopback
-from isthmus.config.load import Reading, load_config
+from isthmus.config.load import Reading, load_config, read_config
 from isthmus.errors import ConfigError
 from isthmus.log import tell
 from isthmus.providers import Provider, load_provider
@@ -34,12 +34,21 @@ _GONE: Final = 2
 
 def load_noticed(path: Path | None = None, *, overrides: Mapping[str, Any] | None = None) -> Reading:
     """The configuration with the servers that are there now; for commands, outside of any loop."""
-    reading = load_config(path, overrides=overrides)
+    found = _look_once(reading := load_config(path, overrides=overrides))
+    return load_config(path, overrides=overrides, noticed=found) if found else reading
+
+
+def read_noticed(path: Path | None = None) -> Reading:
+    """The same with its problems, for whoever shows them."""
+    found = _look_once(reading := read_config(path))
+    return read_config(path, noticed=found) if found else reading
+
+
+def _look_once(reading: Reading) -> Mapping[str, str]:
     noticing = Noticing(reading)
-    if not noticing.allowed:
-        return reading
-    asyncio.run(noticing.look())
-    return load_config(path, overrides=overrides, noticed=noticing.found) if noticing.found else reading
+    if noticing.allowed:
+        asyncio.run(noticing.look())
+    return noticing.found
 
 
 def may_look(reading: Reading) -> bool:

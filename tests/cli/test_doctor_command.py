@@ -22,6 +22,7 @@ import codex_program
 from isthmus import __version__
 from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, error, reply
+from local_servers import at, ollama
 from on_terminal import Terminal
 from serving import GatewayThread, running_gateway_server
 
@@ -47,6 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bin").mkdir()
+    at(tmp_path)
     write(tmp_path)
     return tmp_path
 
@@ -88,6 +90,16 @@ def test_with_nothing_set_up_nothing_is_wrong_and_the_demo_is_told_of(home: Path
     assert "only the built-in demo model answers → isthmus init sets a provider up" in said(done)
     assert f"Isthmus {__version__} on Python" in done.output
     assert doctor("--strict").exit_code == 1  # a warning counts then
+
+
+def test_a_server_of_this_machine_is_noticed_as_a_gateway_would(home: Path) -> None:
+    with ScriptedUpstream.running(routes=ollama("qwen3:8b")) as upstream:
+        at(home, ollama=upstream.base_url)
+        done = doctor()
+        assert findings("--offline", area="providers")[0]["facts"]["providers"] == ["demo"], "nobody is looked for"
+    assert "ollama: no key, and none is needed" in said(done)
+    assert f"ollama ({upstream.base_url}) lists 1 model" in said(done)
+    assert "only the built-in demo model answers" not in said(done)
 
 
 def test_the_json_has_the_documented_shape(home: Path) -> None:

@@ -306,3 +306,13 @@ def test_it_is_a_question_where_somebody_answers(answer: str, asked: bool) -> No
         assert done.exit_code == 0, done.output
         assert "Test the key now?" in done.output
         assert bool(upstream.requests) is asked
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "isthmus.toml"
+    with pytest.raises(ConfigError, match=r"cannot be written: .*; name another file with `--path`"):
+        save_private(path, "")
+    done = _run("--yes", "--path", str(path))
+    assert done.exit_code == 1
+    assert "name another file with `--path`" in done.output

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from isthmus import __version__
 from isthmus.cli import serve_command
 from isthmus.cli.main import app
-from isthmus.errors import ConfigError, RequestRefused
+from isthmus.errors import ConfigError, RequestRefused, UpstreamFailed
 
 
 def test_version() -> None:
@@ -46,6 +46,35 @@ def test_an_error_on_purpose_is_one_line_and_exit_code_one(error: Exception, mon
     assert done.exit_code == 1
     assert done.stderr == "error: fix `this`\n"
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "step"),
+    [
+        ("provider `p` refused", "upstream_unauthorized", "→ isthmus providers test p tries it, and says what to do"),
+        ("provider `p` cannot be", "upstream_unreachable", "→ isthmus providers test p tries it, and says what to do"),
+        ("provider `p`: no such model", "model_not_found", "→ isthmus models p lists what it has"),
+        ("the gateway cannot be", "upstream_unreachable", "→ is it running there (isthmus serve), and is the address"),
+    ],
+)
+def test_what_a_provider_or_a_gateway_could_not_do_comes_with_the_next_step(
+    message: str, code: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise UpstreamFailed(message, code=code, metadata={"provider": "p"})
+
+    monkeypatch.setattr(serve_command, "serve", fail)
+    done = CliRunner().invoke(app, [])
+    first, second = done.stderr.splitlines()
+    assert first == f"error: {message}"
+    assert second.startswith(step)
+
+
+def test_a_slip_in_a_commands_name_is_told_what_was_meant() -> None:
+    done = CliRunner().invoke(app, ["sevre"])
+    assert done.exit_code == 2
+    assert "No such command 'sevre'. Did you mean 'serve'?" in done.stderr
+    assert "Did you mean" not in CliRunner().invoke(app, ["xyzzy"]).stderr
 
 
 def test_any_other_error_is_ours_and_rises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from isthmus.cli.help_view import examples
-from isthmus.cli.terminal import clean, open_console, say_error
+from isthmus.cli.terminal import clean, open_console, say_failure
 from isthmus.errors import ConfigError, IsthmusError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ChatSession:
                 try:
                     self.answer(runner, line)
                 except IsthmusError as error:
-                    say_error(error.message)
+                    say_failure(error)
             elif not self._command(runner, line):
                 return
 

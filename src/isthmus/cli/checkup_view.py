@@ -13,6 +13,7 @@ from rich.text import Text
 
 from isthmus.cli.layout import show_table
 from isthmus.cli.terminal import WIDE, lined_table, plural, words
+from isthmus.config.keys import WANTING
 from isthmus.protocol.json import JsonObject
 
 if TYPE_CHECKING:
@@ -77,9 +78,14 @@ def _found(each: Checkup) -> Group:
     if each.remedy:
         lines.append(words(f"→ {each.remedy}"))
     if each.address:
-        sent = f"; it was sent {each.credential}" if each.sound and each.by != "connection" else ""
+        sent = f"; {_sent(each.credential)}" if each.sound and each.by != "connection" else ""
         lines.append(words(f"{each.address}{sent}", "dim"))
     return Group(*lines)
+
+
+def _sent(credential: str) -> str:
+    """Where it works without a key, nobody has to set one."""
+    return "it wants no key" if credential.startswith(WANTING) else f"it was sent {credential}"
 
 
 def _seconds(each: Checkup) -> Text:

@@ -76,11 +76,12 @@ def _areas(
     from isthmus.config import read_config
     from isthmus.scrub import Scrubber, Secret
     from isthmus.server.listen import public_url
+    from isthmus.wiring_notice import read_noticed
 
     reading: Reading | None = None
     areas = [Area("versions", look_at_versions)]
     try:
-        reading = read_config(config)
+        reading = read_config(config) if offline else read_noticed(config)
     except ConfigError as error:
         broken = unreadable(error)
         areas.append(Area("configuration", lambda: broken))

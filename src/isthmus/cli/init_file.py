@@ -13,6 +13,7 @@ from typing import Final
 
 from isthmus.config.interpolate import REFERENCE
 from isthmus.config.load import read_config
+from isthmus.errors import ConfigError
 from isthmus.values.problems import Problem
 from isthmus.values.redact import HIDDEN
 from isthmus.values.toml_text import toml_key, toml_value
@@ -97,8 +98,11 @@ def referenced_variables(text: str) -> list[str]:
 def save_private(path: Path, text: str) -> None:
     """Write whole or not at all, for the owner's eyes only; a link keeps pointing where it did."""
     path = path.resolve()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror}; name another file with `--path`") from error
     os.close(descriptor)
     part = Path(name)
     try:

@@ -16,8 +16,9 @@ import typer
 from typer.main import get_group
 
 from isthmus import __version__
+from isthmus.bridge.resolve import nearest_name
 from isthmus.cli import help_view
-from isthmus.cli.terminal import say_error
+from isthmus.cli.terminal import say_failure
 from isthmus.errors import IsthmusError
 
 _COMMANDS: Final = {
@@ -67,11 +68,17 @@ class Commands(help_view.HelpfulGroup):
             self.commands[cmd_name] = get_group(one).commands[cmd_name]
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """A slip is told what it most likely meant: typer looks only among what has been imported."""
+        if near := None if args[0] in _COMMANDS else nearest_name(args[0], _COMMANDS):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near}'?")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except IsthmusError as error:
-            say_error(error.message)
+            say_failure(error)
             raise typer.Exit(1) from error
 
 

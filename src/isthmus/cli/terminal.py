@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isthmus.bridge.diagnostics import Action
+from isthmus.errors import IsthmusError
 
 FATES: Final[Mapping[Action, tuple[str, str]]] = {
     "supported": ("✓", "green"),
@@ -37,6 +38,14 @@ WIDE: Final = 110
 
 READABLE: Final = 120
 """Text that is broken for people has no longer lines, however much room there is."""
+
+_TRY: Final = "`isthmus providers test {}` tries it, and says what to do"
+_NEXT: Final[Mapping[str, tuple[str, str]]] = {
+    "upstream_unauthorized": (_TRY, "its operator can put that right"),
+    "upstream_unreachable": (_TRY, "is it running there (`isthmus serve`), and is the address right?"),
+    "model_not_found": ("`isthmus models {}` lists what it has", "`isthmus models --gateway URL` lists what it has"),
+}
+"""Code → what to do next: about a provider, and about a gateway elsewhere."""
 
 _PIPED: Final = 1000
 """Columns where nobody says how many there are: in a pipe. Nothing has to be broken there."""
@@ -73,6 +82,16 @@ def print_json(value: Any, *, pretty: bool = True) -> None:
 
 def say_error(message: str) -> None:
     say(Text.assemble(("error:", "bold red"), " ", clean(message)), stderr=True)
+
+
+def say_failure(error: IsthmusError) -> None:
+    """What failed; where its words are a provider's or a gateway's, also where to look next."""
+    say_error(error.message)
+    provider, gateway = _NEXT.get(error.code, ("", ""))
+    if provider and error.message.startswith(f"provider `{error.provider}`"):
+        say(f"→ {provider.format(error.provider)}", stderr=True)
+    elif gateway and error.message.startswith("the gateway "):
+        say(f"→ {gateway}", stderr=True)
 
 
 def fate(action: Action) -> Text:

@@ -23,6 +23,8 @@ from isthmus.providers.schema import EndpointFacts
 from isthmus.values.problems import KeyPath, Problem, dotted
 from isthmus.values.redact import is_secret_key
 
+WANTING: Final = "no key, for want of one: "
+"""What is told of an empty key begins with; the places where one could stand follow."""
 _LARGEST: Final = 64 * 1024
 """No key is longer; a file that is was named by mistake."""
 
@@ -161,7 +163,7 @@ def _environment_key(at: KeyPath, provider: ProviderConfig, known: KnownProvider
     found = next((name for name in known.key_variables if sources.environ.get(name, "").strip()), None)
     if found is None:
         places = " or ".join([*(f"`${name}`" for name in known.key_variables), f"`{dotted(path)}`"])
-        return Key("", f"no key, for want of one: set {places}")
+        return Key("", f"{WANTING}set {places}")
     if is_own_address(provider, known):
         sources.origins[path] = Origin("environment", f"${found}")
         sources.written[path] = f"${{{found}}}"

@@ -37,7 +37,9 @@ def envelope_key(database: Path) -> bytes:
             with _alone(path.parent):
                 key = _read(path) or _make(path)
     except OSError as error:
-        raise ConfigError(f"`{path}` cannot be read or made: {error.strerror}; choose another `store.url`") from error
+        words = f"`{path}` cannot be read or made: {error.strerror}"
+        elsewhere = "choose another `store.url`, for one with `ISTHMUS_STORE_URL=sqlite:PATH` in the environment"
+        raise ConfigError(f"{words}; {elsewhere}") from error
     if len(key) < _SHORTEST:
         raise ConfigError(f"`{path}` is not a key; delete it to get a new one, and old reasoning is not understood")
     return key

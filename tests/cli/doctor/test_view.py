@@ -43,6 +43,15 @@ def test_the_sum_comes_last_with_what_to_do() -> None:
     ]
 
 
+def test_what_to_do_goes_on_below_its_words_where_the_line_is_full() -> None:
+    remedy = "look at the network, at a proxy (`HTTPS_PROXY`), and at `providers.deepseek.base_url`"
+    found = [Looked("providers", [Finding("provider", "problem", "no answer", remedy)], 0.1)]
+    assert shown(found, 80).splitlines()[-2:] == [
+        "  providers: look at the network, at a proxy (HTTPS_PROXY), and at",
+        "             providers.deepseek.base_url",
+    ]
+
+
 def test_programs_read_the_same() -> None:
     told = findings_json(FOUND)
     assert told["ok"] is False

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.text import Text
 
 from isthmus import __version__
@@ -32,7 +32,8 @@ def show_findings(console: Console, found: Sequence[Looked]) -> None:
         for finding in looked.findings:
             _show(console, finding)
     console.print()
-    console.print(_summary(found))
+    console.print(_summary(found), soft_wrap=True)
+    _show_steps(console, found)
 
 
 def findings_json(found: Sequence[Looked]) -> JsonObject:
@@ -65,8 +66,11 @@ def count(found: Sequence[Looked]) -> Counter[State]:
 def _show(console: Console, finding: Finding) -> None:
     """Sign and word, then what was found; lines that follow begin where it does, and end between words."""
     sign, style = SIGNS[finding.state]
-    start = Text(f"  {sign} ", style)
     texts = [words(finding.told), *([words(f"→ {finding.remedy}")] if finding.remedy else [])]
+    _show_below(console, Text(f"  {sign} ", style), texts)
+
+
+def _show_below(console: Console, start: Text, texts: Sequence[Text]) -> None:
     lines = [line for text in texts for line in _wrap(text, max(console.width - len(start), _NARROWEST))]
     for line in lines:
         line.rstrip()
@@ -85,7 +89,7 @@ def _wrap(text: Text, width: int) -> Sequence[Text]:
     return list(text.divide(breaks))
 
 
-def _summary(found: Sequence[Looked]) -> Group:
+def _summary(found: Sequence[Looked]) -> Text:
     counted = count(found)
     if not counted["problem"]:
         first = Text.assemble(("Nothing is wrong", "green"))
@@ -96,10 +100,18 @@ def _summary(found: Sequence[Looked]) -> Group:
     skipped = f" {plural(counted['skipped'], 'check')} skipped." if counted["skipped"] else ""
     fine = "1 check is fine" if counted["ok"] == 1 else f"{counted['ok']} checks are fine"
     first.append(f" {fine}.{skipped}", "dim")
+    return first
+
+
+def _show_steps(console: Console, found: Sequence[Looked]) -> None:
+    """What has to be done, once more and all of it together."""
     steps = [
-        Text.assemble(f"  {looked.area}: ", words(finding.remedy or finding.told))
+        (looked.area, finding.remedy or finding.told)
         for looked in found
         for finding in looked.findings
         if finding.state == "problem"
     ]
-    return Group(first, *([Text("What to do:"), *steps] if steps else []))
+    if steps:
+        console.print("What to do:")
+    for area, step in steps:
+        _show_below(console, Text(f"  {area}: "), [words(step)])

@@ -53,6 +53,9 @@ _CONTENT: Final = _pattern(
     rf"|unknown variant `{_KIND}|unsupported content (?:part )?type\W{{1,4}}{_KIND}|that support {_KIND}"
     r"|not a multimodal model"
 )
+# A name that the provider does not have, where its status is a 400: DeepSeek "Model Not Exist", Mistral "Invalid model:
+# x", OpenRouter "x is not a valid model ID" (2026-11-17).
+_MODEL: Final = _pattern(r"^model not exist\b|^invalid model: |is not a valid model id\b")
 # The request is wrong here, too, although llama.cpp says so with a 500 (#15377): asking again changes nothing.
 _OUR_REQUEST: Final = _pattern(rf"{_CONTENT.pattern}|unsupported content part type|param requires --jinja")
 # What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
@@ -90,7 +93,7 @@ _INSIDE: Final = _pattern(
 )
 _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
     "rate_limit_exceeded": [("insufficient_quota", _QUOTA)],
-    "invalid_prompt": [("context_length_exceeded", _CONTEXT)],
+    "invalid_prompt": [("model_not_found", _MODEL), ("context_length_exceeded", _CONTEXT)],
     "model_not_found": [("invalid_prompt", _CONTENT)],
     "server_error": [
         ("context_length_exceeded", _CONTEXT),
