@@ -48,14 +48,16 @@ def split(record: StoredResponse) -> tuple[bytes, list[Piece]]:
     """The skeleton and the pieces. `ValueError` (msgspec's) if something is not JSON of the right kind."""
     pieces = [_item(INPUT, position, data) for position, data in enumerate(record.input)]
     skeleton = _fields_of.decode(record.response)
-    for position, (name, raw) in enumerate(skeleton.items()):
-        data = bytes(raw)
-        if name == "output" and data[:1] == b"[":
-            pieces += [_item(OUTPUT, index, bytes(item)) for index, item in enumerate(_list_of.decode(data))]
-            skeleton[name] = msgspec.Raw(_NO_ITEMS)
-        elif len(data) >= _LARGE_FIELD:
-            pieces.append(Piece(FIELD, position, data))
-            skeleton[name] = msgspec.Raw(b"0")
+    output = bytes(skeleton.get("output", b""))
+    if output[:1] == b"[":
+        pieces += [_item(OUTPUT, index, bytes(item)) for index, item in enumerate(_list_of.decode(output))]
+        skeleton["output"] = msgspec.Raw(_NO_ITEMS)
+    fields = list(map(bytes, skeleton.values()))
+    if max(map(len, fields), default=0) >= _LARGE_FIELD:  # of a small one nobody looks at thirty fields one by one
+        for position, (name, data) in enumerate(zip(skeleton, fields, strict=True)):
+            if len(data) >= _LARGE_FIELD:
+                pieces.append(Piece(FIELD, position, data))
+                skeleton[name] = msgspec.Raw(b"0")
     return msgspec.json.encode(skeleton), pieces
 
 
