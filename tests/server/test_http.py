@@ -52,6 +52,23 @@ def test_the_first_of_several_headers_counts() -> None:
     assert (header(scope, b"a"), header(scope, b"b")) == ("1", "")
 
 
+def test_the_list_of_headers_is_gone_through_once() -> None:
+    class Headers(list[tuple[bytes, bytes]]):
+        gone_through = 0
+
+        def __reversed__(self) -> Any:
+            self.gone_through += 1
+            return super().__reversed__()
+
+        def __iter__(self) -> Any:
+            self.gone_through += 1
+            return super().__iter__()
+
+    scope = {"headers": Headers([(b"a", b"1"), (b"b", b"2")])}
+    assert [header(scope, name) for name in (b"a", b"b", b"c", b"a")] == ["1", "2", "", "1"]
+    assert scope["headers"].gone_through == 1
+
+
 def test_request_ids_do_not_repeat() -> None:
     ids = {new_request_id() for _ in range(1000)}
     assert len(ids) == 1000

@@ -13,6 +13,8 @@ from isthmus.errors import IsthmusError
 from isthmus.server.errors import anthropic_error, error_body, error_headers
 
 JSON: Final = "application/json"
+_INDEX: Final = "isthmus.headers"
+"""In a scope: its headers by their names."""
 RawHeaders = list[tuple[bytes, bytes]]
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -57,10 +59,12 @@ def raw_headers(headers: Mapping[str, str]) -> RawHeaders:
 
 
 def header(scope: Scope, name: bytes) -> str:
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value, "latin-1")
-    return ""
+    """The first of that name: a request is asked for a dozen of them, and its list is gone through once."""
+    index = scope.get(_INDEX)
+    if index is None:
+        index = scope[_INDEX] = dict(reversed(scope["headers"]))
+    value = index.get(name)
+    return "" if value is None else str(value, "latin-1")
 
 
 def new_request_id() -> str:
