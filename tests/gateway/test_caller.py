@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from isthmus.bridge.types.clients import ANY_CLIENT, CODEX
 from isthmus.errors import RequestRefused
 from isthmus.gateway.caller import LOCAL, Caller
 from isthmus.gateway.gateway import Gateway
+from isthmus.ports.keys import Grant
 
 BOB = Caller("bob")
 Deed = Callable[[Gateway, Caller, str], Awaitable[Any]]
@@ -63,6 +64,14 @@ def test_a_caller_stays_who_it_is() -> None:
         caller.owner = "bob"  # type: ignore[misc]
     assert {caller: 1}[Caller("ann", "key_1", frozenset({"admin"}), CODEX)] == 1
     assert caller != Caller("bob", "key_1", frozenset({"admin"}), CODEX)
+
+
+def test_a_caller_in_a_request_is_the_same_but_for_that() -> None:
+    grant = Grant(models=("a/*",))
+    caller = Caller("ann", "key_1", frozenset({"admin"}), "team", grant, "laptop", ("b/*",), CODEX, "req_1", 1.0)
+    asking = caller.asking("req_2", 2.0)
+    assert asking == replace(caller, request="req_2", asked_at=2.0)
+    assert all(each.default != getattr(caller, each.name) for each in fields(Caller)), "each would be missed"
 
 
 def test_everything_that_the_gateway_does_for_somebody_is_in_the_table() -> None:

@@ -8,7 +8,6 @@ tells none, or was left before it did, the body that was sent and the text that 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from isthmus.bridge.deltas import Usage
@@ -61,13 +60,15 @@ class Spend:
             given, made = count_input(turn.plan, body), -(-len(turn.said) // _PER_TOKEN)
             usage = Usage(given, made, given + made, estimated=True)
         self.sent(target)
-        spent = self._by[target.provider, target.model]
-        self._by[target.provider, target.model] = replace(
-            spent,
-            input_tokens=spent.input_tokens + usage.input_tokens,
-            cached_tokens=spent.cached_tokens + usage.cached_tokens,
-            output_tokens=spent.output_tokens + usage.output_tokens,
-            estimated=spent.estimated or usage.estimated,
+        key = (target.provider, target.model)
+        spent = self._by[key]
+        self._by[key] = Spent(  # not `replace`, which takes ten times as long
+            *key,
+            spent.cost,
+            spent.input_tokens + usage.input_tokens,
+            spent.cached_tokens + usage.cached_tokens,
+            spent.output_tokens + usage.output_tokens,
+            spent.estimated or usage.estimated,
         )
 
     def settle(self) -> None:

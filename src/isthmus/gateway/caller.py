@@ -36,5 +36,10 @@ class Caller:
         """For whom upstreams are asked."""
         return ports.Behalf(self.owner, self.key, self.team)
 
+    def asking(self, request: str, at: float) -> Caller:
+        """The same, in this request. Every one comes by here: `replace` would take ten times as long."""
+        who = (self.owner, self.key, self.scopes, self.team, self.grant, self.name, self.team_models, self.client)
+        return Caller(*who, request, at)
+
 
 LOCAL: Final = Caller()

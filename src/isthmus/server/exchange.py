@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from starlette.types import Scope
@@ -79,7 +78,7 @@ class Exchange:
         self.size = size
         observer, caller = self._observer, self.caller
         if observer is not None:
-            self.caller = replace(caller, request=self.id, asked_at=time.time())
+            self.caller = caller.asking(self.id, time.time())
             seconds = time.perf_counter() - self._started
             who = (caller.owner, caller.key, caller.client.name, self.method, self.path)
             observer.tell(Received(self.id, *who, size, seconds, traceparent, raw))

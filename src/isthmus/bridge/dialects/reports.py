@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from isthmus.bridge.capabilities import ReplyRules
@@ -39,11 +40,17 @@ def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
 def _first(usage: JsonObject, paths: Iterable[str]) -> int:
     for path in paths:
         value: Any = usage
-        for name in path.split("."):
+        for name in _names(path):
             value = value.get(name) if isinstance(value, dict) else None
         if value is not None and (count := count_of(value)) is not None:
             return count
     return 0
+
+
+@lru_cache(256)
+def _names(path: str) -> tuple[str, ...]:
+    """The models' data has a few dozen of them."""
+    return tuple(path.split("."))
 
 
 def count_of(value: Any) -> int | None:
