@@ -88,6 +88,9 @@ class MetricsObserver:
         if hear is not None:
             hear(fact)
 
+    def ear(self, kind: type[Any]) -> Callable[[Any], None] | None:
+        return self._hear.get(kind)
+
     def _received(self, fact: Received) -> None:
         _keep(self._doors, fact.request, door_of(fact.path))
 

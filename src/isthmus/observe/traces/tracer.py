@@ -57,11 +57,13 @@ class Tracer:
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
+    def ear(self, kind: type[Any]) -> Callable[[Any], None]:
+        return self._special.get(kind, self._add)
+
     def tell(self, fact: Fact) -> None:
-        special = self._special.get(type(fact))
-        if special is not None:
-            special(fact)
-            return
+        self.ear(type(fact))(fact)
+
+    def _add(self, fact: Fact) -> None:
         draft = self._open.get(fact.id)  # type: ignore[union-attr]  # all others are a run's
         if draft is not None:
             draft.facts.append((self._clock(), fact))
