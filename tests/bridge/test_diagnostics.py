@@ -26,6 +26,7 @@ BLOCKED = CompatibilityDecision("n", "rejected", "one answer", metadata={"error_
 
 def test_only_what_is_not_plainly_supported_is_told() -> None:
     plan = CompatibilityPlan((FINE, CLAMPED, LOST))
+    assert plan.diagnostics is plan.diagnostics, "made once"
     assert [found.to_json() for found in plan.diagnostics] == [
         {
             "code": "bridge.param.degraded",

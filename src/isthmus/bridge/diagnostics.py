@@ -7,6 +7,7 @@ A `CompatibilityDecision` is made for every field, tool, item and format that a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -83,15 +84,16 @@ class CompatibilityDiagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
         return cast(dict[str, Any], msgspec.to_builtins(self))
 
 
-class CompatibilityPlan(msgspec.Struct, frozen=True):
+class CompatibilityPlan(msgspec.Struct, frozen=True, dict=True):
     """All decisions of one request, in the order in which they were made."""
 
     decisions: tuple[CompatibilityDecision, ...] = ()
     thinking: bool = False
     """Whether the model will think before it answers: some parameters and tool choices depend on it."""
 
-    @property
+    @cached_property
     def diagnostics(self) -> tuple[CompatibilityDiagnostic, ...]:
+        """Made once: the answer, its head, the log and the traces all tell them."""
         told = [decision for decision in self.decisions if decision.action != "supported"]
         return tuple(found for decision in told if (found := diagnose(decision)) is not None)
 
