@@ -28,6 +28,12 @@ def test_a_response_is_fetched_as_it_was_sent(flow: Flow, streamed: bool) -> Non
     check_response(fetched.json)
 
 
+def test_a_whole_answer_is_fetched_byte_for_byte(flow: Flow) -> None:
+    flow.script(chat("Hellö", reasoning="Hm"))
+    told = flow.post("/v1/responses", {"model": PLAIN, "input": "hi"})
+    assert flow.get(f"/v1/responses/{told.json['id']}").body == told.body
+
+
 def test_it_is_saved_before_the_terminal_event_leaves(flow: Flow) -> None:
     """Fifty times: the very next thing after the terminal event is a GET and a continuation, on other connections."""
     for number in range(50):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from gateway.house import Upstream, asking, make_gateway, start
+from isthmus.gateway import keeping
 from isthmus.gateway.caller import Caller
 from isthmus.gateway.local import Lane, LocalTurns
 from isthmus.ports import conversation_lease
@@ -60,6 +62,23 @@ async def test_it_is_saved_then_given_back_then_told(store: bool) -> None:
     await read(upstream, run, kept.deeds)
     assert kept.deeds == [*(["save"] if store else []), "release", "told"]
     await gateway.aclose()
+
+
+async def test_a_small_response_is_told_in_the_bytes_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one is not: its client may be slow, and it is there twice as it is."""
+    kept, upstream = Watched(), Upstream()
+    gateway = make_gateway(kept, upstream)
+    run = await start(gateway, ANN)
+    await read(upstream, run, kept.deeds)
+    found = await kept.load(run.id, owner="ann")
+    assert found is not None
+    assert run.written == found.response
+    assert json.loads(found.response) == run.response
+    monkeypatch.setattr(keeping, "HEAVY_TEXT", 100)
+    run = await start(gateway, ANN)
+    await read(upstream, run, kept.deeds)
+    assert run.response is not None
+    assert run.written is None
 
 
 async def test_what_is_not_stored_is_known_to_its_connection_with_the_conversation_before_it() -> None:

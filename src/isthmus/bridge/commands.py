@@ -47,6 +47,8 @@ class Done:
     response: FinishedResponse
     events: list[Event]
     failure: IsthmusError | None = None
+    written: bytes | None = None
+    """The response as JSON, where somebody has written it already, and it is small."""
 
     def unkept(self, code: str, message: str) -> Done:
         """The same for a response that could not be saved: the client must not believe that it was."""

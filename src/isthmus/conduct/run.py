@@ -106,6 +106,8 @@ class Run:
         self._stop: Stop | None = None
         self.response: FinishedResponse | None = None
         """The finished Response object, once there is one."""
+        self.written: bytes | None = None
+        """The same as JSON, where it was written to be kept, and is small."""
         self.failure: IsthmusError | None = None
         self.bug: Exception | None = None
         """What rose that nobody raised on purpose."""
@@ -441,7 +443,7 @@ class Run:
             tell(log, "error", "response.save.failed", id=self.id, reason=error, trace=None if known else error)
             code, why = (error.code, str(error)) if isinstance(error, IsthmusError) else ("internal_error", "a bug")
             done = done.unkept(code, f"the response could not be stored: {why}")
-        self.response = done.response
+        self.response, self.written = done.response, done.written
         self.failure = done.failure
         return done
 

@@ -81,8 +81,11 @@ class JsonSink(_Http):
         assert run.response is not None
         if run.failure is not None and run.failure.code in BY_HOOKS:
             raise run.failure  # nothing was told: it still has its status
-        answer, size = self._render(run.response), weigh_response(run.response)
-        data = await self._aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
+        answer = self._render(run.response)
+        data = run.written if answer is run.response else None  # told as it is kept, byte for byte
+        if data is None:
+            size = weigh_response(run.response)
+            data = await self._aside.do(lambda: encode_sized(answer, size), heavy=size > HEAVY_TEXT)
         await send_bytes(self._send, 200, data, headers=run_headers(run))
 
 
