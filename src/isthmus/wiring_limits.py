@@ -12,7 +12,7 @@ from isthmus.access.rules import Rules, Team
 from isthmus.config.schema import Config
 from isthmus.config.schema_limits import RateLimits
 from isthmus.observe.metrics.meters import Meters
-from isthmus.ports.keys import Budget, Rates
+from isthmus.ports.keys import NO_RATES, Budget, Rates
 from isthmus.ports.spending import Spending
 
 if TYPE_CHECKING:  # loaded only where something is limited
@@ -56,6 +56,7 @@ def _open_limiter(config: Config) -> Limiter:
 
 
 def _rates(given: RateLimits) -> Rates:
-    return Rates(
+    rates = Rates(
         given.requests_per_minute, given.tokens_per_minute, given.concurrent_requests, given.concurrent_streams
     )
+    return NO_RATES if rates == NO_RATES else rates  # that very one: every request asks whether there are any

@@ -38,6 +38,8 @@ class Rules:
 
     def of(self, payer: Payer, wanted: Wanted) -> list[Rule]:
         """Only those that limit something."""
+        if self.each is NO_RATES and payer.rates is NO_RATES and not self.teams and not self.models:
+            return []  # as where nobody has set any
         return [rule for rule in self._all(payer, wanted) if rule.rates != NO_RATES]
 
     def _all(self, payer: Payer, wanted: Wanted) -> Iterator[Rule]:

@@ -146,6 +146,8 @@ class Directory:
 
     def after(self, first: Candidate) -> list[Candidate]:
         """The models to try when it fails before it has said anything."""
+        if not self.fallbacks:
+            return []
         target = first.target
         ref = ModelRef(target.provider, target.model, target.alias)
         return [self._candidate(other) for other in resolve_fallbacks(ref, self.fallbacks, self.served)]

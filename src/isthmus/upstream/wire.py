@@ -357,6 +357,8 @@ class Incoming:
         content = self._response.content
         try:
             data = content.read_nowait(_PIECE)
+            if content.at_eof():
+                return data  # all of it is here: nobody is held back any more, and nothing is to be waited for
             if data:
                 await asyncio.sleep(0)
                 return data
