@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class Bodies:
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
         pieces: list[Piece] = []
-        more, total, keyed = 0, 1 + max(len(body), 1), self._keyed.copy
+        more, total, step = 0, 1 + max(len(body), 1), _BREATH if size <= LARGE else 1
         for name, value in body.items():
             total += (_length(name) if len(name) <= _SHORT else len(_encode(name))) + 1
             if not (isinstance(value, list) and value and isinstance(value[0], dict)):
@@ -66,20 +66,29 @@ class Bodies:
                 total += len(data)
                 continue
             total += 1 + len(value)
-            for index, each in enumerate(value):
-                data = _encode(each) if size <= LARGE else encode_sized(each, size)
-                total += len(data)
-                if len(pieces) >= MOST_PIECES:
-                    more += 1
-                    continue
-                if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
-                    data = encode_sized(_unmarked(each), size)
-                hashed = keyed()
-                hashed.update(data)
-                pieces.append(Piece(f"{name}[{index}]", len(data), hashed.hexdigest(), _role(each)))
-                if index % _BREATH == _BREATH - 1:
+            for start in range(0, len(value), step):
+                group = value[start : start + step]
+                written = list(map(_encode, group)) if size <= LARGE else [encode_sized(each, size) for each in group]
+                total += sum(map(len, written))
+                if len(group) == step:
                     time.sleep(0)
+                room = MOST_PIECES - len(pieces)
+                if room < len(group):
+                    more += len(group) - room
+                    group, written = group[:room], written[:room]
+                pieces += self._members(name, start, group, written, size)
         return TracedBody(total, tuple(pieces), more)
+
+    def _members(self, name: str, start: int, group: list[Any], written: list[bytes], size: int) -> Iterator[Piece]:
+        """Each of a list, from one place on: a long history comes by here with every turn."""
+        keyed = self._keyed.copy
+        for index, each in enumerate(group):
+            data = written[index]
+            if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
+                data = encode_sized(_unmarked(each), size)
+            hashed = keyed()
+            hashed.update(data)
+            yield Piece(f"{name}[{start + index}]", len(data), hashed.hexdigest(), _role(each))
 
     def text(self, text: str) -> TracedBody:
         """Of something that is no table of fields."""
@@ -97,9 +106,10 @@ def _role(value: Any) -> str:
     """Whose message it is; of a tool, what it is called; of an item, its type."""
     if not isinstance(value, dict):
         return ""
-    function = value.get("function")
-    named = function if isinstance(function, dict) else value
-    role = value.get("role") or named.get("name") or value.get("type")
+    role = value.get("role")
+    if not role:
+        function = value.get("function")
+        role = (function if isinstance(function, dict) else value).get("name") or value.get("type")
     return role if isinstance(role, str) else ""
 
 
