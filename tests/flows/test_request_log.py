@@ -99,10 +99,15 @@ def test_a_summary_is_one_too_with_what_it_cost(flow: Flow, lines: Lines) -> Non
 def test_what_the_plan_changed_is_told_under_the_id_of_the_response(flow: Flow, lines: Lines) -> None:
     flow.script(chat("hello"))
     response = flow.post("/v1/responses", {"model": DEEPSEEK, "input": "hi", "temperature": 3}).json
-    told = [facts for _, name, facts in lines.told if name.startswith("plan.") and facts["id"] == response["id"]]
-    changed = [(facts["id"], facts["code"], facts["path"]) for facts in told]
-    expected = [(response["id"], said["code"], said["path"]) for said in response["isthmus"]["diagnostics"]]
-    assert changed == expected != []
+    diagnostics = response["isthmus"]["diagnostics"]
+    assert diagnostics
+    ((level, changed),) = lines.of("plan.changed")
+    assert (level, changed["id"]) == ("info", response["id"])
+    for action in ("degraded", "ignored"):
+        said = [each for each in diagnostics if each["action"] == action]
+        assert changed.get(action, "") == ", ".join(each["path"] for each in said)
+        told = [(level, each["id"], each["code"], each["path"]) for level, each in lines.of(f"plan.{action}")]
+        assert told == [("debug", response["id"], each["code"], each["path"]) for each in said]
 
 
 def test_a_stream_that_fails_is_a_warning_that_names_provider_and_reason(flow: Flow, lines: Lines) -> None:
@@ -194,8 +199,8 @@ def test_embeddings_are_told_like_any_other_request(flow: Flow, lines: Lines) ->
     assert (level, line["path"], line["status"]) == ("info", "/v1/embeddings", 200)
     assert (line["provider"], line["model"], line["outcome"]) == ("plain", "some-model", "completed")
     assert (line["input_tokens"], line["attempts"], line["ignored"]) == (7, 1, 1)
-    ((_, told),) = lines.of("plan.ignored")
-    assert (told["id"], told["path"]) == (line["response"], "user")
+    ((_, told),) = lines.of("plan.changed")
+    assert (told["id"], told["ignored"]) == (line["response"], "user")
     level, line = only(lines, flow.post("/v1/embeddings", asked))
     assert (level, line["status"], line["code"]) == ("warning", 429, "rate_limit_exceeded")
     ((_, failed),) = lines.of("attempt.failed")

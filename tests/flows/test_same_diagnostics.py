@@ -93,6 +93,9 @@ DOORS: list[Callable[[Flow], Asked]] = [
 ]
 
 
+_CHANGES = ("plan.degraded", "plan.ignored")
+
+
 class Lines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +111,7 @@ def lines() -> Iterator[Lines]:
     heard, log = Lines(), logging.getLogger("isthmus")
     before = log.level
     log.addHandler(heard)
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
     yield heard
     log.removeHandler(heard)
     log.setLevel(before)
@@ -136,11 +139,15 @@ def test_header_body_trace_explain_and_log_say_the_same(
     trace = trace_of(flow, id)
     assert said(trace["diagnostics"]) == said(body)
     response = trace["summary"]["response"]
-    logged = [facts for event, facts in lines.told if event.startswith("plan.") and facts["id"] == response]
+    logged = [facts for event, facts in lines.told if event in _CHANGES and facts["id"] == response]
     assert Counter((each["code"], each["reason"]) for each in logged) == Counter(
         (code, message) for code, _, message in said(body).elements()
     )
     assert [each["path"] for each in logged] == [each["path"] for each in trace["diagnostics"]]
+    (changed,) = [facts for event, facts in lines.told if event == "plan.changed" and facts["id"] == response]
+    for action in ("degraded", "ignored"):
+        paths = [each["path"] for each in trace["diagnostics"] if each["action"] == action]
+        assert changed.get(action, "") == ", ".join(paths)
     counted = Counter(each["action"] for each in body)
     summary = trace["summary"]
     assert (summary.get("degraded", 0), summary.get("ignored", 0)) == (counted["degraded"], counted["ignored"])

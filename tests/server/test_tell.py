@@ -30,15 +30,45 @@ def run_of(plan: Any) -> Any:
     return SimpleNamespace(id="resp_1", plan=plan)
 
 
-def test_each_change_is_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_all_changes_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     plan = plan_for(ASKED)
     with caplog.at_level(logging.INFO, "isthmus.plan"):
         tell_run(run_of(plan))
-    lines = [record.getMessage() for record in caplog.records]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("plan.changed id=resp_1 provider=test model=test-model")
+    for said in plan.diagnostics:
+        assert said.path in line.partition(f" {said.action}=")[2]
+
+
+def test_each_with_its_reason_is_a_line_for_those_who_want_to_know_everything(caplog: pytest.LogCaptureFixture) -> None:
+    plan = plan_for(ASKED)
+    with caplog.at_level(logging.DEBUG, "isthmus.plan"):
+        tell_run(run_of(plan))
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]
     assert len(lines) == len(plan.diagnostics)
     for line, said in zip(lines, plan.diagnostics, strict=True):
-        assert line.startswith(f"plan.{said.action} id=resp_1 provider=test model=test-model")
+        assert line.startswith(f"plan.{said.action} id=resp_1 provider=test model=test-model code={said.code}")
         assert said.path in line
+        assert said.message in line.replace("\\'", "'")
+
+
+def test_a_plan_that_changes_nothing_is_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "isthmus.plan"):
+        tell_run(run_of(plan_for()))
+    assert caplog.records == []
+
+
+def test_of_very_many_changes_a_line_names_the_first(caplog: pytest.LogCaptureFixture) -> None:
+    tools = [{"type": "custom", "name": f"tool_{number}"} for number in range(30)]
+    plan = plan_for({**ASKED, "tools": tools})
+    degraded = [said.path for said in plan.diagnostics if said.action == "degraded"]
+    assert len(degraded) > 20
+    with caplog.at_level(logging.INFO, "isthmus.plan"):
+        tell_run(run_of(plan))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert f"and {len(degraded) - 20} more" in line
+    assert degraded[19] in line
+    assert degraded[20] not in line
 
 
 def test_where_nobody_reads_it_nothing_is_written(caplog: pytest.LogCaptureFixture) -> None:

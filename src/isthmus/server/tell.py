@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.conduct.life import Decided
 from isthmus.conduct.run import Run
 from isthmus.errors import IsthmusError
@@ -13,6 +15,9 @@ from isthmus.log import tell
 from isthmus.ports import TURN, TURN_STATE, spell_state
 
 log = logging.getLogger("isthmus.plan")
+
+_MOST_PATHS: Final = 20
+"""In one line."""
 
 
 class Planned(Protocol):
@@ -47,28 +52,33 @@ def failed_late(run: Run, failure: IsthmusError) -> IsthmusError:
 def plan_header(plan: Decided) -> dict[str, str]:
     """`Isthmus-Plan: degraded=2, ignored=1`; `ok` when nothing was changed. Where the name stands for several targets,
     `Isthmus-Choice` is the one that was taken."""
-    counted = Counter(diagnostic.action for diagnostic in plan.diagnostics)
-    words = ", ".join(f"{action}={counted[action]}" for action in ("degraded", "ignored") if counted[action])
-    told, chosen = {"isthmus-plan": words or "ok"}, plan.target.choice
+    words, chosen = "", plan.target.choice
+    if plan.diagnostics:
+        counted = Counter(diagnostic.action for diagnostic in plan.diagnostics)
+        words = ", ".join(f"{action}={counted[action]}" for action in ("degraded", "ignored") if counted[action])
+    told = {"isthmus-plan": words or "ok"}
     if chosen is not None:
         told["isthmus-choice"] = f"{plan.target.provider}/{plan.target.model}; by={chosen.by}"
     return told
 
 
 def tell_run(run: Planned) -> None:
-    """The plan's changes, one line each; people who watch the log see what clients see."""
+    """What the plan changes, in one line: a request of Codex has twenty changes, and whoever reads the log looks for
+    requests. Each with its reason is a line of its own for those who want to know everything."""
     if not log.isEnabledFor(logging.INFO):
         return
-    target = run.plan.target
-    for said in run.plan.diagnostics:
-        tell(
-            log,
-            "info",
-            f"plan.{said.action}",
-            id=run.id,
-            provider=target.provider,
-            model=target.model,
-            code=said.code,
-            path=said.path,
-            reason=said.message,
-        )
+    changes, target = run.plan.diagnostics, run.plan.target
+    if not changes:
+        return
+    who: dict[str, Any] = {"id": run.id, "provider": target.provider, "model": target.model}
+    tell(log, "info", "plan.changed", **who, degraded=_paths(changes, "degraded"), ignored=_paths(changes, "ignored"))
+    if log.isEnabledFor(logging.DEBUG):
+        for said in changes:
+            tell(log, "debug", f"plan.{said.action}", **who, code=said.code, path=said.path, reason=said.message)
+
+
+def _paths(changes: Sequence[CompatibilityDiagnostic], action: str) -> str | None:
+    """Where something was changed so; of many, the first."""
+    paths = [said.path for said in changes if said.action == action]
+    more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
+    return ", ".join(paths[:_MOST_PATHS]) + more if paths else None
