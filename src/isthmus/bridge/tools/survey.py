@@ -77,8 +77,10 @@ def survey_tools(
         managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
     choice = read_tool_choice(tool_choice)
     _refuse_at_once(tools, choice, capabilities.tools)
-    allocate = create_provider_name_allocator()
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
+    if not catalog:
+        return _survey_of_none(choice, capabilities, given=tools is not None)
+    allocate = create_provider_name_allocator()
     support, sees = capabilities.tools, "image" in capabilities.messages.input
     searched = any(runs_here(tool.type, tool.tool) for tool in catalog)
     declared: list[ToolDeclarationPlan] = []
@@ -113,6 +115,22 @@ def survey_tools(
         support=capabilities.tool_choice,
         given=tools is not None,
         listings={label: managed.mcp[label] for label in managed.mcp if label in (servers or ())},
+    )
+
+
+def _survey_of_none(choice: ToolChoice, capabilities: ProviderCapabilities, *, given: bool) -> ToolSurvey:
+    """As most requests that are small have no tools at all."""
+    return ToolSurvey(
+        declared=(),
+        offered=(),
+        deferred=(),
+        identities=ToolIdentityMap(()),
+        choice=choice,
+        forced=_forced(choice, ()),
+        most=capabilities.tools.max,
+        support=capabilities.tool_choice,
+        given=given,
+        listings={},
     )
 
 

@@ -30,7 +30,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 _SHORT: Final = 64
-"""Of a name whose length is remembered, and of a field whose hash is: models, switches and such, the same ones in
+"""Of a name, and of a field, whose hash is remembered: models, switches and such, the same ones in
 nearly every request."""
 _REMEMBERED: Final = 2_048
 
@@ -50,22 +50,23 @@ class Bodies:
         keyed.update(data)
         return keyed.hexdigest()
 
-    def _field(self, name: str, data: bytes) -> Piece:
-        return Piece(name, len(data), self.hash(data))
+    def _field(self, name: str, data: bytes) -> tuple[Piece, int]:
+        """With the bytes that it takes, its name included."""
+        return Piece(name, len(data), self.hash(data)), len(_encode(name)) + 1 + len(data)
 
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
         pieces: list[Piece] = []
         more, total, step = 0, 1 + max(len(body), 1), _BREATH if size <= LARGE else 1
         for name, value in body.items():
-            total += (_length(name) if len(name) <= _SHORT else len(_encode(name))) + 1
             if not (isinstance(value, list) and value and isinstance(value[0], dict)):
                 data = _encode(value) if size <= LARGE else encode_sized(value, size)
                 short = len(data) <= _SHORT and len(name) <= _SHORT
-                pieces.append((self._known if short else self._field)(name, data))
-                total += len(data)
+                piece, taken = self._known(name, data) if short else self._field(name, data)
+                pieces.append(piece)
+                total += taken
                 continue
-            total += 1 + len(value)
+            total += len(_encode(name)) + 2 + len(value)
             for start in range(0, len(value), step):
                 group = value[start : start + step]
                 written = list(map(_encode, group)) if size <= LARGE else [encode_sized(each, size) for each in group]
@@ -94,12 +95,6 @@ class Bodies:
         """Of something that is no table of fields."""
         data = text.encode("utf-8", "surrogatepass")
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
-
-
-@lru_cache(_REMEMBERED)
-def _length(name: str) -> int:
-    """Bytes of the name of a field."""
-    return len(_encode(name))
 
 
 def _role(value: Any) -> str:

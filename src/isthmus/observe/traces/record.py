@@ -69,7 +69,7 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Trace:
     plan = None if planned is None else planned.plan
     request = _request(received, planned, bodies, contents)
     failure = (ended and ended.failure) or (answered and answered.failure)
-    calls = _calls(draft, began, bodies, contents, getattr(plan, "size", 0))
+    calls = _calls(draft, facts, began, bodies, contents, getattr(plan, "size", 0))
     response = None if ended is None else ended.response
     answer = TracedBody() if response is None else contents.keep(TracedBody(), response)
     total = draft.facts[-1][0] - began
@@ -246,7 +246,14 @@ def _diagnostics(
 # ── what happened ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _calls(draft: Draft, began: float, bodies: Bodies, contents: Contents, size: int) -> tuple[TracedCall, ...]:
+def _calls(
+    draft: Draft, facts: _Facts, began: float, bodies: Bodies, contents: Contents, size: int
+) -> tuple[TracedCall, ...]:
+    asked = facts.get(Sent, ())
+    if len(asked) == 1 and Retried not in facts and AttemptFailed not in facts:  # as nearly always
+        accepted = _one(facts, Accepted)
+        seconds = None if accepted is None else accepted.seconds
+        return (_call(*asked[0], began, seconds, (), None, bodies, contents, size),)
     calls: list[TracedCall] = []
     sent: tuple[float, Sent] | None = None
     first_byte: float | None = None
