@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 # A busy machine is no failure of the code.
 settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", max_examples=1000, deadline=None)
+# Whatever else runs on this machine is none of a test's business, unless it looks for it.
+os.environ["ISTHMUS_DISCOVERY_LOCAL"] = "false"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 

@@ -167,7 +167,8 @@ def environment(home: Path) -> dict[str, str]:
         (tools / "curl").write_text(f"#!{sys.executable}\n{_CURL}")
         (tools / "curl").chmod(0o755)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(tools)])
-    return {"PATH": path, "HOME": str(home), "COLUMNS": WIDTH, "PYTHONUTF8": "1", "NO_PROXY": "*", **_OFFLINE}
+    alone = {"ISTHMUS_DISCOVERY_LOCAL": "false", "NO_PROXY": "*", **_OFFLINE}
+    return {"PATH": path, "HOME": str(home), "COLUMNS": WIDTH, "PYTHONUTF8": "1", **alone}
 
 
 def _run(arguments: list[str], home: Path, folder: Path = ROOT) -> str:
