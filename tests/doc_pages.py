@@ -94,7 +94,7 @@ def running_gateway(home: Path) -> Iterator[Gateway]:
             lines: list[str] = []
             for line in process.stderr:
                 lines.append(line)
-                if "the built-in demo model answers" in line:
+                if "sets up another" in line:
                     break
             else:
                 raise RuntimeError(f"the gateway did not start:\n{''.join(lines)}")

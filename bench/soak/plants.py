@@ -30,8 +30,8 @@ class Tasks:
 
 class Threads:
     def before_plan(self, request: dict[str, Any], context: Any) -> None:
-        if len(KEPT) < 300:
-            KEPT.append(threading.Thread(target=threading.Event().wait, daemon=True))
+        KEPT.append(threading.Thread(target=threading.Event().wait, daemon=True))
+        if len(KEPT) % 3 == 0 and len(KEPT) < 6_000:  # seldom enough to go on until the end
             KEPT[-1].start()  # type: ignore[attr-defined]
 
 

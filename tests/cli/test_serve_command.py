@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.cli.serve_command import serve
+from isthmus.cli.serve_command import banner, serve
 
 Captured = pytest.CaptureFixture[str]
 
@@ -79,3 +79,10 @@ def test_what_is_loaded_at_the_start_is_not_searched_for_garbage_again(
     monkeypatch.setattr(gc, "freeze", lambda: steps.append("frozen"))
     start(tmp_path)
     assert steps == ["served", "frozen"]
+
+
+@pytest.mark.parametrize(("host", "asked"), [("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]"), ("10.0.0.7", "10.0.0.7")])
+def test_the_line_to_try_it_can_be_typed_wherever_it_listens(host: str, asked: str) -> None:
+    told = banner(f"http://{host}:8484", "demo/demo", [], "memory:")
+    assert f"curl http://{asked}:8484/v1/responses" in told
+    assert max(map(len, told.splitlines())) <= 80

@@ -193,7 +193,7 @@ def test_the_command_line_shows_what_ran_and_proves_what_was_sent_first(tmp_path
         assert told["body"] == it.upstream.requests[0].json
         assert told["body_origin"] == "proven"
         assert [call["why"] for call in told["calls"]] == ["first", "tool"]
-        explained = " ".join(it.run("explain", made["id"]).split())
+        explained = " ".join(it.run("explain", made["id"], "--body").split())
         assert "planned again: every part has the hash of what was sent" in explained
         exported = it.run("trace", "export")
         assert json.loads(exported.splitlines()[0])["tools"]

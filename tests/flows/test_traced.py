@@ -146,7 +146,7 @@ def test_what_explain_shows_is_what_the_upstream_got_through_every_door_in_every
         assert told["body"] == request.json
         assert told["body_origin"] == "sent"
         assert told["decisions"]
-        shown = house.explain(trace["id"])
+        shown = house.explain(trace["id"], "--body")
         assert "Decisions" in shown
         assert "as it was sent" in shown or "Upstream body" in shown
 

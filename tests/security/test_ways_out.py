@@ -174,6 +174,7 @@ OPERATORS_OWN: Final = {
     "upstream/asking.py": "a configured provider, asked about its models",
     "upstream/knock.py": "a configured provider that is tested",
     "upstream/notice.py": "the loopback alone, at the address of a provider's file (see `test_notice.py`)",
+    "cli/doctor/gateways.py": "the gateway that an operator looks at",
     "upstream/remote.py": "the gateway that a `Bridge` was given",
     "upstream/probe/probe.py": "the address that an operator probes",
     "upstream/search/engine.py": "the search engine that `[search]` names (see `test_search_engines.py`)",

@@ -32,7 +32,7 @@ def test_a_port_that_is_taken_is_told_with_a_way_out() -> None:
     first = listen(Server(port=0))
     try:
         port = int(first.address.rpartition(":")[2])
-        with pytest.raises(ConfigError, match="with `--port`, or with `ISTHMUS_SERVER_PORT=") as refused:
+        with pytest.raises(ConfigError, match=f"choose another with `--port {port + 1}`") as refused:
             listen(Server(port=port))
         assert refused.value.param == "server.port"
     finally:

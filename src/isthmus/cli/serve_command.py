@@ -169,6 +169,7 @@ def banner(address: str, default: str, providers: list[str], store: str, workers
     url, option = address, ""
     if address.startswith("unix:"):
         url, option = "http://localhost", f"--unix-socket {address.removeprefix('unix:')} "
+    url = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")  # nobody can ask "everywhere"
     demo = default.startswith("demo/")
     lines = [
         "",
@@ -184,7 +185,11 @@ def banner(address: str, default: str, providers: list[str], store: str, workers
         '      -d \'{"input": "Say hello"}\'',
     ]
     if demo:
-        lines += ["", "  No provider key was found: the built-in demo model answers. `isthmus init` sets up another."]
+        lines += [
+            "",
+            "  No provider key was found: the built-in demo model answers.",
+            "  `isthmus init` sets up another.",
+        ]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError, ContentLengthError
 
-from isthmus.upstream.connections import Malformed
+from isthmus.upstream.connections import Forbidden, Malformed
 
 _NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
 
@@ -78,6 +78,8 @@ def _no_connection(error: aiohttp.ClientConnectorError) -> str:
     """Which address, and why not, in place of the library's account of its own inside."""
     cause = error.os_error
     whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+    if isinstance(cause, Forbidden):
+        return cause.strerror  # our own words: which name leads where nobody may go
     if isinstance(cause, socket.gaierror):
         return f"no address for {whom}`{error.host}` ({_system_words(cause)})"
     place = f"[{error.host}]:{error.port}" if ":" in str(error.host) else f"{error.host}:{error.port}"

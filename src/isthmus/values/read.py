@@ -217,7 +217,7 @@ def _unknown(path: KeyPath, known: Iterable[str]) -> Problem:
 
 def _nearest(key: str, known: list[str]) -> str | None:
     """Also a name that has the key as one of its words: `url` for `base_url`."""
-    return nearest_name(key, known) or next((name for name in known if key in name.split("_")), None)
+    return nearest_name(key, known, likeness=0.6) or next((name for name in known if key in name.split("_")), None)
 
 
 def _fix(field: FieldInfo) -> str:
