@@ -79,7 +79,7 @@ def _no_connection(error: aiohttp.ClientConnectorError) -> str:
     cause = error.os_error
     whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
     if isinstance(cause, Forbidden):
-        return cause.strerror  # our own words: which name leads where nobody may go
+        return cause.strerror or str(cause)  # our own words: which name leads where nobody may go
     if isinstance(cause, socket.gaierror):
         return f"no address for {whom}`{error.host}` ({_system_words(cause)})"
     place = f"[{error.host}]:{error.port}" if ":" in str(error.host) else f"{error.host}:{error.port}"
