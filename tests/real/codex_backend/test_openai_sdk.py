@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
+from doc_pages import ADDRESS, ROOT, read_programs
 from real.codex_backend.house import MODEL, House
 from real.codex_backend.rig import calls, outputs_in, real, says
 
@@ -88,3 +89,13 @@ def test_the_streaming_helpers(house: House, client: OpenAI) -> None:
     with client.responses.stream(model=MODEL, input=answer, tools=tools, previous_response_id=response.id) as events:
         assert events.get_final_response().output_text == "Yes"
     assert house.threads[2] == house.threads[3]
+
+
+def test_the_program_of_the_guide(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it stands on the page, but for where this gateway listens and what the scripted account has."""
+    (shown,) = read_programs(ROOT / "docs" / "guides" / "codex-backend.md")
+    house.script(calls(("call_1", "get_tide", '{"harbour":"Brest"}')), says("At 14:10."))
+    program = shown.source.replace(ADDRESS, house.server.url).replace("codex/gpt-6.1-sol", MODEL)
+    exec(compile(program, str(shown), "exec"), {})
+    assert capsys.readouterr().out == "At 14:10.\n"
+    assert outputs_in(house.sent[1]) == [("call_1", "14:10")]
