@@ -306,7 +306,7 @@ FIXED: Mapping[str, str] = {
     "wiring_observe.MOST_IN_MEMORY": "Bytes of traces beside a store in memory.",
     "observe.metrics.observer.MOST_OPEN": "Requests whose door is remembered; of more, the oldest count as `other`.",
     "observe.memory._MOST_LITTER": "Bytes of requests that are over before garbage is looked for, however few objects.",
-    "server.tell._MOST_PATHS": "Places that the line of the log about a plan names for each kind of change; of more, the number.",
+    "server.tell._MOST_PATHS": "Places that the log names in its line about a plan, of each kind of change.",
     "observe.outlet.MOST_WAITING": "Bytes of lines that wait for a reader of the log; more are lost, and counted.",
     "observe.vitals._LONGEST_PAUSE": "Seconds between two attempts to give memory back, where that was in vain.",
     "access.keeper.LONGEST_GRACE": "Seconds that a key which was rotated may still open: 30 days.",
