@@ -101,7 +101,7 @@ test-postgres: $(STAMP) ## replicas, each a process, on a real PostgreSQL; they,
 	@$(STEADY) postgres $(BIN)/pytest -m real tests/real/postgres tests/real/replicas
 
 test-docs: $(STAMP) $(DOCS) $(PAGE) ## the site of the docs: built strictly, every link looked at, browsed in a real Chromium
-	@$(BIN)/pytest -m real -n 0 tests/real/docs
+	@$(STEADY) docs $(BIN)/pytest -m real -n 0 tests/real/docs
 
 docs: $(DOCS) ## the docs as a site: build/docs/site, to be read from a disk or put on a server (`DOCS_URL=…`)
 	@$(VENV)/docs/bin/python scripts/make_site.py --generator $(CURDIR)/$(VENV)/docs/bin/zensical
