@@ -119,5 +119,10 @@ def test_traces_cost_a_request_and_a_delta_little() -> None:
     nothing else, and with five times as many."""
     from bench import overhead
 
-    compared = asyncio.run(overhead.compare(3, "", {"trace": 'capture = "off"'}, share=0.2))
-    assert [mine.name for its, mine in compared if min(mine.cpu_busy) > min(its.cpu_busy) * 1.5] == []
+    dear = {kind.name for kind in overhead.kinds()}
+    for _ in range(3):  # what is dear by chance is not so three times
+        compared = asyncio.run(overhead.compare(3, "", {"trace": 'capture = "off"'}, share=0.2))
+        dear &= {mine.name for its, mine in compared if min(mine.cpu_busy) > min(its.cpu_busy) * 1.5}
+        if not dear:
+            break
+    assert dear == set()
