@@ -16,6 +16,7 @@ FILES: Final = ("errors",)
 """Of rooms that are not mirrored as a whole."""
 DECLARATIONS: Final = {
     "gateway/settings": "what each of them does is shown by the tests of the settings",
+    "config/schema_background": "likewise",
     "config/schema_bounds": "likewise",
     "config/schema_providers": "likewise",
     "config/schema_limits": "likewise",

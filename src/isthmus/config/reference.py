@@ -14,6 +14,7 @@ import msgspec
 
 from isthmus.config import (
     schema,
+    schema_background,
     schema_bounds,
     schema_hooks,
     schema_limits,
@@ -47,8 +48,8 @@ NO_BOUNDS: Final = frozenset(
 
 
 _PARTS: Final = (
-    *(schema, schema_bounds, schema_hooks, schema_limits, schema_mcp, schema_providers, schema_search, schema_tools),
-    schema_watch,
+    *(schema, schema_background, schema_bounds, schema_hooks, schema_limits, schema_mcp, schema_providers),
+    *(schema_search, schema_tools, schema_watch),
 )
 """Where the words stand."""
 _NAMED: Final = (

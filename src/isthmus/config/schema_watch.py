@@ -1,13 +1,48 @@
-"""What a configuration may say of those who watch: Prometheus, and collectors of OpenTelemetry."""
+"""What a configuration may say of what can be watched: the log, traces, Prometheus, and collectors of OpenTelemetry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from isthmus.config.section import Count, Section, Text, Timeout
+from isthmus.config.section import Bytes, Count, Seconds, Section, Text, Timeout
+
+
+class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is written to stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important event that is written."""
+    format: Literal["text", "json"] = "text"
+    """Lines for people, or one JSON object per line."""
+
+
+class Trace(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is remembered of each request, apart from the responses: decisions, times, sizes, errors."""
+
+    capture: Literal["off", "metadata", "full"] = "metadata"
+    """`metadata`: sizes and hashes of every field and message, and no content. `full`: the content, too, within
+    `max_content` and scrubbed."""
+    full_for: list[Text] = []
+    """Owners, or ids of keys as the log tells them, whose requests are captured with their content."""
+    unstored: bool = False
+    """Whether `full` also means requests with `store: false`."""
+    max_content: Bytes = 1_000_000
+    """Content of one request, all bodies together, that is captured; what is longer is left out, and the trace says
+    so."""
+    scrub: list[Text] = []
+    """Regular expressions: what they find in any text is replaced before a trace is stored. They run in a worker
+    process, within `checks.deadline`."""
+    max_age: Seconds = 2_592_000.0
+    """How long a trace is kept; 0: for ever."""
+    max_bytes: Bytes = 1_000_000_000
+    """Size of the file above which the oldest go; 0: no limit. Beside a store in memory at most 64 MB."""
+    max_queued: Count = 2_000
+    """Traces that may wait to be written; more are lost, and counted."""
+    max_queued_bytes: Bytes = 64_000_000
+    """Bytes of the requests that they hold on to meanwhile; likewise."""
 
 
 class Metrics(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
