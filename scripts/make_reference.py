@@ -42,8 +42,8 @@ def make_pages() -> dict[str, str]:
 def cli_page() -> Iterator[str]:
     from typer.main import get_command
 
+    from isthmus.cli.commands import app
     from isthmus.cli.help_view import EXIT_CODES
-    from isthmus.cli.main import app
 
     yield from ("# Commands", "")
     yield from _command(get_command(app), "isthmus", "")

@@ -19,7 +19,7 @@ from rich._wrap import words as split_words
 from rich.cells import cell_len
 from rich.text import Text
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isthmus import wiring_notice as module
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.config.load import load_config
 from isthmus.testing import ScriptedUpstream, reply
 from isthmus.wiring_notice import Noticing, may_look

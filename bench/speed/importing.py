@@ -12,11 +12,13 @@ from bench.speed.instructions import count_instructions
 
 ALWAYS = ("jsonschema_rs", "lark", "pydantic", "mcp", "openai", "isthmus.testing", "isthmus.client")
 """Loaded when a request or a caller first needs them, never before."""
+COMMANDS = ("typer", "rich", "tomlkit")
+"""What reads and shows the commands; a gateway that is started in plain words needs none of it."""
 
 HEAVY = {
     "isthmus": (*ALWAYS, "asyncio", "aiohttp", "msgspec", "rich", "starlette", "typer", "uvicorn"),
-    "isthmus.cli.main": (*ALWAYS, "aiohttp", "starlette", "uvicorn", "sqlite3", "isthmus.server"),
-    "isthmus serve": (*ALWAYS, "aiohttp.web", "isthmus.demo.model", "isthmus.upstream.codex"),
+    "isthmus.cli.main": (*ALWAYS, "asyncio", "msgspec", *COMMANDS, "aiohttp", "starlette", "uvicorn", "sqlite3"),
+    "isthmus serve": (*ALWAYS, *COMMANDS, "aiohttp.web", "isthmus.demo.model", "isthmus.upstream.codex"),
 }
 """Everything whose import is measured, each a part of the next, with what it must not load."""
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from isthmus.cli.checkup_view import SIGNS
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import RecordedRequest, ScriptedUpstream, Step, chat, error, reply
 
 SECRET = "sk-commanded-77aa01b3"

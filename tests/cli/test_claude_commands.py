@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from claude_program import install
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import ScriptedUpstream, reply
 from serving import running_gateway_server
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports.outbox import Notice
 from isthmus.store.open import open_store
 from stored import turn

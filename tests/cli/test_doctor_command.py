@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 import claude_program
 import codex_program
 from isthmus import __version__
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import ScriptedUpstream, error, reply
 from local_servers import at, ollama
 from on_terminal import Terminal

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import claude_program
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import ScriptedUpstream, error, reply
 from serving import GatewayThread, running_gateway_server
 

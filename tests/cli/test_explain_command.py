@@ -20,7 +20,7 @@ from isthmus.bridge.parse import parse_request
 from isthmus.bridge.plan import plan_request
 from isthmus.bridge.types.managed import Listing, Ran
 from isthmus.bridge.types.plan import Host, Plan, Target
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.conduct.hosted import Hosted
 from isthmus.gateway.attempts import HONOURED
 from isthmus.providers import load_provider, provider_names

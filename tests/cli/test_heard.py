@@ -15,7 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from isthmus.bridge.types.plan import Lesson
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports import StoredWord
 from isthmus.providers.word.told import Told, Word, encode_told, place_of
 from isthmus.store.open import open_store

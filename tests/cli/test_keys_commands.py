@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 
 SECRET = re.compile(r"ik_[A-Za-z0-9_-]{43}")
 

@@ -1,125 +1,127 @@
-"""The `isthmus` command as a whole: what is mounted, how it fails, what it does without a command."""
+"""The `isthmus` command before any of it is loaded: who reads what is typed, and how a start fails."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from isthmus import __version__
-from isthmus.cli import serve_command
-from isthmus.cli.main import app
-from isthmus.errors import ConfigError, RequestRefused, UpstreamFailed
+from isthmus.cli import commands, serve_command
+from isthmus.cli.main import main
+from isthmus.errors import ConfigError
 
-
-def test_version() -> None:
-    done = CliRunner().invoke(app, ["--version"])
-    assert done.exit_code == 0
-    assert done.output == f"isthmus {__version__}\n"
+Captured = pytest.CaptureFixture[str]
+Type = Callable[..., None]
 
 
-def test_every_command_is_mounted() -> None:
-    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).output
-    for name in ("serve", "init", "explain", "providers", "config"):
-        assert name in shown
-        assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
+@pytest.fixture(autouse=True)
+def garbage_is_looked_for_again() -> Iterator[None]:
+    yield
+    gc.enable()
 
 
-def test_without_a_command_the_gateway_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[bool] = []
-    monkeypatch.setattr(serve_command, "serve", lambda: started.append(True))
-    assert CliRunner().invoke(app, []).exit_code == 0
-    assert started == [True]
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Type:
+    def typed(*words: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["isthmus", *words])
+        main()
+
+    return typed
 
 
-@pytest.mark.parametrize("error", [ConfigError("fix `this`"), RequestRefused("fix `this`")], ids=["config", "request"])
-def test_an_error_on_purpose_is_one_line_and_exit_code_one(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise error
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The options of each gateway that is started; all words but plain ones are refused."""
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(serve_command, "serve", lambda **options: seen.append(options))
+    monkeypatch.setattr(commands, "app", lambda: pytest.fail("these words are plain"))
+    return seen
 
-    monkeypatch.setattr(serve_command, "serve", fail)
-    done = CliRunner().invoke(app, [])
-    assert done.exit_code == 1
-    assert done.stderr == "error: fix `this`\n"
-    assert done.stdout == ""
+
+def test_without_a_word_a_gateway_is_started(typed: Type, started: list[dict[str, Any]]) -> None:
+    typed()
+    typed("serve")
+    assert started == [{}, {}]
+
+
+def test_options_in_plain_words_reach_the_gateway(typed: Type, started: list[dict[str, Any]]) -> None:
+    typed("serve", "--config", "here.toml", "--port=9000", "--no-strict")
+    assert started == [{"config": Path("here.toml"), "port": 9000, "strict": False}]
 
 
 @pytest.mark.parametrize(
-    ("message", "code", "step"),
-    [
-        ("provider `p` refused", "upstream_unauthorized", "→ isthmus providers test p tries it, and says what to do"),
-        ("provider `p` cannot be", "upstream_unreachable", "→ isthmus providers test p tries it, and says what to do"),
-        ("provider `p`: no such model", "model_not_found", "→ isthmus models p lists what it has"),
-        ("the gateway cannot be", "upstream_unreachable", "→ is it running there (isthmus serve), and is the address"),
-    ],
+    "words", [["--version"], ["doctor"], ["serve", "--help"], ["serve", "--prot", "1"], ["serve", "--port", "x"]]
 )
-def test_what_a_provider_or_a_gateway_could_not_do_comes_with_the_next_step(
-    message: str, code: str, step: str, monkeypatch: pytest.MonkeyPatch
+def test_everything_else_is_for_the_commands(words: list[str], typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(serve_command, "serve", lambda **options: pytest.fail("nothing is started"))
+    monkeypatch.setattr(commands, "app", lambda: asked.append(gc.isenabled()))
+    typed(*words)
+    assert asked == [True]
+
+
+def test_a_shell_that_completes_a_line_starts_no_gateway(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(serve_command, "serve", lambda **options: pytest.fail("nothing is started"))
+    monkeypatch.setattr(commands, "app", lambda: asked.append(True))
+    monkeypatch.setenv("_ISTHMUS_COMPLETE", "complete_bash")
+    typed()
+    assert asked == [True]
+
+
+def test_an_error_on_purpose_is_one_line_and_exit_code_one(
+    typed: Type, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
-        raise UpstreamFailed(message, code=code, metadata={"provider": "p"})
+    def fail(**options: Any) -> None:
+        raise ConfigError("fix `this`")
 
     monkeypatch.setattr(serve_command, "serve", fail)
-    done = CliRunner().invoke(app, [])
-    first, second = done.stderr.splitlines()
-    assert first == f"error: {message}"
-    assert second.startswith(step)
+    with pytest.raises(SystemExit) as left:
+        typed("serve")
+    assert left.value.code == 1
+    assert capsys.readouterr() == ("", "error: fix `this`\n")
 
 
-def test_a_slip_in_a_commands_name_is_told_what_was_meant() -> None:
-    done = CliRunner().invoke(app, ["sevre"])
-    assert done.exit_code == 2
-    assert "No such command 'sevre'. Did you mean 'serve'?" in done.stderr
-    assert "Did you mean" not in CliRunner().invoke(app, ["xyzzy"]).stderr
+def test_an_interrupted_start_leaves_without_a_traceback(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve_command, "serve", interrupt)
+    with pytest.raises(SystemExit) as left:
+        typed("serve")
+    assert left.value.code == 130
 
 
-def test_any_other_error_is_ours_and_rises(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise ZeroDivisionError
+def test_a_start_loads_nothing_that_reads_or_shows_other_commands(tmp_path: Path) -> None:
+    """Nor is garbage looked for while it loads, and it is from then on."""
+    code = """
+import gc, os, sys
+import isthmus.server.serve
 
-    monkeypatch.setattr(serve_command, "serve", fail)
-    assert isinstance(CliRunner().invoke(app, []).exception, ZeroDivisionError)
+async def serve(config, *, started, **options):
+    before = gc.isenabled()
+    started("http://127.0.0.1:1", None)
+    print(before, gc.isenabled(), *(name for name in ("typer", "rich", "pydantic", "tomlkit") if name in sys.modules))
+    sys.stdout.flush()
+    os._exit(0)
 
-
-def test_colour_comes_with_a_terminal_and_goes_with_no_color(tmp_path: Path) -> None:
-    pty = pytest.importorskip("pty")
-
-    def on_a_terminal(**environ: str) -> str:
-        master, slave = pty.openpty()
-        kept = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", **environ}
-        code = "from isthmus.cli.main import main; main()"
-        with subprocess.Popen(
-            [sys.executable, "-c", code, "explain", "-", "-p", "demo"],
-            stdin=subprocess.PIPE,
-            stdout=slave,
-            stderr=slave,
-            env=kept,
-            cwd=tmp_path,
-        ) as process:
-            os.close(slave)
-            assert process.stdin is not None
-            process.stdin.write(b'{"input": "hi"}')
-            process.stdin.close()
-            seen = b""
-            while chunk := _read(master):
-                seen += chunk
-        os.close(master)
-        assert process.returncode == 0
-        return seen.decode()
-
-    coloured = on_a_terminal()
-    assert "\x1b[32m✓ supported" in coloured
-    plain = on_a_terminal(NO_COLOR="1")
-    assert "✓ supported" in plain
-    assert "\x1b[32m" not in plain
-
-
-def _read(master: int) -> bytes:
-    try:
-        return os.read(master, 65536)
-    except OSError:  # the other side is closed
-        return b""
+isthmus.server.serve.serve = serve
+from isthmus.cli.main import main
+main()
+"""
+    kept = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "serve", "--store", "memory:", "--port", "0"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=kept,
+        check=True,
+    )
+    assert done.stdout == "False True\n"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("mcp")
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from mcp_world import running_server
 
 

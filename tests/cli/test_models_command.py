@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import ScriptedUpstream
 from local_servers import at, ollama
 from serving import running_gateway_process

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.cli.probe_command import progress_display
 from isthmus.providers import check_provider_file, load_provider
 from isthmus.testing import ScriptedUpstream, error

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.cli.probe_compare import Row, claims_more, compare
 from isthmus.providers import load_provider
 from isthmus.providers.word.told import Word

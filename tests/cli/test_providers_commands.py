@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.providers import load_provider, provider_names
 from isthmus.providers.find import snapshot_names
 from isthmus.providers.origins import origins_of

@@ -23,8 +23,8 @@ from typer.main import get_command
 import isthmus.server.serve
 from filled_home import fill_home
 from isthmus.cli import trace_commands
+from isthmus.cli.commands import app
 from isthmus.cli.help_view import HelpfulCommand, HelpfulGroup, examples_of
-from isthmus.cli.main import app
 from isthmus.testing import ScriptedUpstream, error
 from probed_servers import SERVERS, routes
 from screens import Screen, draw

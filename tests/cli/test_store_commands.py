@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports import StoredConversation
 from isthmus.store.open import open_store
 from postgres import database_of, empty_database

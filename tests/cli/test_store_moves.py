@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.store.open import open_store
 from stored import turn
 from waiting import until

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports.traces import Trace, TracedError, TraceSummary
 from isthmus.store.open import open_traces
 from postgres import database_of

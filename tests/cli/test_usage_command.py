@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports.spending import Use
 from isthmus.store.sqlite.store import SqliteStore
 

@@ -16,7 +16,7 @@ from isthmus import Bridge
 from isthmus.bridge.diagnostics import CODES
 from isthmus.bridge.finish import TABLE
 from isthmus.bridge.turn import TRANSITIONS
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.client.bridge import BridgeClient
 from isthmus.client.options import ChatOptions, ResumeOptions, RunOptions
 from isthmus.config.known import known_names

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from doc_pages import ROOT, read_blocks
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 
 FOLDER = ROOT / "examples"
 PAGE = FOLDER / "README.md"

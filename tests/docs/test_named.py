@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from doc_pages import ROOT, all_pages
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.config.reference import config_reference
 
 PAGES = [page for page in all_pages() if page.name != "CHANGELOG.md"]

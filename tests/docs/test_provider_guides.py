@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from doc_pages import ROOT, Block, read_blocks
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.config import read_config
 from isthmus.providers import check_provider_file, load_provider
 from isthmus.testing import ScriptedUpstream, chat

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flowing import DEEPSEEK, Flow
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.log import Told
 from isthmus.testing import chat, reply
 from socketing import open_socket

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isthmus.access.secret import SHOWN
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.ports.keys import Grant, Rates
 from isthmus.testing import chat, error
 from keyed import secret_of, stored_key

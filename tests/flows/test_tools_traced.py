@@ -20,7 +20,7 @@ pytest.importorskip("mcp")
 from typer.testing import CliRunner
 
 from collecting import Collector
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.observe.otel import names
 from isthmus.testing import ScriptedUpstream, chat, error, reply
 from leaking import assert_silent

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from claude_requests import recorded
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import ScriptedUpstream, chat, error
 from serving import running_gateway_process
 from speaking_messages import claude, said

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from codex_program import install
 from flowing import Flow, running_flow
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import chat, reply
 from serving import running_gateway_server
 from talking import Talk

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from local_servers import at
 from serving import GatewayThread, running_gateway_server
 

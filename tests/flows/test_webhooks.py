@@ -19,7 +19,7 @@ from standardwebhooks import Webhook
 from typer.testing import CliRunner
 
 from flowing import PLAIN, Flow, Json, running_flow
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.testing import (
     Answer,
     Gate,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.config import load_config
 from isthmus.errors import ConfigError
 from isthmus.testing import ScriptedUpstream, Step, chat, error

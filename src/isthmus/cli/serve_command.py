@@ -10,12 +10,10 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 from isthmus import __version__
-from isthmus.cli.help_view import examples
+from isthmus.cli.plain_options import Option, taking
 from isthmus.log import JsonFormatter, Scrubbed, TextFormatter, tell
 from isthmus.observe.outlet import Outlet
 from isthmus.scrub import Scrub, Scrubber, Secret, unscrubbed
@@ -31,22 +29,33 @@ if TYPE_CHECKING:  # it takes half a second to load
     from isthmus.wiring_notice import Noticing
 
 
-@examples(
+OPTIONS: Final = {
+    "config": Option(Path, "Config file (TOML).", "FILE"),
+    "host": Option(str, "Address to listen on."),
+    "port": Option(int, "Port to listen on; 0 takes a free one.", "N"),
+    "store": Option(str, "`sqlite:PATH`, `memory:`, `postgresql://…`.", "URL"),
+    "model": Option(str, "Default model, `provider/model`."),
+    "strict": Option(bool, "Reject instead of degrading."),
+    "log_level": Option(str, "debug, info, warning or error.", "LEVEL"),
+    "workers": Option(int, "Processes that serve together.", "N"),
+}
+
+
+@taking(
+    OPTIONS,
     "isthmus serve",
     "isthmus serve --port 9000 --model deepseek/deepseek-v4-pro",
     "isthmus serve --config isthmus.toml --workers 4",
 )
 def serve(
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Config file (TOML).")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(metavar="N", help="Port to listen on; 0 takes a free one.")] = None,
-    store: Annotated[
-        str | None, typer.Option(metavar="URL", help="`sqlite:PATH`, `memory:`, `postgresql://…`.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Default model, `provider/model`.")] = None,
-    strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Reject instead of degrading.")] = None,
-    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Processes that serve together.")] = None,
+    config: Path | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    store: str | None = None,
+    model: str | None = None,
+    strict: bool | None = None,
+    log_level: str | None = None,
+    workers: int | None = None,
 ) -> None:
     """Start the gateway."""
     from isthmus.config import load_config
@@ -82,6 +91,7 @@ def serve(
     if post is None:
         tell_warnings(reading.warnings)
         if settings.server.workers > 1:
+            search_seldom()
             _supervise(settings, read)
             return
 
@@ -132,7 +142,7 @@ def _supervise(settings: Config, read: Callable[[], Reading]) -> None:
     try:
         asyncio.run(supervise(settings, command, lambda address: _say(_banner_of(settings, address)), read))
     except Failed as failed:
-        raise typer.Exit(failed.code if failed.code > 0 else 1) from failed
+        sys.exit(failed.code if failed.code > 0 else 1)
 
 
 def _banner_of(settings: Config, address: str) -> str:
@@ -148,7 +158,7 @@ def _width() -> int:
 
 def _say(words: str) -> None:
     with suppress(OSError):  # nobody can read it: the gateway serves all the same
-        typer.echo(words, err=True)
+        print(words, file=sys.stderr, flush=True)
 
 
 def waiting_words(running: int, grace: float) -> str:

@@ -51,9 +51,10 @@ def search_seldom() -> None:
     """Once, when everything is loaded: what a process has then stays, and each full search for garbage would hold the
     loop up to look at all of it again (some 60,000 objects, 15 ms). What requests leave behind is gone without a
     search, but for what failed: that is looked for after so many objects, not after 700, which took an eighth of all
-    time."""
+    time. While things are loaded there is nothing to find: the command switches the searches off, and this on again."""
     gc.freeze()
     gc.set_threshold(*_SEARCHES)
+    gc.enable()
 
 
 class Litter:

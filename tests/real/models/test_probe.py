@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from isthmus.cli.probe_compare import claims_more, compare
 from isthmus.providers import load_provider
 from isthmus.upstream.probe.findings import Findings
