@@ -53,6 +53,8 @@ class Seen:
     first: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    hung: bool = False
+    """Whether somebody was still waiting when the time was over."""
     reconnected: int = 0
     """Connections that were closed after an answer, and opened again."""
     last: bytes = b""
@@ -185,9 +187,10 @@ async def connect(ask: Ask, seen: Seen, calls: int, clients: int, *, timed: bool
     """As many connections, open and silent."""
     loop = asyncio.get_running_loop()
     made = [Connection(ask, seen, calls, timed=timed) for _ in range(clients)]
-    for each in made:
-        await loop.create_connection(lambda each=each: each, "127.0.0.1", ask.port)  # type: ignore[misc]
-    await asyncio.wait_for(asyncio.gather(*(each.ready for each in made)), PATIENCE)
+    async with asyncio.timeout(PATIENCE):  # a `TimeoutError` is an `OSError`, as one who is not let in expects
+        for each in made:
+            await loop.create_connection(lambda each=each: each, "127.0.0.1", ask.port)  # type: ignore[misc]
+        await asyncio.gather(*(each.ready for each in made))
     return made
 
 
@@ -205,6 +208,7 @@ async def finish(made: list[Connection], seen: Seen, patience: float = PATIENCE)
             each.begin()
     _, late = await asyncio.wait([each.over for each in made], timeout=patience)
     if late:
+        seen.hung = True
         for each in made:
             each.give_up(f"no answer within {patience:g} s")
 

@@ -44,13 +44,15 @@ async def starts(scene: Scene, subject: Subject, times: int, progress: Progress)
 async def grown(playing: Playing, requests: int, seconds: float, progress: Progress) -> dict[str, Any]:
     """Memory before and after so many small requests, or as many as there is time for."""
     assert playing.tree is not None
+    progress.step(f"memory of {playing.subject.name}")
+    if wrong_before := playing.given_up():
+        raise RuntimeError(wrong_before)
     small = small_of(playing)
     await run(playing.ask(small), _SLICE, CLIENTS)
     before, until, made = playing.tree.memory(), time.monotonic() + seconds, 0
-    progress.step(f"memory of {playing.subject.name}")
     wrong: list[str] = []
     while made < requests and time.monotonic() < until and not wrong:
-        seen = await run(playing.ask(small), _SLICE, CLIENTS)
+        seen = await run(playing.ask(small), _SLICE, CLIENTS, patience=seconds)
         made += seen.calls
         wrong += seen.wrong
     return {"requests": made, "before": before, "after": playing.tree.memory(), "wrong": wrong[:1]}

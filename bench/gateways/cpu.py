@@ -19,8 +19,8 @@ from bench.gateways.scene import Playing, Scene, make_chain
 from bench.gateways.workloads import Workload
 
 CLIENTS: Final = 16
-_LEAST: Final = 2
-"""Calls on each connection, at least."""
+PATIENCE: Final = 30.0
+"""Seconds that all calls of one slot may take together, many times what is meant."""
 
 
 @dataclass(slots=True)
@@ -75,30 +75,48 @@ async def measure(
 
 async def _calibrate(cell: Cell, workload: Workload, playing: Playing, seconds: float) -> None:
     """How many calls a slot takes; and whether the subject can do this at all, and right."""
-    cell.reason = playing.subject.reason(workload)
+    cell.reason = playing.subject.reason(workload) or playing.given_up()
     if cell.reason:
         return
-    if workload.part == "chain" and (wrong := await make_chain(playing)):
-        cell.wrong = wrong
+    try:
+        if workload.part == "chain" and (wrong := await make_chain(playing)):
+            cell.wrong = wrong
+            return
+        each = 0.0
+        for _ in range(2):  # what is loaded once is no call's
+            began = time.perf_counter()
+            seen = await run(playing.ask(workload), 1, CLIENTS, patience=PATIENCE)
+            each = time.perf_counter() - began
+            if seen.hung or each > 2 * seconds:
+                break
+    except OSError as error:
+        cell.wrong = f"lets nobody in: {error}"
+        playing.hung += 1
         return
-    await run(playing.ask(workload), _LEAST, CLIENTS)  # what is loaded once is no call's
-    began = time.perf_counter()
-    seen = await run(playing.ask(workload), _LEAST, CLIENTS)
+    playing.hung += seen.hung
     if seen.wrong:
         cell.wrong = seen.wrong[0][:300]
         return
-    each = (time.perf_counter() - began) / _LEAST
-    cell.calls = max(_LEAST, round(seconds / each))
+    cell.calls = max(1, round(seconds / each))
 
 
 async def _slot(cell: Cell, workload: Workload, playing: Playing, scene: Scene) -> None:
+    if wrong := playing.given_up():
+        cell.wrong = wrong
+        return
     seen = Seen()
-    made = await connect(playing.ask(workload), seen, cell.calls, CLIENTS)
+    try:
+        made = await connect(playing.ask(workload), seen, cell.calls, CLIENTS)
+    except OSError as error:
+        cell.wrong = f"lets nobody in: {error}"
+        playing.hung += 1
+        return
     subject, load, upstream = playing.cpu(), time.process_time(), scene.upstream.cpu()
-    await finish(made, seen)
+    await finish(made, seen, PATIENCE)
     load, upstream = time.process_time() - load, scene.upstream.cpu() - upstream
     await asyncio.sleep(playing.subject.settle if playing.tree else 0)
     subject = playing.cpu() - subject
+    playing.hung += seen.hung
     if seen.wrong:
         cell.wrong = seen.wrong[0][:300]
         return

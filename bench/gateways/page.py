@@ -29,6 +29,9 @@ STREAMS: Final = 1000
 START: Final = 0.6
 IDLE: Final = 70e6
 STREAM: Final = 50e3
+BUSY: Final = 0.9
+"""Of its core: a load that takes more measures itself."""
+_MISSED: Final = "**missed**"
 _PLOTTED: Final = {"small, whole": "small", "200 deltas, 2 ms apart": "apart", "Codex request 38 kB, whole": "codex"}
 _COLOURS: Final = {"ours": 0, "gateway": 1, "forwarder": 4, "direct": 4}
 
@@ -50,7 +53,7 @@ def made(place: Path = PLACE) -> dict[str, str]:
     told = peers or own
     if told is None:
         return {"benchmarks.md": "\n".join([*lines, "No run has been recorded yet: `make bench`.", ""])}
-    lines += ["## The budgets", "", *_budgets(own, peers), "", *_profile(own or peers), ""]
+    lines += ["## The budgets", "", *_budgets(told), ""]
     for title, run in (("Beside others", peers), ("Ours and the floors", own)):
         if run is not None:
             lines += [f"## {title}", "", *_made(run), "", *tables(run), ""]
@@ -93,7 +96,9 @@ _FOOT: Final = f"""\
   count for any gateway. Where deltas come alone, it is as much as a bare forwarder takes: two more sockets in Python.
 - Forwarders are asked in Chat Completions with as many bytes, for they translate nothing.
 - A stream is *held* where the gap that 99 of 100 do not exceed is at most {HELD:g} times that without a gateway, at one
-  word every {PACE} ms, and all of them end right. *Newcomers* are 100 clients who come at once meanwhile.
+  word every {PACE} ms, and all of them end right. *Newcomers* are 100 clients who come at once meanwhile. What the load
+  and the upstream took of their core stands beside: at more than {BUSY:.0%} they would measure themselves.
+- A subject that lets everybody wait for half a minute has no figure for that; who does so twice is asked no more.
 - Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.
 - Memory is the resident memory of the tree. A start is the time from the command to the first right answer.
 - Bifrost is not here: what npm has of it fetches a binary from elsewhere when it is started.
@@ -127,55 +132,65 @@ def _made(told: Told) -> list[str]:
 # ── the budgets ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _budgets(own: Told | None, peers: Told | None) -> list[str]:
-    """Ours by the run of ours if there is one, others by theirs."""
-    base = own or peers
-    assert base is not None
-    others = [each for each in (peers or base)["subjects"] if each["key"] not in ("isthmus", "direct")]
+def _budgets(told: Told) -> list[str]:
+    """Ours beside everybody's, all of them from one run."""
+    others = [each for each in told["subjects"] if each["key"] not in ("isthmus", "direct")]
     rows = []
     for name, budget in CPU_BUDGETS.items():
-        mine = base["cpu"].get(name, {}).get("isthmus", {}).get("us")
-        cells = [_cell((peers or base)["cpu"].get(name, {}).get(each["key"])) for each in others]
+        row = told["cpu"].get(name, {})
+        mine = row.get("isthmus", {}).get("us")
+        cells = [_cell(row.get(each["key"]), " µs") for each in others]
         rows.append((name, *_judged(mine, budget, lambda us: f"{us:,.0f} µs"), *cells))
-    held = base["held"].get("isthmus", {})
+    held = told["held"].get("isthmus", {})
     most = max((int(count) for count, figures in held.items() if figures["held"]), default=0)
     asked = max(map(int, held), default=0)
-    verdict = "kept" if most >= STREAMS else "**missed**" if asked >= min(STREAMS, 500) else "not asked"
-    cells = [_held_cell((peers or base)["held"].get(each["key"])) for each in others]
-    rows.append(("streams held by one process", str(most), f"≥ {STREAMS:,}", verdict, *cells))
-    start = base["start"].get("isthmus", {})
+    verdict = "kept" if most >= STREAMS else _MISSED if asked >= min(STREAMS, 500) else "not asked"
+    cells = [_held_cell(told["held"].get(each["key"])) for each in others]
+    mine = f"{most:,}" if most else _held_cell(held)
+    rows.append(("streams held by one process", mine, f"≥ {STREAMS:,}", verdict, *cells))
+    start = told["start"].get("isthmus", {})
     for name, key, budget, words in (
         ("cold start", "answered", START, lambda value: f"{value:.2f} s"),
         ("memory at rest", "memory", IDLE, _bytes),
     ):
-        cells = [_plain((peers or base)["start"].get(each["key"], {}).get(key), words) for each in others]
+        cells = [_plain(told["start"].get(each["key"], {}).get(key), words) for each in others]
         rows.append((name, *_judged(start.get(key), budget, words), *cells))
     rows.append(
         (
             "memory for each open stream",
             *_judged(_per_stream(held), STREAM, _bytes),
-            *(_plain(_per_stream((peers or base)["held"].get(each["key"], {})), _bytes) for each in others),
+            *(_plain(_per_stream(told["held"].get(each["key"], {})), _bytes) for each in others),
         )
     )
-    return _table(("", "Isthmus", "budget", "", *(each["name"] for each in others)), rows)
+    lines = _table(("", "Isthmus", "budget", "", *(each["name"] for each in others)), rows)
+    missed = [row[0] for row in rows if row[3] == _MISSED]
+    return [*lines, "", *_profile(told, missed)]
 
 
-def _profile(told: Told | None) -> list[str]:
-    """Where the time of a budgeted request goes."""
-    found = (told or {}).get("profile", {})
+def _profile(told: Told, missed: list[str]) -> list[str]:
+    """Where the time of a budgeted request goes: of those that miss theirs first of all."""
+    found = told.get("profile", {})
     if not found:
         return []
     rows = [
-        (name, ", ".join(f"{room} {share:.0%}" for room, share in parts.items() if share >= 0.02))
-        for name, parts in found.items()
+        (
+            f"{name} ({_MISSED})" if name in missed else name,
+            ", ".join(f"{room} {share:.0%}" for room, share in parts.items() if share >= 0.02),
+        )
+        for name, parts in sorted(found.items(), key=lambda each: each[0] not in missed)
     ]
-    return ["Where the loop's time goes, by the interpreter's profiler:", "", *table(("", "rooms and libraries"), rows)]
+    return [
+        f"Missed: {', '.join(missed)}." if missed else "All budgets are kept.",
+        "Where the time of the loop goes, by the interpreter's profiler, which makes calls dearer than they are:",
+        "",
+        *table(("", "rooms and libraries"), rows),
+    ]
 
 
 def _judged(value: float | None, budget: float, words: Any) -> tuple[str, str, str]:
     if value is None:
         return "–", f"≤ {words(budget)}", "not asked"
-    return words(value), f"≤ {words(budget)}", "kept" if value <= budget else "**missed**"
+    return words(value), f"≤ {words(budget)}", "kept" if value <= budget else _MISSED
 
 
 def _held_cell(held: Told | None) -> str:
@@ -236,11 +251,12 @@ def _streams(told: Told) -> list[str]:
             )
         )
     lines = _table(("streams, ms", "first word p50", "added", "gap p50", "gap p99", "held"), rows)
-    rows = []
+    rows, wrongs = [], []
     for each in told["subjects"]:
         for count, figures in told["held"].get(each["key"], {}).items():
             if "wrong" in figures:
-                rows.append((each["name"], count, "wrong", *[""] * 5))
+                rows.append((each["name"], f"{int(count):,}", "wrong", *[""] * 6))
+                wrongs.append(f"- {each['name']}, {int(count):,} streams: {_short(figures['wrong'])}")
                 continue
             new = figures["newcomers"]
             rows.append(
@@ -252,6 +268,7 @@ def _streams(told: Told) -> list[str]:
                     "yes" if figures["held"] else "no",
                     _bytes(figures["memory"]) if figures["memory"] else "",
                     f"{figures['core']:.0%}" if figures["core"] else "",
+                    f"{figures.get('load', 0):.0%}" + (" (at its limit)" if figures.get("load", 0) > BUSY else ""),
                     f"{new['p50']:.0f}, {new['p99']:.0f} ms" + (f", {new['wrong']} wrong" if new["wrong"] else ""),
                 )
             )
@@ -263,30 +280,34 @@ def _streams(told: Told) -> list[str]:
         "held",
         "memory each",
         "of its core",
+        "load, of its",
         "newcomers p50, p99",
     )
-    return [*lines, "", *_table(head, rows)]
+    return [*lines, "", *_table(head, rows), *(["", *wrongs] if wrongs else [])]
 
 
 def _costs(told: Told) -> list[str]:
-    rows = []
+    rows, wrongs = [], []
     for each in told["subjects"]:
         start, memory = told["start"].get(each["key"]), told["memory"].get(each["key"])
         if start is None:
             continue
-        grown = ("", "", "")
-        if memory:
+        found = [words for figures in (start, memory or {}) if (words := figures.get("wrong"))]
+        wrongs += [f"- {each['name']}: {_short(words if isinstance(words, str) else words[0])}" for words in found]
+        began, grown = ("", "", ""), ("", "", "")
+        if "answered" in start:
+            began = (f"{start['answered']:.2f} s", f"{start['cpu']:.2f} s", _bytes(start["memory"]))
+        if memory and "before" in memory:
             grown = (_bytes(memory["before"]), f"{memory['requests']:,}", _bytes(memory["after"]))
-        rows.append(
-            (each["name"], f"{start['answered']:.2f} s", f"{start['cpu']:.2f} s", _bytes(start["memory"]), *grown)
-        )
-    return _table(("", "start", "CPU until then", "memory at rest", "warm", "requests", "memory after them"), rows)
+        rows.append((each["name"], *began, *grown))
+    head = ("", "start", "CPU until then", "memory at rest", "warm", "requests", "memory after them")
+    return [*_table(head, rows), *(["", *wrongs] if wrongs else [])]
 
 
-def _cell(figures: Told | None) -> str:
+def _cell(figures: Told | None, unit: str = "") -> str:
     if figures is None or "not" in figures:
         return "–"
-    return "wrong" if "wrong" in figures else f"{figures['us']:,.0f}"
+    return "wrong" if "wrong" in figures else f"{figures['us']:,.0f}{unit}"
 
 
 def _load(row: Told) -> str:

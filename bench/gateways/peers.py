@@ -17,15 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from bench.gateways.workloads import WORKLOADS
+
 PLACE: Final = Path(os.environ.get("BENCH_PEERS", Path(__file__).parents[2] / ".venv-peers"))
 PYPI: Final = {"litellm": "litellm[proxy]==1.106.2", "llm-rosetta": "llm-rosetta==0.13.0"}
 NPM: Final = {"@ahoo-wang/godex-linux-x64": "1.2.0", "@portkey-ai/gateway": "1.15.2"}
 DEBIAN: Final = "nginx"
-_MODELS: Final = (
-    *("text-10-0", "text-200-0", "text-200-2", "call-200-0", "json-1-0"),
-    *("text-200-50", "text-400-50", "text-1-0"),
-)
-"""For whoever wants them listed."""
+_MODELS: Final = (*{each.model for each in WORKLOADS}, *(f"text-{deltas}-50" for deltas in range(1, 401)))
+"""For whoever wants them listed: of the workloads, and of streams that are held for a while."""
 
 Start = tuple[list[str], dict[str, str]]
 

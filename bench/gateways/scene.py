@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ from bench.gateways.subjects import ROOT, Subject
 from bench.gateways.workloads import CHAIN, Workload, named
 
 _PATIENCE: Final = 60.0
+_ANSWERING: Final = 30.0
+"""Seconds after it listens within which a subject has to answer."""
+_HANGS: Final = 2
+"""Of a subject, before it is given up."""
 
 
 @dataclass(slots=True)
@@ -35,12 +40,18 @@ class Playing:
     tree: Tree | None
     chain: str = ""
     """The last response of a chain that was made for it."""
+    hung: int = 0
+    """How often it let everybody wait for longer than anyone should."""
 
     def ask(self, workload: Workload) -> Ask:
         return self.subject.ask(workload, self.port, self.upstream, self.chain if workload.part == "chain" else "")
 
     def cpu(self) -> float:
         return self.tree.cpu() if self.tree else 0.0
+
+    def given_up(self) -> str:
+        """Nothing, or why it is asked no more: who hangs must not hold up everybody else."""
+        return f"hung {self.hung} times before, and is asked no more" if self.hung >= _HANGS else ""
 
 
 @dataclass(slots=True)
@@ -107,11 +118,13 @@ async def staged(subjects: Sequence[Subject]) -> AsyncIterator[Scene]:
 async def first_answer(playing: Playing) -> None:
     """Wait until it answers at all, in the first of its doors; whoever listens may still have to load something."""
     small = named("Chat, small, whole" if "responses" not in playing.subject.doors else "small, whole")
+    until = time.monotonic() + _ANSWERING
     for number in range(200):
-        seen = await run(playing.ask(small), 1, 1, patience=20.0)
+        seen = await run(playing.ask(small), 1, 1, patience=until - time.monotonic())
         if not seen.wrong:
             return
-        if number > 20 and "connection ended" not in seen.wrong[0] and " 503" not in seen.wrong[0][:40]:
+        again = "connection ended" in seen.wrong[0] or " 503" in seen.wrong[0][:40]
+        if time.monotonic() > until - 1 or (number > 20 and not again):
             break
         await asyncio.sleep(0.05)
     raise RuntimeError(f"does not answer: {seen.wrong[0]}")

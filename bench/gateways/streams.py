@@ -10,7 +10,10 @@ import asyncio
 import time
 from typing import Any, Final
 
-from bench.gateways.client import Connection, Seen, run
+from bench.gateways.client import Seen, run
+from bench.gateways.cpu import PATIENCE
+from bench.gateways.listeners import Listeners
+from bench.gateways.process import Tree
 from bench.gateways.progress import Progress
 from bench.gateways.scene import Playing, Scene, first_answer
 from bench.gateways.workloads import Workload, named
@@ -24,6 +27,8 @@ NEWCOMERS: Final = 100
 _RAMP: Final = 0.4
 """Seconds in which they come, for each second of looking at them; and until they are looked at."""
 _SETTLE: Final = 0.2
+_ENDING: Final = 45.0
+"""Seconds that the last stream may take to its end."""
 
 
 def paced(seconds: float) -> Workload:
@@ -38,8 +43,12 @@ async def first_words(scene: Scene, direct: Playing, rounds: int, calls: int, pr
     for number in range(rounds):
         for each in players:
             progress.step(f"first words, round {number + 1}: {each.subject.name}")
-            seen = await run(each.ask(workload), calls, 1, timed=True)
             kept = all_seen[each.subject.key]
+            if kept.wrong or (given_up := each.given_up()):
+                kept.wrong = kept.wrong or [given_up]
+                continue
+            seen = await run(each.ask(workload), calls, 1, timed=True, patience=PATIENCE)
+            each.hung += seen.hung
             kept.first += seen.first
             kept.gaps += seen.gaps
             kept.wrong += seen.wrong
@@ -59,40 +68,46 @@ async def first_words(scene: Scene, direct: Playing, rounds: int, calls: int, pr
     return told
 
 
-async def hold(playing: Playing, streams: int, seconds: float, before: int = 0) -> dict[str, Any]:
-    """So many streams at once for so long. Gaps in milliseconds, memory in bytes for each stream, above `before`."""
+async def hold(
+    playing: Playing, streams: int, seconds: float, before: int = 0, upstream: Tree | None = None
+) -> dict[str, Any]:
+    """So many streams at once for so long. Gaps in milliseconds, memory in bytes for each stream, above `before`.
+
+    `load`: how much of its core the load took, and the upstream with it if that is given.
+    """
     ramp, settle = _RAMP * seconds, _SETTLE * seconds
     workload = paced(ramp + settle + seconds * 1.5)
-    seen, loop = Seen(), asyncio.get_running_loop()
-    made: list[Connection] = []
-    began = loop.time()
-    for number in range(streams):  # one after the other, so that their words do not come all at once
-        connection = Connection(playing.ask(workload), seen, 1, timed=True)
-        made.append(connection)
-        await loop.create_connection(lambda connection=connection: connection, "127.0.0.1", playing.port)  # type: ignore[misc]
-        connection.begin()
-        if (early := began + ramp * number / streams - loop.time()) > 0:
-            await asyncio.sleep(early)
-    await asyncio.sleep(settle)
-    seen.gaps.clear()
-    used = playing.cpu()
-    since = time.monotonic()
-    await asyncio.sleep(seconds)
-    gaps, used = sorted(seen.gaps), (playing.cpu() - used) / (time.monotonic() - since)
-    memory = (playing.tree.memory() - before) / streams if playing.tree else 0
-    newcomers = await _newcomers(playing)
-    await _rest(made, seen)
-    right = seen.calls - len(seen.wrong)
+    loop = asyncio.get_running_loop()
+    with Listeners() as listeners:
+        began = loop.time()
+        for number in range(streams):  # one after the other, so that their words do not come all at once
+            listeners.begin(playing.ask(workload))
+            if (early := began + ramp * number / streams - loop.time()) > 0:
+                await asyncio.sleep(early)
+        await asyncio.sleep(settle)
+        listeners.gaps.clear()
+        used, load, since = playing.cpu(), _load(upstream), time.monotonic()
+        await asyncio.sleep(seconds)
+        gaps, took = sorted(listeners.gaps), time.monotonic() - since
+        used, load = (playing.cpu() - used) / took, (_load(upstream) - load) / took
+        memory = (playing.tree.memory() - before) / streams if playing.tree else 0
+        newcomers = await _newcomers(playing)
+        completed = await asyncio.to_thread(listeners.right, _ENDING)
     return {
         "gap_p50": _ms(percentile(gaps, 0.5)) if gaps else 0,
         "gap_p99": _ms(percentile(gaps, 0.99)) if gaps else 0,
         "gaps": len(gaps),
         "expected_gaps": round(streams * seconds * 1000 / PACE),
-        "completed": max(0, right),
+        "completed": completed,
         "memory": round(memory),
         "core": round(used, 3),
+        "load": round(load, 3),
         "newcomers": newcomers,
     }
+
+
+def _load(upstream: Tree | None) -> float:
+    return time.process_time() + (upstream.cpu() if upstream else 0.0)
 
 
 async def _newcomers(playing: Playing) -> dict[str, float]:
@@ -103,21 +118,15 @@ async def _newcomers(playing: Playing) -> dict[str, float]:
 
     async def come() -> None:
         began = time.perf_counter()
-        one = await run(playing.ask(small), 1, 1, patience=30.0)
+        try:
+            seen.wrong += (await run(playing.ask(small), 1, 1, patience=PATIENCE)).wrong
+        except OSError as error:
+            seen.wrong.append(str(error))
         seen.took.append(time.perf_counter() - began)
-        seen.wrong += one.wrong
 
     await asyncio.gather(*(loop.create_task(come()) for _ in range(NEWCOMERS)))
     told = {"p50": _ms(percentile(seen.took, 0.5)), "p99": _ms(percentile(seen.took, 0.99))}
     return {**told, "wrong": len(seen.wrong)}
-
-
-async def _rest(made: list[Connection], seen: Seen, patience: float = 45.0) -> None:
-    """Wait for the ends."""
-    _, late = await asyncio.wait([each.over for each in made], timeout=patience)
-    if late:
-        for each in made:
-            each.give_up(f"no end within {patience:g} s")
 
 
 def is_held(figures: dict[str, Any], direct: dict[str, Any], streams: int) -> bool:
@@ -132,19 +141,30 @@ async def hold_all(
     told: dict[str, dict[str, Any]] = {}
     base: dict[int, dict[str, Any]] = {}
     for each in [direct, *scene.playing]:
-        if each.subject.reason(paced(seconds)) or each.subject.key.endswith("-lean"):
+        if each.subject.reason(paced(seconds)) or each.subject.lean:
             continue  # what a lean one does not keep, it does not keep at the end of a stream
-        fresh, _ = await scene.start(each.subject)  # what others have left in its memory is no stream's
+        if wrong := each.given_up():
+            told[each.subject.key] = {str(counts[0]): {"wrong": wrong, "held": False}}
+            continue
+        fresh = None
         try:
-            told[each.subject.key] = await _hold_more(fresh, counts, seconds, base, progress)
+            fresh, _ = await scene.start(each.subject)  # what others have left in its memory is no stream's
+            told[each.subject.key] = await _hold_more(fresh, counts, seconds, base, scene.upstream, progress)
+        except (OSError, RuntimeError) as error:
+            told[each.subject.key] = {str(counts[0]): {"wrong": str(error)[:200], "held": False}}
         finally:
-            if fresh.tree is not None:
+            if fresh is not None and fresh.tree is not None:
                 fresh.tree.end()
     return told
 
 
 async def _hold_more(
-    playing: Playing, counts: tuple[int, ...], seconds: float, base: dict[int, dict[str, Any]], progress: Progress
+    playing: Playing,
+    counts: tuple[int, ...],
+    seconds: float,
+    base: dict[int, dict[str, Any]],
+    upstream: Tree,
+    progress: Progress,
 ) -> dict[str, Any]:
     """`base`: the figures without a gateway, which are measured first."""
     held: dict[str, Any] = {}
@@ -154,7 +174,7 @@ async def _hold_more(
     for count in counts:
         progress.step(f"{count} streams at {playing.subject.name}")
         try:
-            figures = await hold(playing, count, seconds, before)
+            figures = await hold(playing, count, seconds, before, upstream)
         except OSError as error:
             held[str(count)] = {"wrong": str(error)[:100], "held": False}
             break

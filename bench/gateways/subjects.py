@@ -46,6 +46,8 @@ class Subject:
     version: Callable[[], str] = str
     settle: float = 0.5
     """Seconds after which what a request has left behind is written."""
+    lean: bool = False
+    """Whether this is one that keeps nothing of the one before it in this list."""
     remark: str = ""
 
     def reason(self, workload: Workload) -> str:
@@ -102,6 +104,8 @@ def ours(name: str, key: str, *, trace: bool, store: bool, source: Path | None =
         extra={} if store else {"store": False},
         cannot={} if store else {"chain": "keeps nothing"},
         version=lambda: __import__("isthmus").__version__,
+        settle=0.5 if store or trace else 0.1,
+        lean=not store,
     )
 
 
@@ -124,11 +128,11 @@ DEFAULT: Final = ours("Isthmus", "isthmus", trace=True, store=True)
 LEAN: Final = ours("Isthmus, nothing kept", "isthmus-lean", trace=False, store=False)
 DIRECT: Final = Subject("direct", "no gateway", "direct", None, _CHAT)
 FLOORS: Final = (
-    Subject("floor", "floor: uvicorn + aiohttp", "forwarder", _floor("aiohttp"), _CHAT),
-    Subject("floor-lean", "floor: httptools only", "forwarder", _floor("lean"), _CHAT),
+    Subject("floor", "floor: uvicorn + aiohttp", "forwarder", _floor("aiohttp"), _CHAT, settle=0.1),
+    Subject("floor-lean", "floor: httptools only", "forwarder", _floor("lean"), _CHAT, settle=0.1),
 )
 PEERS: Final = (
-    Subject("nginx", "nginx", "forwarder", peers.start_nginx, _CHAT, version=peers.nginx_version),
+    Subject("nginx", "nginx", "forwarder", peers.start_nginx, _CHAT, version=peers.nginx_version, settle=0.1),
     Subject(
         "godex-lean",
         "GodeX, nothing kept",
@@ -138,6 +142,7 @@ PEERS: Final = (
         extra={"store": False},
         cannot={"chain": "keeps nothing"},
         version=peers.godex_version,
+        lean=True,
     ),
     Subject(
         "godex",

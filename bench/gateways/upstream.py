@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import deque
 from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
@@ -108,10 +109,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._file = transport.get_extra_info("socket").fileno()
-        self._lost = False
+        self.lost = False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
+        self.lost = True
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -150,21 +151,16 @@ class Connection(asyncio.Protocol):
             return
         parts = pieces(told.kind, told.deltas)
         if told.pause:
-            self._send(parts, 0, told.pause)
+            self.now(_HEAD + parts[0])
+            _pace(told.pause).add(self, parts)
         else:
-            self._now(_HEAD)
+            self.now(_HEAD)
             for each in parts:
-                self._now(each)
+                self.now(each)
 
-    def _send(self, parts: list[bytes], number: int, pause: float) -> None:
-        """One after the other."""
-        if number < len(parts) and not self._lost:
-            self._now(parts[number] if number else _HEAD + parts[0])
-            asyncio.get_running_loop().call_later(pause, self._send, parts, number + 1, pause)
-
-    def _now(self, data: bytes) -> None:
+    def now(self, data: bytes) -> None:
         """A write of its own, at once: a transport would join what it is given in one turn of the loop."""
-        if self._lost:
+        if self.lost:
             return
         sent = 0
         if self._transport.get_write_buffer_size() == 0:
@@ -177,6 +173,44 @@ class Connection(asyncio.Protocol):
                 return
         if sent < len(data):
             self._transport.write(data[sent:])
+
+
+class Pace:
+    """Everyone who is told a word every so often, with one timer for all: who was served last is due last."""
+
+    def __init__(self, pause: int) -> None:
+        self._pause = pause
+        """Milliseconds, as all times here: the loop's clock has no smaller ones."""
+        self._due: deque[tuple[int, Connection, list[bytes], int]] = deque()
+
+    def add(self, connection: Connection, parts: list[bytes]) -> None:
+        """The first of these is told."""
+        waiting = bool(self._due)
+        self._due.append((_now() + self._pause, connection, parts, 1))
+        if not waiting:
+            self._wait()
+
+    def _tick(self) -> None:
+        due, now = self._due, _now()
+        while due and due[0][0] <= now:
+            _, connection, parts, number = due.popleft()
+            connection.now(parts[number])
+            if number + 1 < len(parts) and not connection.lost:
+                due.append((now + self._pause, connection, parts, number + 1))
+        if due:
+            self._wait()
+
+    def _wait(self) -> None:
+        asyncio.get_running_loop().call_later((self._due[0][0] - _now()) / 1000, self._tick)
+
+
+@cache
+def _pace(pause: float) -> Pace:
+    return Pace(round(pause * 1000))
+
+
+def _now() -> int:
+    return round(asyncio.get_running_loop().time() * 1000)
 
 
 def _joined(chunks: bytes) -> bytes:

@@ -68,6 +68,7 @@ WORKLOADS: Final = (
     Workload("200 deltas, coalesced", "responses", "text-200-0", stream=True),
     Workload("200 deltas, 2 ms apart", "responses", "text-200-2", stream=True),
     Workload("tool call in 200 deltas", "responses", "call-200-0", stream=True, part="tool"),
+    Workload("tool call in 200 deltas, 2 ms apart", "responses", "call-200-2", stream=True, part="tool"),
     Workload("json_schema, whole", "responses", "json-1-0", part="schema"),
     Workload("Codex request 38 kB, whole", "responses", "text-10-0", part="codex", size=41_000),
     Workload("Codex request 500 kB, whole", "responses", "text-10-0", part="codex", size=500_000),
@@ -76,8 +77,10 @@ WORKLOADS: Final = (
     Workload("Chat, 200 deltas, coalesced", "chat", "text-200-0", stream=True),
     Workload("Messages, small, whole", "messages", "text-10-0"),
     Workload("Messages, 200 deltas, coalesced", "messages", "text-200-0", stream=True),
+    Workload("Messages, 200 deltas, 2 ms apart", "messages", "text-200-2", stream=True),
     Workload("WebSocket, small", "websocket", "text-10-0", stream=True),
     Workload("WebSocket, 200 deltas, coalesced", "websocket", "text-200-0", stream=True),
+    Workload("WebSocket, 200 deltas, 2 ms apart", "websocket", "text-200-2", stream=True),
 )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.gateways import page
@@ -33,6 +35,34 @@ def test_a_missed_budget_a_wrong_answer_and_a_busy_machine_are_said(tmp_path: Pa
     assert "wrong" in rows["200 deltas, coalesced"]
     assert "says 3 characters of 5" in text
     assert "Not a quiet machine" in text
+
+
+def test_with_others_the_budgets_are_one_run_and_who_hangs_is_said(tmp_path: Path) -> None:
+    own = read("own")
+    assert own is not None
+    peers: dict[str, Any] = json.loads(json.dumps(own))
+    peers["subjects"].insert(2, {"key": "slow", "name": "Slow One", "kind": "gateway", "version": "1.2.3"})
+    for name, row in peers["cpu"].items():
+        row["isthmus"] = {**row["isthmus"], "us": 111.0}
+        row["slow"] = {"us": 98_765.0} if name == "small, whole" else {"not": "hung 2 times before"}
+    peers["cpu"]["Codex request 38 kB, whole"]["isthmus"]["us"] = 901.0
+    peers["held"]["slow"] = {"500": {"wrong": "no end within 45 s", "held": False}}
+    peers["start"]["slow"] = {"wrong": "does not listen"}
+    peers["memory"]["slow"] = {"wrong": "hung 2 times before"}
+    peers["profile"] = {"small, whole": {"server": 0.7}, "Codex request 38 kB, whole": {"bridge": 0.6, "store": 0.01}}
+    write("own", own, tmp_path)
+    write("peers", peers, tmp_path)
+    text = page.made(tmp_path)["benchmarks.md"]
+    budgets, _, after = text.partition("## Beside others")
+    small = next(line for line in budgets.splitlines() if line.startswith("| small, whole"))
+    assert "111 µs" in small
+    assert "98,765 µs" in small
+    assert "kept" in small
+    missed = budgets.partition("Missed: ")[2]
+    assert missed.startswith("Codex request 38 kB, whole")
+    assert "Codex request 38 kB, whole (**missed**) | bridge 60%" in missed
+    for words in ("Slow One 1.2.3", "hung 2 times before", "no end within 45 s", "does not listen"):
+        assert words in after
 
 
 @pytest.mark.parametrize("top", [3.0, 30_000.0])
