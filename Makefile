@@ -22,10 +22,14 @@ OPENCODE := $(VENV)/.installed-opencode
 OPENCODE_PINS := tests/real/clients/opencode
 PAGE_PINS := tests/real/page/node
 STEADY := sh scripts/steady.sh
+# Half as many testers again as there are cores: tests that wait for another program leave theirs to others.
+TESTERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) * 3 + 1) / 2)))
+# What was compiled once is not compiled again for every test and every process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
 CODE := src tests bench scripts examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run explain test lint format types imports unit test-real test-clients test-codex test-codex-backend \
+.PHONY: help run explain test lint format types imports collect unit test-real test-clients test-codex test-codex-backend \
 	test-claude test-models test-prometheus test-fuzz test-deploy test-page test-redis test-postgres test-package check-package dist release-check test-docs docs docs-serve pictures check-robustness check-storm check-replicas check-streams check-traces check-fuzz check-soak bench bench-peers bench-growth bench-page bench-core bench-guard bench-baseline reference snapshot lock sbom test-sbom clean
 
 help: ## list these commands
@@ -38,7 +42,8 @@ explain: $(STAMP) ## show the planner at work on a Codex-sized request
 	@$(BIN)/isthmus explain examples/codex.json --provider deepseek
 
 test: $(STAMP) ## lint, types, import rules and all offline tests
-	@$(MAKE) --no-print-directory lint types imports unit
+	@$(MAKE) --no-print-directory -j2 --output-sync=target types collect lint imports
+	@$(MAKE) --no-print-directory unit
 
 lint: $(STAMP) ## ruff: rules and format
 	@$(BIN)/ruff check -q $(CODE) && $(BIN)/ruff format -q --check $(CODE) && echo "lint: ok"
@@ -52,8 +57,11 @@ types: $(STAMP) ## mypy, strict, on src
 imports: $(STAMP) ## the rooms: who may import whom
 	@$(BIN)/lint-imports > $(VENV)/imports.log 2>&1 && echo "imports: ok" || { cat $(VENV)/imports.log; exit 1; }
 
+collect: $(STAMP) ## whether every test can be read; what it compiles, all testers share
+	@$(BIN)/pytest --collect-only -qq -n 0 -m "not real" > $(VENV)/collect.log 2>&1 && echo "collect: ok" || { tail -n 40 $(VENV)/collect.log; exit 1; }
+
 unit: $(STAMP) ## pytest, without the suites that need outside components
-	@$(STEADY) unit $(BIN)/pytest -m "not real and not measured" -n auto
+	@$(STEADY) unit $(BIN)/pytest -m "not real and not measured" -n $(TESTERS) --dist worksteal
 	@$(STEADY) measured $(BIN)/pytest -m "measured and not real" -n 0
 
 test-real: test-clients test-codex test-codex-backend test-claude test-models test-prometheus test-fuzz test-deploy test-page test-postgres test-redis test-sbom test-package test-docs ## all suites with real outside components

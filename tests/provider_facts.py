@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,13 @@ def snapshot_examples(name: str) -> list[str]:
 
 
 def provider_of(name: str) -> Provider:
-    return load_provider(name, USER_DIRS)
+    return load_provider(name, USER_DIRS) if USER_DIRS else _ours(name)
+
+
+@cache
+def _ours(name: str) -> Provider:
+    """Read once: thousands of questions are asked of it."""
+    return load_provider(name)
 
 
 def facts_of(name: str, model: str) -> ProviderCapabilities:

@@ -2,7 +2,7 @@
 
 The gateway runs as it comes, with SQLite and traces. It is looked at from outside, by the kernel and by `/ready`,
 every few seconds while the load goes on, and once more when it is over. `--plant` puts a leak into it, to see that it
-is found.
+is found; then it is over.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bench.gateways.scene import Playing, staged
 from bench.gateways.subjects import DEFAULT, Start, Subject
 from bench.robustness.client import fetch
 from bench.robustness.report import Report, show
-from bench.soak.judge import Limits, Sample, judge
+from bench.soak.judge import Limits, Sample, found, judge
 from bench.soak.load import Load
 from bench.soak.plants import HOOKS, Cutting
 
 CLIENTS = 12
 LOOKS = 90
-"""So many samples in all, and at most one each second."""
+"""So many samples in all, and at most two each second."""
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ async def soak(seconds: float, *, seed: int = 25, plant: str = "", clients: int 
         samples: list[Sample] = []
         working = asyncio.create_task(load.clients(clients))
         try:
-            await _watch(playing, load, working, samples, seconds)
+            await _watch(playing, load, working, samples, seconds, limits if plant else None)
         finally:
             load.over = True
             await asyncio.wait([working], timeout=90)
@@ -96,14 +96,22 @@ def planted(plant: str) -> Subject:
 
 
 async def _watch(
-    playing: Playing, load: Load, working: asyncio.Task[None], samples: list[Sample], seconds: float
+    playing: Playing,
+    load: Load,
+    working: asyncio.Task[None],
+    samples: list[Sample],
+    seconds: float,
+    looked_for: Limits | None,
 ) -> None:
+    """`looked_for`: what is planted is over these limits, and nothing else is of interest then."""
     began = time.monotonic()
-    pause = max(1.0, seconds / LOOKS)
+    pause = max(0.5, seconds / LOOKS)
     with Progress("soak", LOOKS) as progress:
         while (at := time.monotonic() - began) < seconds and not working.done():
             samples.append(await look(playing, at))
             progress.step(f"{load.answers:,} answers, {len(load.wrong)} wrong, {samples[-1].memory / 1e6:.0f} MB")
+            if looked_for is not None and (load.wrong or found(samples, looked_for)):
+                break
             await asyncio.wait([working], timeout=pause)
 
 

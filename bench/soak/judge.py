@@ -59,6 +59,13 @@ def judge(report: Report, samples: Sequence[Sample], limits: Limits) -> None:
         report.add(name, f"{first:g} → {last:g}", f"+ {limits.spare}", kept=last <= first + limits.spare)
 
 
+def found(samples: Sequence[Sample], limits: Limits) -> bool:
+    """Whether something grows by what is known so far."""
+    report = Report("so far")
+    judge(report, samples, limits)
+    return any(not each.kept for each in report.figures[1:])
+
+
 def slope(samples: Sequence[Sample]) -> float:
     """Bytes a second."""
     step = max(1, len(samples) // _MOST)

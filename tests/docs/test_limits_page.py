@@ -6,7 +6,7 @@ import ast
 import re
 
 from doc_pages import ROOT
-from docs.test_reference_pages import PAGES, load_script
+from docs.test_reference_pages import SCRIPT, made
 from isthmus.bridge.bounds import Bounds
 from isthmus.bridge.limits import AnswerLimits, RequestLimits
 from isthmus.config.reference import NO_BOUNDS, limit_settings
@@ -51,7 +51,7 @@ def constants() -> set[str]:
 
 
 def test_every_constant_that_bounds_something_is_on_the_page() -> None:
-    fixed = set(load_script().FIXED)
+    fixed = set(SCRIPT.FIXED)
     assert constants() - fixed - set(DEFAULTS) - NONE == set(), "say in `scripts/make_reference.py` what they bound"
     assert fixed <= constants()
     assert set(DEFAULTS.values()) <= SETTINGS
@@ -63,7 +63,7 @@ def test_every_setting_that_bounds_something_is_on_the_page() -> None:
     assert {f"limits.{name}" for kind in (RequestLimits, AnswerLimits) for name in kind.__struct_fields__} <= SETTINGS
     assert {f"checks.{name}" for name in Bounds.__struct_fields__} <= SETTINGS
     assert set(keys_of()) >= NO_BOUNDS
-    assert all(f"| `{key}` |" in PAGES["limits.md"] for key in SETTINGS)
+    assert all(f"| `{key}` |" in made("limits.md") for key in SETTINGS)
 
 
 def test_every_setting_that_a_refusal_names_is_on_the_page() -> None:
