@@ -31,8 +31,8 @@ _ENDING: Final = 45.0
 """Seconds that the last stream may take to its end."""
 
 
-def paced(seconds: float) -> Workload:
-    return Workload("held", "responses", f"text-{round(seconds * 1000 / PACE)}-{PACE}", stream=True)
+def paced(seconds: float, pace: int = PACE) -> Workload:
+    return Workload("held", "responses", f"text-{round(seconds * 1000 / pace)}-{pace}", stream=True)
 
 
 async def first_words(scene: Scene, direct: Playing, rounds: int, calls: int, progress: Progress) -> dict[str, Any]:
@@ -69,14 +69,14 @@ async def first_words(scene: Scene, direct: Playing, rounds: int, calls: int, pr
 
 
 async def hold(
-    playing: Playing, streams: int, seconds: float, before: int = 0, upstream: Tree | None = None
+    playing: Playing, streams: int, seconds: float, before: int = 0, upstream: Tree | None = None, pace: int = PACE
 ) -> dict[str, Any]:
     """So many streams at once for so long. Gaps in milliseconds, memory in bytes for each stream, above `before`.
 
     `load`: how much of its core the load took, and the upstream with it if that is given.
     """
     ramp, settle = _RAMP * seconds, _SETTLE * seconds
-    workload = paced(ramp + settle + seconds * 1.5)
+    workload = paced(ramp + settle + seconds * 1.5, pace)
     loop = asyncio.get_running_loop()
     with Listeners() as listeners:
         began = loop.time()
@@ -97,7 +97,7 @@ async def hold(
         "gap_p50": _ms(percentile(gaps, 0.5)) if gaps else 0,
         "gap_p99": _ms(percentile(gaps, 0.99)) if gaps else 0,
         "gaps": len(gaps),
-        "expected_gaps": round(streams * seconds * 1000 / PACE),
+        "expected_gaps": round(streams * seconds * 1000 / pace),
         "completed": completed,
         "memory": round(memory),
         "core": round(used, 3),

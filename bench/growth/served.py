@@ -17,7 +17,7 @@ from typing import Any, Final
 from bench.gateways.client import Ask, run
 from bench.gateways.progress import Progress
 from bench.gateways.scene import Playing, Scene, make_chain, staged
-from bench.gateways.streams import PACE, hold
+from bench.gateways.streams import hold
 from bench.gateways.subjects import DEFAULT, Start, Subject
 from bench.gateways.workloads import named
 from bench.robustness.client import fetch
@@ -28,6 +28,8 @@ CONVERSATION: Final = (1, 10, 50, 200, 500, 1000)
 STORED: Final = (1_000, 10_000, 100_000, 1_000_000)
 STREAMS: Final = (1, 10, 100, 500, 1000, 2000)
 WORKERS: Final = (1, 2)
+PACE: Final = 200
+"""Milliseconds between two words of a stream: slow enough for one core to carry the most of them."""
 _CALLS: Final = 6
 _CLIENTS: Final = 4
 _GOES: Final = 3
@@ -132,7 +134,7 @@ async def _streams(scene: Scene, sizes: tuple[int, ...], progress: Progress) -> 
         await run(playing.ask(named("200 deltas, coalesced")), 2, 4)
         for size in sizes:
             progress.step(f"{size} streams")
-            figures = await hold(playing, size, 3.0)
+            figures = await hold(playing, size, 4.0, pace=PACE)
             if figures["gaps"] < 0.8 * figures["expected_gaps"]:
                 break  # more than one core can carry: no cost to be had
             points.append((size, round(figures["core"] * 1e6)))
