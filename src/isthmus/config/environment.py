@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
@@ -67,15 +68,19 @@ def names_provider(environ: Mapping[str, str], provider: str) -> bool:
 
 def known_variables(providers: Iterable[str]) -> dict[str, tuple[KeyPath, bool]]:
     """Every variable that sets a key, its path, and whether the key is a table of strings."""
-    found: dict[str, tuple[KeyPath, bool]] = {name: (path, False) for name, path in SHORT.items()}
-    for path, is_table in _paths(Config, ()):
-        found[_name(path)] = (path, is_table)
-    of_a_provider = list(_paths(ProviderConfig, ()))
+    found = {**{name: (path, False) for name, path in SHORT.items()}, **_of_the_schema(Config)}
+    of_a_provider = _of_the_schema(ProviderConfig)
     for provider in providers:
-        for below, is_table in of_a_provider:
-            path = ("providers", provider, *below)
-            found[_name(path)] = (path, is_table)
+        above = _name(("providers", provider))
+        for name, (below, is_table) in of_a_provider.items():
+            found[f"{above}_{name.removeprefix(PREFIX)}"] = (("providers", provider, *below), is_table)
     return found
+
+
+@cache
+def _of_the_schema(cls: type[msgspec.Struct]) -> Mapping[str, tuple[KeyPath, bool]]:
+    """By the names of its variables, were it the whole configuration. There are two of these."""
+    return {_name(path): (path, is_table) for path, is_table in _paths(cls, ())}
 
 
 def _read_table(name: str, path: KeyPath, text: str, problems: list[Problem]) -> Iterator[Variable]:
