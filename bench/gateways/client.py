@@ -54,7 +54,7 @@ class Seen:
     gaps: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     hung: bool = False
-    """Whether somebody was still waiting when the time was over."""
+    """Whether nobody had an answer when the time was over: who is only slow has answered somebody."""
     reconnected: int = 0
     """Connections that were closed after an answer, and opened again."""
     last: bytes = b""
@@ -208,7 +208,7 @@ async def finish(made: list[Connection], seen: Seen, patience: float = PATIENCE)
             each.begin()
     _, late = await asyncio.wait([each.over for each in made], timeout=patience)
     if late:
-        seen.hung = True
+        seen.hung = not seen.calls
         for each in made:
             each.give_up(f"no answer within {patience:g} s")
 

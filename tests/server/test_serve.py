@@ -20,6 +20,7 @@ from isthmus.server.serve import _hang_up, raise_file_limit
 from isthmus.testing import Gate, ScriptedUpstream, reply
 from isthmus.testing.replies import chat_reply
 from one_provider import HELLO, one_provider
+from own_time import clock
 from serving import running_gateway_process, running_gateway_server
 from talking import Reply, Talk
 
@@ -69,6 +70,25 @@ def test_what_runs_may_finish_after_the_stop() -> None:
         stopping.join()
         asking.join()
     assert replies[0].json["output_text"] == "held"
+
+
+def test_it_ends_at_once_and_waits_for_no_clock_where_nothing_runs() -> None:
+    """Also beside a connection that is kept for the next question."""
+
+    async def stop_the_clock() -> None:
+        clock().stop_clock()
+
+    script = [reply(chat_reply("well"))]
+    with ScriptedUpstream.running(script) as upstream, one_provider(upstream) as (talk, gateway):
+        host, _, port = gateway.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as kept:
+            kept.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert kept.recv(100).startswith(b"HTTP/1.1 200")
+            assert talk.post("/v1/responses", HELLO).json["output_text"] == "well"
+            gateway.do(stop_the_clock())
+            gateway.stop()
+            while kept.recv(1000):
+                pass
 
 
 @pytest.mark.parametrize(("running", "words"), [(1, "1 response to end"), (3, "3 responses to end")])

@@ -133,8 +133,7 @@ async def serve(
 
             leave = server.leave if post is not None else None
             await end(gateway, reloading.config.server, board.app.guests.sockets, ending, leave=leave, waiting=waiting)
-            server.force_exit = ending.hurry.is_set()
-            server.should_exit = True
+            server.end(hurry=ending.hurry.is_set())
             await running
         stopping.cancel()
         recovering.cancel()
@@ -218,6 +217,17 @@ class _Server(uvicorn.Server):
         self._handshake = handshake
         self._doors: list[Acceptor] = []
         self.ready = asyncio.Event()
+        self._over = asyncio.Event()
+
+    def end(self, *, hurry: bool) -> None:
+        self.force_exit = hurry
+        self.should_exit = True
+        self._over.set()
+
+    async def main_loop(self) -> None:
+        """Sleeps. uvicorn's wakes ten times a second to look whether it is over, and at a date that is not sent."""
+        await self.on_tick(0)
+        await self._over.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.ssl = self._tls  # read by us, so that a file that cannot be read is told in words
@@ -249,7 +259,13 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for door in self._doors:
             door.close()
-        await super().shutdown(sockets=sockets)
+        for each in sockets or ():
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)  # who only waited for another question is gone now
+        if self.server_state.connections or self.server_state.tasks or self.servers:
+            await super().shutdown()
 
     def _protocol(self) -> asyncio.Protocol:
         return self.connections(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
