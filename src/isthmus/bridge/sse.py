@@ -47,21 +47,13 @@ class SseParser:
         self._easy = min(max_event, _LARGE)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        if (
-            chunk.startswith(b"data: ")
-            and chunk.endswith(b"\n\n")
-            and chunk.find(b"\n", 0, -2) < 0
-            and not (self._line or self._data or len(chunk) > self._easy)
-            and b"\r" not in chunk
-        ):
-            # One token, one event, one read: the way most streams come.
-            self._fresh = False
-            return [chunk[6:-2]]
-        if self._line and not self._fresh and b"\n" not in chunk and b"\r" not in chunk and self._line[-1] != b"\r":
-            self._wait(chunk)
-            return []
-        buffer = b"".join((*self._line, chunk)) if self._line else chunk
-        self._line, self._waiting = [], 0
+        buffer = chunk
+        if self._line:
+            if not self._fresh and b"\n" not in chunk and b"\r" not in chunk and self._line[-1] != b"\r":
+                self._wait(chunk)
+                return []
+            buffer = b"".join((*self._line, chunk))
+            self._line, self._waiting = [], 0
         if self._fresh:
             if len(buffer) < 3 and _BOM.startswith(buffer):
                 self._wait(buffer)
@@ -73,10 +65,15 @@ class SseParser:
             # A CR at the very end may be half of a CRLF: wait for its other half.
             held = b"\r" if buffer.endswith(b"\r") else b""
             buffer = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        head, newline, tail = buffer.rpartition(b"\n")
-        self._wait(tail)
-        self._wait(held)
-        return self._lines(head.split(b"\n")) if newline else []
+        whole, _, tail = buffer.rpartition(b"\n\n")
+        events = _plain_events(whole) if not self._data and len(whole) <= self._easy and b"\n" not in tail else []
+        if not events:
+            head, newline, tail = buffer.rpartition(b"\n")
+            events = self._lines(head.split(b"\n")) if newline else []
+        if tail or held:
+            self._wait(tail)
+            self._wait(held)
+        return events
 
     def end(self) -> list[bytes]:
         """The stream is over: an event that lacks only its blank line is still given out."""
@@ -112,6 +109,19 @@ class SseParser:
                 self._size += _LINE
                 self._bound(self._size)
         return events
+
+
+def _plain_events(whole: bytes) -> list[bytes]:
+    """The data of events of one line each, or of two with their names, as most streams come; else none. Counting is all
+    that is needed: what has as many lines as that, and begins as it should, has no others."""
+    if whole.startswith(b"data: "):
+        events = whole[6:].split(b"\n\ndata: ")
+        return events if whole.count(b"\n") == 2 * len(events) - 2 else []
+    if whole.startswith(b"event: "):
+        events = [event.partition(b"\ndata: ")[2] for event in whole.split(b"\n\n")]
+        named = whole.count(b"\n\nevent: ") == len(events) - 1 and whole.count(b"\n") == 3 * len(events) - 2
+        return events if named and b"" not in events else []
+    return []
 
 
 def encode_event(event: Event | JsonObject, size: int = 0) -> bytes:

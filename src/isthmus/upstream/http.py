@@ -157,12 +157,12 @@ class HttpBackend:
     async def _stream(self, incoming: Incoming, decoder: Decoder) -> AsyncIterator[Sequence[Delta]]:
         limits = self.limits
         parser = SseParser(limits.max_answer, limits.max_values)
-        chunk, provider = decoder.chunk, self.wire.endpoint.provider
+        read, provider = decoder.chunks, self.wire.endpoint.provider
         size = count = 0
         while True:
             data = await incoming.read()
             events = parser.feed(data) if data else parser.end()
-            deltas = [delta for event in events for delta in chunk(event)]
+            deltas = read(events)
             if deltas:
                 yield named_deltas(deltas, provider)
             if decoder.done or not data:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Delta, VendorExtra
+from isthmus.bridge.dialects.alike import Say
 from isthmus.bridge.dialects.reports import text_of
 from isthmus.bridge.wholeness import Pieces
 from isthmus.protocol.json import JsonObject
@@ -33,6 +34,11 @@ class _Call:
     name: str
     opened: bool = False
     pieces: Pieces = field(default_factory=Pieces)
+
+    def go_on(self, texts: list[str], out: list[Delta]) -> None:
+        self.pieces += texts
+        slot = self.slot
+        out += [CallArguments(slot, text) for text in texts]
 
     def tell(self, out: list[Delta], *, whole: bool = False) -> None:
         self.opened = True
@@ -47,8 +53,11 @@ class CallReader:
         self._by_index: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._last: _Call | None = None
+        self.said: tuple[JsonObject, str, Say] | None = None
+        """Where the last fragment that was read had its text, if it was only more of it, and how still more is told."""
 
     def read(self, fragments: Any, out: list[Delta]) -> None:
+        self.said = None
         for fragment in fragments if isinstance(fragments, list) else ():
             if isinstance(fragment, dict) and not self._goes_on(fragment, out):
                 self._read_one(fragment, out)
@@ -81,8 +90,8 @@ class CallReader:
             return False
         self._last = call
         if arguments:
-            call.pieces.append(arguments)
-            out.append(CallArguments(call.slot, arguments))
+            call.go_on([arguments], out)
+            self.said = function, "arguments", call.go_on
         return True
 
     def _read_one(self, fragment: JsonObject, out: list[Delta]) -> None:

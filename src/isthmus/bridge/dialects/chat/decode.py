@@ -18,10 +18,13 @@ from isthmus.bridge.dialects.chat.thinking import ThinkTags
 from isthmus.bridge.dialects.decoder import JsonDecoder
 from isthmus.bridge.dialects.reports import logprobs_of, read_citation, read_logprobs, read_usage
 from isthmus.bridge.finish import map_provider_finish_reason
+from isthmus.protocol.items import Logprob
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrubber
 
 _TEXTS: Final = ("text", "summary", "content")
+_BESIDE: Final = ("error", "finish_reason", "logprobs", "usage", "web_search", "x_groq")
+"""What a chunk, or its choice, may say beside its words."""
 
 
 class ChatDecoder(JsonDecoder):
@@ -58,6 +61,8 @@ class ChatDecoder(JsonDecoder):
                     self._rest(delta, out)
                 if out:
                     self._live = True
+                    if self._alike.learns:
+                        self._note(chunk, choice, delta)
             elif not self._live and isinstance(choice.get("message"), dict):
                 # A whole reply inside a stream. Behind deltas it only says everything again (MiniMax).
                 self._message(choice["message"], choice, out)
@@ -66,6 +71,27 @@ class ChatDecoder(JsonDecoder):
             self._problem(chunk, choice, out)
         if "usage" in chunk or reason or "x_groq" in chunk or "web_search" in chunk:
             self._tail(chunk, choice, reason, out)
+
+    def _note(self, chunk: JsonObject, choice: JsonObject, delta: JsonObject) -> None:
+        """Which of its texts a chunk comes to, if it says nothing else."""
+        spoken = [name for name, value in delta.items() if value and name != "role"]
+        if len(spoken) != 1 or any(map(chunk.get, _BESIDE)) or any(map(choice.get, _BESIDE)):
+            return
+        name = spoken[0]
+        if name == "tool_calls":
+            self._said = self._calls.said if len(delta[name]) == 1 else None
+        elif type(delta[name]) is str and (name == "content" or name in self._fields):
+            self._said = delta, name, self._hear if name == "content" else _think
+
+    def _hear(self, texts: list[str], out: list[Delta]) -> None:
+        """Words and nothing else."""
+        if self._plain:
+            out += map(deltas.Text, texts)
+        elif self._tags is not None and self._leaked is None:
+            self._tags.feed_all(texts, out)
+        else:
+            for text in texts:
+                self._split(text, None, out)
 
     def _read_whole(self, reply: JsonObject, out: list[Delta]) -> None:
         choices = reply.get("choices")
@@ -87,8 +113,8 @@ class ChatDecoder(JsonDecoder):
                 break
         content = message.get("content")
         if content:
-            if self._plain and type(content) is str and not choice.get("logprobs"):
-                out.append(deltas.Text(content))
+            if type(content) is str and not choice.get("logprobs"):
+                self._hear([content], out)
             else:
                 self._content(content, choice, out)
 
@@ -107,18 +133,21 @@ class ChatDecoder(JsonDecoder):
             logprobs = read_logprobs(given.get("content")) if isinstance(given, dict) else None
             if logprobs:
                 logprobs = logprobs_of(content, logprobs)
-            plain: list[Delta] = []
-            if self._tags is None:
-                plain.append(deltas.Text(content, logprobs))
-            else:
-                self._tags.feed(content, plain, logprobs)
-            self._look_for_calls(plain, out)
+            self._split(content, logprobs, out)
         elif isinstance(content, list):
             for part in content:
                 self._part(part, choice, out)
 
-    def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
+    def _split(self, text: str, logprobs: list[Logprob] | None, out: list[Delta]) -> None:
         """Think tags are read first, then tool calls in what is left."""
+        plain: list[Delta] = []
+        if self._tags is None:
+            plain.append(deltas.Text(text, logprobs))
+        else:
+            self._tags.feed(text, plain, logprobs)
+        self._look_for_calls(plain, out)
+
+    def _look_for_calls(self, plain: list[Delta], out: list[Delta]) -> None:
         for delta in plain:
             if self._leaked is not None and isinstance(delta, deltas.Text) and not delta.logprobs:
                 self._leaked.feed(delta.text, out)
@@ -234,6 +263,10 @@ class ChatDecoder(JsonDecoder):
             self._look_for_calls(held, out)
         if self._leaked is not None:
             self._leaked.end(out)
+
+
+def _think(texts: list[str], out: list[Delta]) -> None:
+    out += map(deltas.Reasoning, texts)
 
 
 def _part_words(said: list[Delta]) -> tuple[list[Delta], list[Delta]]:

@@ -32,6 +32,16 @@ class ThinkTags:
         self._tokens: list[tuple[int, Logprob]] = []
         """Log probabilities that wait for their text, each with the place where its token begins."""
 
+    def feed_all(self, texts: list[str], out: list[Delta]) -> None:
+        """Several pieces without log probabilities."""
+        said = "".join(texts)
+        if "<" in said or self._held or self._after_close or self._tokens:
+            for text in texts:
+                self.feed(text, out)
+        else:  # as nearly always
+            self._at += len(said)
+            out += map(Reasoning if self._inside else Text, texts)
+
     def feed(self, text: str, out: list[Delta], logprobs: list[Logprob] | None = None) -> None:
         at = self._at + len(self._held)
         for entry in logprobs or ():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +39,9 @@ class _Block:
     slot: int = -1
     pieces: list[str] = field(default_factory=list)
     signature: str = ""
+
+
+_Tell = Callable[["MessagesDecoder", _Block | None, JsonObject, list[Delta]], None]
 
 
 class MessagesDecoder(JsonDecoder):
@@ -96,7 +100,14 @@ class MessagesDecoder(JsonDecoder):
     def _block_delta(self, event: JsonObject, out: list[Delta]) -> None:
         delta = event.get("delta")
         if isinstance(delta, dict) and (tell := _DELTAS.get(delta.get("type"))) is not None:
-            tell(self, self._blocks.get(event.get("index")), delta, out)
+            block = self._blocks.get(event.get("index"))
+            tell(self, block, delta, out)
+            if (name := _WORDS.get(delta["type"])) is not None and isinstance(delta.get(name), str):
+                self._said = delta, name, partial(self._go_on_in, block, tell, name)
+
+    def _go_on_in(self, block: _Block | None, tell: _Tell, name: str, texts: list[str], out: list[Delta]) -> None:
+        for text in texts:
+            tell(self, block, {name: text}, out)
 
     def _block_stop(self, event: JsonObject, out: list[Delta]) -> None:
         block = self._blocks.pop(event.get("index"), None)
@@ -270,6 +281,12 @@ def _parsed(pieces: list[str]) -> Any:
         return None
 
 
+_WORDS: Final[Mapping[str, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+"""Deltas that are nothing but a text."""
 _EVENTS: Final[Mapping[str, Callable[[MessagesDecoder, JsonObject, list[Delta]], None]]] = {
     "content_block_delta": MessagesDecoder._block_delta,
     "content_block_start": MessagesDecoder._block_start,
@@ -279,7 +296,7 @@ _EVENTS: Final[Mapping[str, Callable[[MessagesDecoder, JsonObject, list[Delta]],
     "message_stop": MessagesDecoder._stop,
     "error": MessagesDecoder._fail,
 }
-_DELTAS: Final[Mapping[Any, Callable[[MessagesDecoder, _Block | None, JsonObject, list[Delta]], None]]] = {
+_DELTAS: Final[Mapping[Any, _Tell]] = {
     "text_delta": MessagesDecoder._say,
     "thinking_delta": MessagesDecoder._think,
     "input_json_delta": MessagesDecoder._argue,
