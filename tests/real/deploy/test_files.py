@@ -48,6 +48,14 @@ def test_the_image_runs_as_nobody_in_particular_and_looks_after_itself() -> None
             assert (DEPLOY.parent / each).exists()
 
 
+def test_no_start_of_the_image_compiles_what_python_brings() -> None:
+    """Its root file system may be read-only, and the images of Python have no bytecode."""
+    last = (DEPLOY / "docker" / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    version = re.match(r"python:(\d+\.\d+)-", last)
+    assert version
+    assert f"python -m compileall -q -x site-packages /usr/local/lib/python{version[1]}" in last
+
+
 @pytest.mark.parametrize("file", ["isthmus.yaml", "secret.yaml"])
 @pytest.mark.parametrize("version", ["1.31", "1.36"])
 def test_kubernetes_takes_every_object(file: str, version: str) -> None:
