@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,33 +20,45 @@ from isthmus.errors import FAILURES, UpstreamFailed, code_of_status
 from isthmus.protocol.json import JsonObject
 from isthmus.scrub import Scrub, unscrubbed
 
-_pattern: Final = partial(re.compile, flags=re.IGNORECASE)
+
+class _Words:
+    """A pattern that is compiled when words are first looked for (`re` remembers it): most gateways start without."""
+
+    __slots__ = ("pattern",)
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern: Final = pattern
+
+    def search(self, words: str) -> re.Match[str] | None:
+        return re.search(self.pattern, words, re.IGNORECASE)
+
+
 # As the servers word it: OpenAI and vLLM ("maximum context length is"), llama.cpp ("exceeds the available context
 # size"), LM Studio ("context length of only"), Gemini ("exceeds the maximum number of tokens"), xAI ("maximum prompt
 # length"), Kimi ("exceeded model token limit"), Qwen ("range of input length should be"), Anthropic ("prompt is too
 # long"). The bare name of a field (`context_length`) is not among them.
-_CONTEXT: Final = _pattern(
+_CONTEXT: Final = _Words(
     r"context.?length.?exceeded|max(imum)? (context|prompt)"
     r"|context.?(length|window|size).{0,40}(exceed|limit|too|(is|of) (only )?\d)"
     r"|exceed.{0,60}(context|max_model_len|n_ctx|model token limit|maximum number of (input )?tokens)"
     r"|too many (input )?tokens|(prompt|input).{0,20}too long|range of input length"
 )
-_QUOTA: Final = _pattern(
+_QUOTA: Final = _Words(
     r"insufficient.{0,3}(quota|balance|credit)|quota.{0,12}exceeded|exceeded.{0,20}quota|out of credit"
 )
 # Google calls its rate limits quotas: `GenerateRequestsPerMinutePerProjectPerModel-FreeTier`. Only a spent day, or a
 # limit of none at all, is like money that is gone (ai.google.dev/gemini-api/docs/rate-limits, 2026-11-16).
-_PER_MINUTE: Final = _pattern(r"per.?(minute|second)")
-_SPENT: Final = _pattern(r"per.?(day|month)|\blimit: 0\b")
-_RATE: Final = _pattern(r"rate.?limit|too many requests|throttl")
-_OVERLOAD: Final = _pattern(r"overload|server.?busy|capacity")
+_PER_MINUTE: Final = _Words(r"per.?(minute|second)")
+_SPENT: Final = _Words(r"per.?(day|month)|\blimit: 0\b")
+_RATE: Final = _Words(r"rate.?limit|too many requests|throttl")
+_OVERLOAD: Final = _Words(r"overload|server.?busy|capacity")
 # Content that the model does not take, as the servers word it (2026-11-16): llama.cpp "image input is not supported"
 # with a 500 (ggml-org/llama.cpp#12947, #13566), Mistral "Image input is not enabled for this model", vLLM "At most 0
 # image(s) may be provided" and "is not a multimodal model", Ollama "missing data required for image input", LM Studio
 # "Model does not support images", OpenAI "image_url is only supported by certain models", serde servers such as
 # DeepSeek "unknown variant `image_url`", OpenRouter "No endpoints found that support image input" with a 404.
 _KIND: Final = r"(?:input_)?(image|audio|video|file)"
-_CONTENT: Final = _pattern(
+_CONTENT: Final = _Words(
     rf"{_KIND}s? inputs? (?:is|are) not (?:supported|enabled)|(?:not|n't) (?:support|accept|take)s? {_KIND}"
     rf"|at most 0 {_KIND}|missing data required for {_KIND}|{_KIND}(?:_url)? is only supported by"
     rf"|unknown variant `{_KIND}|unsupported content (?:part )?type\W{{1,4}}{_KIND}|that support {_KIND}"
@@ -55,43 +66,43 @@ _CONTENT: Final = _pattern(
 )
 # A name that the provider does not have, where its status is a 400: DeepSeek "Model Not Exist", Mistral "Invalid model:
 # x", OpenRouter "x is not a valid model ID" (2026-11-17).
-_MODEL: Final = _pattern(r"^model not exist\b|^invalid model: |is not a valid model id\b")
+_MODEL: Final = _Words(r"^model not exist\b|^invalid model: |is not a valid model id\b")
 # The request is wrong here, too, although llama.cpp says so with a 500 (#15377): asking again changes nothing.
-_OUR_REQUEST: Final = _pattern(rf"{_CONTENT.pattern}|unsupported content part type|param requires --jinja")
+_OUR_REQUEST: Final = _Words(rf"{_CONTENT.pattern}|unsupported content part type|param requires --jinja")
 # What real servers say, gathered on 2026-11-16; `tests/bridge/dialects/chat/test_refused.py` has the words.
 _NAMED: Final = (
     # OpenAI's words, which most gateways and hosts copy: "Unsupported parameter: 'parallel_tool_calls' is not supported
     # with this model." (evalstate/fast-agent#279). Pydantic's `loc` in vLLM, SGLang, Mistral (langgenius/dify#11795).
-    ("parallel_tool_calls", _pattern(r"\bparallel[_ ]tool[_ ](calls|use)\b")),
+    ("parallel_tool_calls", _Words(r"\bparallel[_ ]tool[_ ](calls|use)\b")),
     # vLLM writes "tool choice" as two words (vllm-project/vllm#9986, #30613), LM Studio "Invalid tool_choice type"
     # (lmstudio-ai/lmstudio-bug-tracker#670), llama.cpp "tool_choice param requires --jinja flag".
-    ("tool_choice", _pattern(r"\btool[_ ]choice\b")),
+    ("tool_choice", _Words(r"\btool[_ ]choice\b")),
     # LM Studio "'response_format.type' must be 'json_schema' or 'text'" (lmstudio-bug-tracker#169), llama.cpp
     # "response_format type must be one of", serde servers such as TGI "response_format: unknown variant". llama.cpp
     # calls it a grammar where tools are there too.
     (
         "response_format",
-        _pattern(
+        _Words(
             r"\bresponse[_ ]format\b|\bjson[_ ](schema|object|mode)\b.{0,40}\b(not|un)[ -]?(supported|available)"
             r"|custom grammar constraints with tools"
         ),
     ),
 )
-_NOT_TAKEN: Final = _pattern(
+_NOT_TAKEN: Final = _Words(
     r"\bnot (\w+ ){0,2}(support|permit|allow|availab|implement|recogni[sz]|enabl|accept|valid)"
     r"|n't (support|allow|accept)|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra (inputs|fields)"
     r"|forbidden|must (be|either)|should be|only|requires?\b|invalid|cannot|expected|disabled"
 )
 # Anthropic of a block that was signed elsewhere, or changed: "messages.1.content.0: Invalid `signature` in `thinking`
 # block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified".
-_SIGNATURE: Final = _pattern(r"invalid `?signature`? in `?thinking|thinking`? blocks? .{0,80}cannot be modified")
+_SIGNATURE: Final = _Words(r"invalid `?signature`? in `?thinking|thinking`? blocks? .{0,80}cannot be modified")
 # "Invalid schema for response_format 'answer': …" (OpenAI, Groq), "response_format.json_schema.schema: …".
-_INSIDE: Final = _pattern(
+_INSIDE: Final = _Words(
     r"schema for (the )?response_format|invalid (json )?schema|json_schema\.(schema|name)|\bproperties\b"
     r"|required property|no tool|unknown tool|not (found|present|among|in the|one of the)"
     r"|tools? (is|are|must|cannot be) (empty|provided|set)"
 )
-_BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
+_BY_WORDS: Final[Mapping[str, Sequence[tuple[str, _Words]]]] = {
     "rate_limit_exceeded": [("insufficient_quota", _QUOTA)],
     "invalid_prompt": [("model_not_found", _MODEL), ("context_length_exceeded", _CONTEXT)],
     "model_not_found": [("invalid_prompt", _CONTENT)],
@@ -107,7 +118,7 @@ _BY_WORDS: Final[Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]] = {
 _READ: Final = 8 * 1024  # so much of an error's text is looked at; what is cut off here is never shown
 _SHOWN: Final = 2000
 _EXCERPT: Final = 120
-_WAIT: Final = _pattern(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b")
+_WAIT: Final = _Words(r"(?:try again|retry) in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s)\b")
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 
