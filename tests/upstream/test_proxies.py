@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
@@ -33,6 +37,25 @@ def test_the_proxy_of_the_environment(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert environment_proxy(url) == expected
+
+
+def test_where_the_environment_names_none_nothing_is_loaded_to_find_it() -> None:
+    code = (
+        "import sys; from isthmus.upstream.proxies import environment_proxy as find\n"
+        "assert find('https://api.example.com') is None; print('urllib.request' in sys.modules)\n"
+        "import os; os.environ['HTTPS_PROXY'] = 'http://proxy.local'; print(find('https://api.example.com'))"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run([sys.executable, "-c", code], env=kept, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "http://proxy.local"]
+
+
+def test_the_settings_of_macos_and_windows_are_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("urllib.request.getproxies", lambda: {"https": PROXY})
+    assert environment_proxy("https://api.example.com") == PROXY
 
 
 @pytest.mark.parametrize("proxy", [None, PROXY, "https://proxy.local", "HTTP://proxy.local", "proxy.local:3128"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -153,6 +152,8 @@ def _banner_of(settings: Config, address: str) -> str:
 
 
 def _width() -> int:
+    import shutil
+
     return max(shutil.get_terminal_size((80, 24)).columns, 60)
 
 

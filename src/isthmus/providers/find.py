@@ -7,12 +7,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from isthmus.bridge.resolve import nearest_name
 from isthmus.errors import ConfigError
+from isthmus.providers.schema import DATA
 from isthmus.providers.snapshot import snapshot_index
 
 
@@ -42,7 +42,7 @@ def name_files(folder: Path | None) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _name_builtin() -> tuple[str, ...]:
-    entries = (files("isthmus.providers") / "data").iterdir()
+    entries = DATA.iterdir()
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
 
 
@@ -55,15 +55,14 @@ def snapshot_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _builtin_aliases() -> dict[str, str]:
-    folder = files("isthmus.providers") / "data"
-    texts = ((stem, (folder / f"{stem}.toml").read_text(encoding="utf-8")) for stem in _name_builtin())
+    texts = ((stem, (DATA / f"{stem}.toml").read_text(encoding="utf-8")) for stem in _name_builtin())
     return {alias: stem for stem, text in texts for alias in _aliases(text)}
 
 
 @lru_cache(maxsize=64)
 def words_in_capitals(stem: str) -> frozenset[str]:
     """Of one of our files; the variables that it names are among them. Far cheaper than to read it as TOML."""
-    text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
+    text = (DATA / f"{stem}.toml").read_text(encoding="utf-8")
     return frozenset(re.findall(r'"([A-Z][A-Z0-9_]+)"', text))
 
 
@@ -75,8 +74,7 @@ def notice_names(user_dirs: Sequence[Path] = ()) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _builtin_notices() -> tuple[str, ...]:
-    folder = files("isthmus.providers") / "data"
-    return tuple(stem for stem in _name_builtin() if _NOTICE in (folder / f"{stem}.toml").read_text(encoding="utf-8"))
+    return tuple(stem for stem in _name_builtin() if _NOTICE in (DATA / f"{stem}.toml").read_text(encoding="utf-8"))
 
 
 def _notices(path: Path) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from isthmus.providers.check import find_problems
 from isthmus.providers.find import find_file, name_files
 from isthmus.providers.merge import DEFAULT, Layer, all_paths, merge_layers
 from isthmus.providers.schema import (
+    DATA,
     FACT_FIELDS,
     HEAD_FIELDS,
     EndpointFacts,
@@ -264,7 +264,7 @@ def _gather(name: str, user_dirs: tuple[Path, ...], seen: tuple[str, ...]) -> li
 def _read_builtin(stem: str) -> tuple[ProviderSource, ...]:
     """Our own file with the snapshot around it, or the snapshot alone; nothing where we know nothing."""
     if stem in name_files(None):
-        text = (files("isthmus.providers") / "data" / f"{stem}.toml").read_text(encoding="utf-8")
+        text = (DATA / f"{stem}.toml").read_text(encoding="utf-8")
         source = _read(tomllib.loads(text), stem, f"{stem}.toml")
         id = source.head.get("snapshot", "")
         if not id:

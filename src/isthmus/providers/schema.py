@@ -44,11 +44,15 @@ replaced whole. `false` where something else is expected takes back what was inh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from isthmus.bridge.capabilities import Modality, ProviderCapabilities
+
+DATA: Final = Path(__file__).with_name("data")
+"""Our own files. `importlib.resources` would find them, too; a gateway starts without it."""
 
 COMPUTED: Final = {"sigv4": "AWS credentials", "google": "a Google account"}
 """Ways to show who asks that no key in a header is enough for, and what is needed in its place: each request is signed,

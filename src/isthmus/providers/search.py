@@ -14,12 +14,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, Literal
 
 import msgspec
 
 from isthmus.errors import ConfigError
+from isthmus.providers.schema import DATA
 from isthmus.values.problems import Problem
 from isthmus.values.read import read_struct
 
@@ -73,7 +73,7 @@ class SearchFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 @cache
 def load_search(name: str) -> SearchFacts:
     """The facts of one of `search_names`."""
-    text = (files("isthmus.providers") / "data" / "search" / f"{name}.toml").read_text(encoding="utf-8")
+    text = (DATA / "search" / f"{name}.toml").read_text(encoding="utf-8")
     problems: list[Problem] = []
     facts = read_struct(SearchFacts, tomllib.loads(text), problems)
     if problems:
@@ -84,7 +84,7 @@ def load_search(name: str) -> SearchFacts:
 @cache
 def search_names() -> tuple[str, ...]:
     """Every engine that has a file."""
-    entries = (files("isthmus.providers") / "data" / "search").iterdir()
+    entries = (DATA / "search").iterdir()
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml")))
 
 

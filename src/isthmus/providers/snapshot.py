@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import IO, Any, Final, get_args
 
 import msgspec
@@ -19,6 +18,7 @@ from isthmus.addresses import is_local
 from isthmus.bridge.capabilities import Dialect
 from isthmus.errors import ConfigError
 from isthmus.providers.merge import Layer
+from isthmus.providers.schema import DATA
 
 BASE: Final = "openai-compatible"
 """The file whose cautious facts are everybody's who has no file."""
@@ -266,4 +266,4 @@ def _read_rows(id: str) -> dict[str, Row]:
 
 
 def _open() -> IO[bytes]:
-    return (files("isthmus.providers") / "data" / "snapshot" / "providers.jsonl").open("rb")
+    return (DATA / "snapshot" / "providers.jsonl").open("rb")

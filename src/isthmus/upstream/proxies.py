@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import urllib.parse
-import urllib.request
+import os
+import sys
 from typing import Final
+from urllib.parse import urlsplit
 
 _SPOKEN: Final = ("http", "https")
 
 
 def environment_proxy(url: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for this address."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.hostname is None or urllib.request.proxy_bypass(parts.hostname):
+    if not _may_name_one():
         return None
-    return urllib.request.getproxies().get(parts.scheme)
+    from urllib.request import getproxies, proxy_bypass  # with all of `http` and `email`
+
+    parts = urlsplit(url)
+    if parts.hostname is None or proxy_bypass(parts.hostname):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _may_name_one() -> bool:
+    """macOS and Windows have settings for it beside the environment."""
+    return sys.platform in ("darwin", "win32") or any(name.lower().endswith("_proxy") for name in os.environ)
 
 
 def proxy_fault(proxy: str | None) -> str | None:
