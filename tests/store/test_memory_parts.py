@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,42 +12,42 @@ from isthmus.store.memory_parts import Pool, Shared, Stream
 from isthmus.store.pieces import FIELD, INPUT, OUTPUT, Piece
 
 
-def item(data: bytes, id: str | None = None, place: int = INPUT) -> Piece:
-    return Piece(place, 0, data, id)
+def item(text: str, id: str | None = None, place: int = INPUT) -> Piece:
+    return Piece(place, 0, msgspec.json.encode({"text": text} if id is None else {"id": id, "text": text}))
 
 
 def test_equal_items_of_one_owner_are_one_wherever_they_stand() -> None:
     pool = Pool()
-    one, two = pool.take("ann", item(b"same")), pool.take("ann", item(b"same", place=OUTPUT))
+    one, two = pool.take("ann", item("same")), pool.take("ann", item("same", place=OUTPUT))
     assert one is two
-    assert (one.holders, len(pool), pool.size) == (2, 1, 4)
+    assert (one.holders, len(pool), pool.size) == (2, 1, len('{"text":"same"}'))
 
 
 @pytest.mark.parametrize(
     ("owner", "piece"),
-    [("bob", item(b"same")), ("ann", item(b"same", place=FIELD)), ("ann", item(b"other"))],
+    [("bob", item("same")), ("ann", item("same", place=FIELD)), ("ann", item("other"))],
     ids=["another owner", "a field", "other content"],
 )
 def test_anything_else_is_its_own(owner: str, piece: Piece) -> None:
     pool = Pool()
-    assert pool.take("ann", item(b"same")) is not pool.take(owner, piece)
+    assert pool.take("ann", item("same")) is not pool.take(owner, piece)
     assert len(pool) == 2
 
 
 def test_a_piece_is_gone_with_its_last_holder() -> None:
     pool = Pool()
-    held = [pool.take("ann", item(b"same", "msg_1")) for _ in range(2)]
+    held = [pool.take("ann", item("same", "msg_1")) for _ in range(2)]
     pool.release(held[0])
     assert pool.find("ann", "msg_1") is held[1]
     pool.release(held[1])
     assert (len(pool), pool.size, pool.find("ann", "msg_1")) == (0, 0, None)
-    again = pool.take("ann", item(b"same", "msg_1"))
-    assert (again.holders, pool.size) == (1, 4)
+    again = pool.take("ann", item("same", "msg_1"))
+    assert (again.holders, pool.size) == (1, len(again.data))
 
 
 def test_an_id_used_twice_names_the_first_that_is_left() -> None:
     pool = Pool()
-    first, second = (pool.take("ann", item(data, "msg_1")) for data in (b"first", b"second"))
+    first, second = (pool.take("ann", item(text, "msg_1")) for text in ("first", "second"))
     assert pool.find("ann", "msg_1") is first
     assert pool.find("bob", "msg_1") is None
     pool.release(first)
@@ -54,17 +55,17 @@ def test_an_id_used_twice_names_the_first_that_is_left() -> None:
 
 
 takes = st.tuples(
-    st.sampled_from(["ann", "bob"]), st.sampled_from([b"a", b"bb", b"ccc"]), st.sampled_from([None, "x", "y"])
+    st.sampled_from(["ann", "bob"]), st.sampled_from(["a", "bb", "ccc"]), st.sampled_from([None, "x", "y"])
 )
 
 
 @given(st.lists(takes, max_size=20), st.randoms(use_true_random=False))
 def test_whatever_is_taken_and_given_back_the_pool_knows_what_it_holds(
-    given_takes: list[tuple[str, bytes, str | None]], chance: object
+    given_takes: list[tuple[str, str, str | None]], chance: object
 ) -> None:
     pool, held = Pool(), []
-    for owner, data, id in given_takes:
-        held.append(pool.take(owner, item(data, id)))
+    for owner, text, id in given_takes:
+        held.append(pool.take(owner, item(text, id)))
         _agree(pool, held)
         if chance.random() < 0.4:  # type: ignore[attr-defined]
             pool.release(held.pop(chance.randrange(len(held))))  # type: ignore[attr-defined]

@@ -218,7 +218,7 @@ class MemoryConversations:
         self._changes.tell()
 
     def _put(self, kept: _Kept, item_id: str, ours: bool, data: bytes) -> None:
-        shared = self._pool.take(kept.record.owner, Piece(INPUT, 0, data, own_id(data)))
+        shared = self._pool.take(kept.record.owner, Piece(INPUT, 0, data))
         kept.items.append(_Item(kept.next, item_id, ours, shared))
         kept.positions[item_id] = kept.next
         kept.next += 1

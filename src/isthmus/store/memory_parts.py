@@ -38,8 +38,8 @@ class Pool:
             shared = Shared(owner, is_field, piece.data, piece.item_id)
             self._by_content[owner, is_field, piece.data] = shared
             self.size += len(piece.data)
-            if piece.item_id is not None:
-                self._by_item.setdefault((owner, piece.item_id), []).append(shared)
+            if shared.item_id is not None:
+                self._by_item.setdefault((owner, shared.item_id), []).append(shared)
         shared.holders += 1
         return shared
 

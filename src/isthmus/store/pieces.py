@@ -9,7 +9,7 @@ pasted, never re-encoded: a compact Response comes back byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -34,23 +34,26 @@ _list_of = msgspec.json.Decoder(list[msgspec.Raw])
 _identified = msgspec.json.Decoder(_Identified)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, gc=False):
     place: int
     """INPUT, OUTPUT or FIELD."""
     position: int
     """Index among the items of its place, or of the field in the Response object."""
     data: bytes
-    item_id: str | None = None
+
+    @property
+    def item_id(self) -> str | None:
+        """Looked for when it is needed: most pieces are known already, with their ids."""
+        return None if self.place == FIELD else own_id(self.data)
 
 
 def split(record: StoredResponse) -> tuple[bytes, list[Piece]]:
     """The skeleton and the pieces. `ValueError` (msgspec's) if something is not JSON of the right kind."""
-    pieces = [_item(INPUT, position, data) for position, data in enumerate(record.input)]
+    pieces = [Piece(INPUT, position, data) for position, data in enumerate(record.input)]
     skeleton = _fields_of.decode(record.response)
     output = bytes(skeleton.get("output", b""))
     if output[:1] == b"[":
-        pieces += [_item(OUTPUT, index, bytes(item)) for index, item in enumerate(_list_of.decode(output))]
+        pieces += [Piece(OUTPUT, index, bytes(item)) for index, item in enumerate(_list_of.decode(output))]
         skeleton["output"] = msgspec.Raw(_NO_ITEMS)
     fields = list(map(bytes, skeleton.values()))
     if max(map(len, fields), default=0) >= _LARGE_FIELD:  # of a small one nobody looks at thirty fields one by one
@@ -111,7 +114,3 @@ def own_id(item: bytes) -> str | None:
     """The id that an item brought with it."""
     found = _identified.decode(item).id
     return found if isinstance(found, str) and found else None
-
-
-def _item(place: int, position: int, data: bytes) -> Piece:
-    return Piece(place, position, data, own_id(data))

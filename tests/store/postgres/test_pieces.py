@@ -11,11 +11,12 @@ from isthmus.store.postgres.connect import Connection
 from isthmus.store.postgres.pieces import HELD, drop_unused, find_known, keep_pieces
 from isthmus.store.rows import Hashed
 
-LARGE = b'"' + b"long " * 2000 + b'"'
+SHORT = b'{"id":"item_0"}'
+LARGE = b'{"id":"item_1","text":"' + b"long " * 2000 + b'"}'
 
 
 def hashed(*texts: bytes) -> list[Hashed]:
-    return [(hash_piece("ann", False, data), Piece(INPUT, at, data, f"item_{at}")) for at, data in enumerate(texts)]
+    return [(hash_piece("ann", False, data), Piece(INPUT, at, data)) for at, data in enumerate(texts)]
 
 
 def keep(connection: Connection, pieces: list[Hashed]) -> list[int]:
@@ -35,17 +36,17 @@ def use(connection: Connection, response: int, pieces: list[Hashed]) -> None:
 
 
 def test_equal_content_is_written_once_in_its_order_and_packed(connection: Connection) -> None:
-    keys = keep(connection, hashed(b'"b"', LARGE, b'"b"'))
+    keys = keep(connection, hashed(SHORT, LARGE, SHORT))
     assert len(keys) == 2
-    assert keep(connection, hashed(b'"b"', LARGE)) == keys
+    assert keep(connection, hashed(SHORT, LARGE)) == keys
     stored = connection.execute("SELECT item_id, data FROM pieces ORDER BY key").fetchall()
     assert [item_id for item_id, _ in stored] == ["item_0", "item_1"]
-    assert [unpack(data) for _, data in stored] == [b'"b"', LARGE]
+    assert [unpack(data) for _, data in stored] == [SHORT, LARGE]
     assert len(stored[1][1]) < len(LARGE) / 10
 
 
 def test_only_what_nobody_uses_goes(connection: Connection) -> None:
-    used, said, loose = (hashed(text) for text in (b'"used"', b'"said"', b'"loose"'))
+    used, said, loose = (hashed(text) for text in (b'{"text":"used"}', b'{"text":"said"}', b'{"text":"loose"}'))
     keys = keep(connection, [*used, *said, *loose])
     use(connection, 1, used)
     connection.execute("INSERT INTO conversation_items VALUES (1, 0, 'x', 0, %s, '')", (keys[1],))
@@ -57,7 +58,7 @@ def test_only_what_nobody_uses_goes(connection: Connection) -> None:
 def test_who_removes_a_piece_waits_for_who_is_about_to_use_it(
     connection: Connection, another: Callable[[], Connection]
 ) -> None:
-    pieces = hashed(b'"shared"')
+    pieces = hashed(b'{"text":"shared"}')
     keys = keep(connection, pieces)
     other = another()
     connection.execute("BEGIN")
@@ -81,7 +82,7 @@ def test_who_removes_a_piece_waits_for_who_is_about_to_use_it(
 def test_who_uses_a_piece_that_is_just_removed_writes_it_anew(
     connection: Connection, another: Callable[[], Connection]
 ) -> None:
-    pieces = hashed(b'"shared"')
+    pieces = hashed(b'{"text":"shared"}')
     keys = keep(connection, pieces)
     other = another()
     other.execute("BEGIN")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from isthmus.ports import APPENDING, StoredConversation, StoredResponse, conversation_lease, conversation_locked
 from isthmus.store.conversation_row import Row
 from isthmus.store.packing import digest_place, hash_piece
-from isthmus.store.pieces import FIELD, INPUT, OUTPUT, Piece, own_id
+from isthmus.store.pieces import FIELD, INPUT, OUTPUT, Piece
 from isthmus.store.postgres.connect import Connection
 from isthmus.store.postgres.conversation_rows import find, find_position
 from isthmus.store.postgres.locks import NOW
@@ -145,7 +145,7 @@ def _wanted(response_id: str, piece: Piece) -> str:
 
 
 def _add(connection: Connection, row: Row, items: Sequence[bytes]) -> None:
-    pieces = [Piece(INPUT, index, data, own_id(data)) for index, data in enumerate(items)]
+    pieces = [Piece(INPUT, index, data) for index, data in enumerate(items)]
     hashed = [(hash_piece(row.owner, False, piece.data), piece) for piece in pieces]
     known = find_known(connection, [hash for hash, _ in hashed])
     names = _Names(connection, row, [text(piece.item_id or "") for piece in pieces])

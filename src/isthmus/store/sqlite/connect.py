@@ -14,11 +14,13 @@ import sqlite3
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from isthmus.errors import ConfigError, StoreDamaged, StoreUnavailable
+from isthmus.store.sqlite.known import Writing
 
 Durability = Literal["process", "power"]
+C = TypeVar("C", bound=sqlite3.Connection)
 Fault = sqlite3.Error | UnicodeDecodeError
 FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises. The second is Python's: the words of an error quote a damaged schema, and are no text then."""
@@ -59,13 +61,17 @@ class Trouble:
         return StoreUnavailable(self.message or f"the store `{path}` cannot be used ({self.reason}): {self.advice}")
 
 
-def connect_writer(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def connect_writer(path: Path, busy_seconds: float) -> Writing:
     """A connection to the file, created if need be; nothing in an existing file is touched yet."""
     _prepare_file(path)
     return connect(path, busy_seconds)
 
 
-def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def connect(path: Path, busy_seconds: float) -> Writing:
+    return _connect(path, busy_seconds, Writing)
+
+
+def _connect(path: Path, busy_seconds: float, kind: type[C]) -> C:
     """A connection to the file that stands there."""
     # Never made in passing: in place of a file that was deleted it would be an empty store that nobody asked for.
     # Each connection is used by one thread at a time, but closed by another.
@@ -75,11 +81,12 @@ def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
         timeout=busy_seconds,
         isolation_level=None,
         check_same_thread=False,
+        factory=kind,
     )
 
 
 def connect_reader(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    connection = connect(path, busy_seconds)
+    connection = _connect(path, busy_seconds, sqlite3.Connection)
     try:
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -99,6 +106,8 @@ def configure(connection: sqlite3.Connection, path: Path, durability: Durability
         if durability == "power":
             connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not empty the drive's cache
         connection.execute("PRAGMA journal_size_limit = 67108864")
+        # What may have to be taken back is noted in memory: more than 64 kB of it would go to a file of its own.
+        connection.execute("PRAGMA temp_store = MEMORY")
         # Deleted content is overwritten where that needs no extra IO.
         connection.execute("PRAGMA secure_delete = FAST")
     except FAULTS as error:

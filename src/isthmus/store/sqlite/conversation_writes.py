@@ -129,7 +129,7 @@ def _add(connection: sqlite3.Connection, row: Row, items: Sequence[bytes]) -> No
         if _taken(connection, row, item_id):
             raise taken_id(item_id, index)
         hash = hash_piece(row.owner, False, data)
-        piece = keep_piece(connection, row.owner, hash, Piece(INPUT, index, data, item_id))
+        piece = keep_piece(connection, row.owner, hash, Piece(INPUT, index, data))
         _put(connection, row, row.next + index, item_id, False, piece, hash)
     write_row(connection, row._replace(next=row.next + len(items), items=row.items + len(items)))
 

@@ -32,6 +32,7 @@ from isthmus.store.sqlite.connect import (
     connect_reader,
     connect_writer,
 )
+from isthmus.store.sqlite.known import Writing
 from isthmus.store.sqlite.migrations import check_file, migrate
 
 log = logging.getLogger("isthmus.store")
@@ -127,11 +128,11 @@ class Medium:
 
     # ── connections ────────────────────────────────────────────────────────────────────────────────
 
-    def open(self) -> sqlite3.Connection:
+    def open(self) -> Writing:
         """The connection that writes, at the start: a file that is not there is made."""
         return self._take(connect_writer(self.path, self._busy_seconds))
 
-    def reopen(self, old: sqlite3.Connection | None) -> sqlite3.Connection:
+    def reopen(self, old: Writing | None) -> Writing:
         """The same on what stands there now. All others are closed first, whatever becomes of the new one."""
         self.let_go(old)
         connection = self._take(connect(self._at, self._busy_seconds))
@@ -172,7 +173,7 @@ class Medium:
     def register(self, lent: Lent) -> None:
         self._lent.append(lent)
 
-    def _take(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _take(self, connection: Writing) -> Writing:
         try:
             file = _identify(self._at)
             check_file(connection, self.path)

@@ -2,7 +2,8 @@
 
 In: operations from the event loop. Out: their results, once their transaction is committed. Whatever is waiting
 when the thread is free shares one transaction, so a hundred concurrent saves cost a few commits. An operation that
-fails is undone alone; when the transaction itself fails, all its operations fail. One event loop for life.
+fails is undone alone: all are taken back and carried out anew then, each behind a savepoint, so an operation may run
+twice. When the transaction itself fails, all its operations fail. One event loop for life.
 
 The thread also watches over the file: nothing counts as saved that is not in the file at the path, and what is wrong
 with that is tried again every moment, until a response of some size can be saved (`probe`).
@@ -24,6 +25,7 @@ from typing import Any, Final, Literal, TypeVar
 from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.store.sqlite.connect import FAULTS, Trouble, concerns_file, trouble_of, unavailable
+from isthmus.store.sqlite.known import Writing
 from isthmus.store.sqlite.medium import Medium
 
 T = TypeVar("T")
@@ -49,7 +51,7 @@ class _Job:
 class Writer:
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Writing,
         medium: Medium,
         *,
         probe: Operation[None],
@@ -62,7 +64,7 @@ class Writer:
         wait."""
         self.commits = 0
         self.operations = 0
-        self._connection: sqlite3.Connection | None = connection
+        self._connection: Writing | None = connection
         self._medium = medium
         self._probe = probe
         self._timed = timed
@@ -144,10 +146,15 @@ class Writer:
     def _commit(self, group: list[_Job]) -> None:
         try:
             connection = self._stand()
-            connection.execute("BEGIN IMMEDIATE")
-            if len(group) == 1:  # nobody else's work has to survive its failure
-                group[0].result = group[0].operation(connection)
-            else:
+            self._begin(connection)
+            try:
+                for job in group:
+                    job.result = job.operation(connection)
+            except Exception:
+                if len(group) == 1 or not connection.in_transaction:
+                    raise  # nobody else's work has to survive it, or SQLite gave up all of it (disk full, IO error)
+                self._undo()
+                self._begin(connection)
                 for job in group:
                     self._attempt(connection, job)
             connection.execute("COMMIT")
@@ -162,7 +169,12 @@ class Writer:
             for job in group:
                 job.error = job.error or shown
 
-    def _attempt(self, connection: sqlite3.Connection, job: _Job) -> None:
+    @staticmethod
+    def _begin(connection: Writing) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.known.begin(connection)
+
+    def _attempt(self, connection: Writing, job: _Job) -> None:
         connection.execute("SAVEPOINT job")
         try:
             job.result = job.operation(connection)
@@ -171,13 +183,16 @@ class Writer:
             if not connection.in_transaction:
                 raise  # SQLite gave up the whole transaction (disk full, IO error)
             connection.execute("ROLLBACK TO job")
+            connection.known.clear()
         connection.execute("RELEASE job")
 
     def _undo(self) -> None:
         # The group is reported as failed already; the next BEGIN will say if nothing works any more.
         with suppress(*FAULTS):
-            if self._connection is not None and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            if self._connection is not None:
+                self._connection.known.clear()
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     def _explain(self, error: BaseException) -> BaseException:
         if not isinstance(error, FAULTS):
@@ -188,7 +203,7 @@ class Writer:
 
     # ── the file ───────────────────────────────────────────────────────────────────────────────────
 
-    def _stand(self) -> sqlite3.Connection:
+    def _stand(self) -> Writing:
         """The connection, if what it is open on stands at the path and may be written."""
         if self._connection is None or self._medium.look() is not None:
             self._look()
@@ -200,6 +215,8 @@ class Writer:
 
     def _look(self) -> None:
         """Find out how the file is, take up what stands there now, and note what was found."""
+        if self._connection is not None:
+            self._connection.known.clear()  # the probe's transactions are its own
         trouble = self._find_trouble()
         if trouble is None:
             self._medium.recovered()
@@ -232,7 +249,7 @@ class Writer:
             return Trouble(f"it cannot be examined: {error!r}", "the log says more")
         return None
 
-    def _reopen(self) -> sqlite3.Connection:
+    def _reopen(self) -> Writing:
         old, self._connection = self._connection, None
         self._connection = self._medium.reopen(old)
         return self._connection

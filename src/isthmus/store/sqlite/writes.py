@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from isthmus.bridge.types.plan import Lesson
@@ -11,6 +11,7 @@ from isthmus.ports import EventBatch, StoredResponse, StoredWord
 from isthmus.store.packing import digest_events, pack, pack_list, read_piece
 from isthmus.store.pieces import FIELD, Piece
 from isthmus.store.rows import take_apart
+from isthmus.store.sqlite.known import known_to
 
 History = Callable[[], tuple[bytes, ...]]
 
@@ -20,14 +21,12 @@ def save_response(connection: sqlite3.Connection, record: StoredResponse, histor
     if history is not None and not _has_parent(connection, record):
         record = replace(record, previous_response_id=None, input=(*history(), *record.input))
     columns, hashed = take_apart(record)
-    found = connection.execute(
-        "SELECT key, owner, previous_id, deleted FROM responses WHERE id = ?", (record.id,)
-    ).fetchone()
+    key = _insert(connection, record, columns)
     held: list[int] = []
-    if found is None:
-        key = _insert(connection, record, columns)
-    else:
-        key, owner, previous_id, deleted = found
+    if key is None:
+        key, owner, previous_id, deleted = connection.execute(
+            "SELECT key, owner, previous_id, deleted FROM responses WHERE id = ?", (record.id,)
+        ).fetchone()
         if (owner, previous_id) != (record.owner, record.previous_response_id):
             raise ValueError(f"response {record.id} already exists with another owner or parent")
         if deleted:
@@ -165,15 +164,15 @@ def _has_parent(connection: sqlite3.Connection, record: StoredResponse) -> bool:
     return connection.execute("SELECT 1 FROM responses WHERE id = ? AND owner = ?", parent).fetchone() is not None
 
 
-def _insert(connection: sqlite3.Connection, record: StoredResponse, columns: tuple[object, ...]) -> int:
+def _insert(connection: sqlite3.Connection, record: StoredResponse, columns: tuple[object, ...]) -> int | None:
+    """Its key; `None` if it is there already."""
     cursor = connection.execute(
         "INSERT INTO responses"
         " (status, model, provider, conversation, conversation_at, created_at, skeleton, memo, turn_digest, row_digest,"
-        " id, owner, previous_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " id, owner, previous_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (*columns, record.id, record.owner, record.previous_response_id),
     )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    return cursor.lastrowid if cursor.rowcount else None
 
 
 def _overwrite(connection: sqlite3.Connection, key: int, columns: tuple[object, ...]) -> None:
@@ -186,23 +185,31 @@ def _overwrite(connection: sqlite3.Connection, key: int, columns: tuple[object, 
 
 def keep_piece(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
     """The key of this content, written now if it is new, or if what was written is not there as it was."""
+    known = known_to(connection)
+    if (key := known.find(digest)) is None:
+        key = _find_or_write(connection, owner, digest, piece)
+        known.note(digest, key)
+    return key
+
+
+def _find_or_write(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
     found: tuple[int, bytes] | None = connection.execute(
         "SELECT key, data FROM pieces WHERE hash = ?", (digest,)
     ).fetchone()
-    if found is not None:
-        key, data = found
-        if read_piece(owner, piece.place == FIELD, digest, data) is None:
-            connection.execute(
-                "UPDATE pieces SET owner = ?, item_id = ?, data = ? WHERE key = ?",
-                (owner, piece.item_id, pack(piece.data), key),
-            )
-        return key
-    cursor = connection.execute(
-        "INSERT INTO pieces (hash, owner, item_id, data) VALUES (?, ?, ?, ?)",
-        (digest, owner, piece.item_id, pack(piece.data)),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    if found is None:
+        cursor = connection.execute(
+            "INSERT INTO pieces (hash, owner, item_id, data) VALUES (?, ?, ?, ?)",
+            (digest, owner, piece.item_id, pack(piece.data)),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+    key, data = found
+    if read_piece(owner, piece.place == FIELD, digest, data) is None:
+        connection.execute(
+            "UPDATE pieces SET owner = ?, item_id = ?, data = ? WHERE key = ?",
+            (owner, piece.item_id, pack(piece.data), key),
+        )
+    return key
 
 
 def _drop_content(connection: sqlite3.Connection, key: int) -> None:
@@ -219,8 +226,9 @@ def _detach(connection: sqlite3.Connection, key: int) -> list[int]:
     return held
 
 
-def drop_unused(connection: sqlite3.Connection, pieces: Iterable[int]) -> None:
+def drop_unused(connection: sqlite3.Connection, pieces: Sequence[int]) -> None:
     """Pieces that no response holds any more, and no conversation."""
+    known_to(connection).forget(pieces)
     connection.executemany(
         "DELETE FROM pieces WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM parts WHERE piece = ?1)"
         " AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE piece = ?1)",
