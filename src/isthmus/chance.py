@@ -7,6 +7,7 @@ What came before tells nobody what comes next. A process that was forked begins 
 from __future__ import annotations
 
 import os
+from time import time_ns
 from typing import Final
 
 _SIZE: Final = 16
@@ -24,6 +25,12 @@ def random_text() -> str:
         first, *more = [digits[start : start + 2 * _SIZE] for start in range(0, len(digits), 2 * _SIZE)]
         _ready.extend(more)
         return first
+
+
+def dated_text() -> str:
+    """As many, of which the first eleven are the time in milliseconds: what is kept under such ids one after the other
+    stands side by side in a store's indexes, instead of on as many pages as there are ids."""
+    return f"{time_ns() // 1_000_000:011x}{random_text()[11:]}"
 
 
 if hasattr(os, "register_at_fork"):  # Windows cannot fork

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from isthmus import __version__
 from isthmus.bridge.limits import take_limits
-from isthmus.chance import random_text
+from isthmus.chance import dated_text
 from isthmus.conduct.aside import Aside
 from isthmus.config.schema import Config
 from isthmus.config.schema import Store as StoreSettings
@@ -144,7 +144,7 @@ def start_pruning(config: Config, store: Store) -> asyncio.Task[None] | None:
 
 
 def new_id(prefix: str) -> str:
-    return f"{prefix}_{random_text()}"
+    return f"{prefix}_{dated_text()}"
 
 
 def _open_deliveries(config: Config, store: Store) -> Deliveries:
