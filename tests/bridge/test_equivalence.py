@@ -139,7 +139,7 @@ def streamed(draw: Any, reply: dict[str, Any]) -> list[list[Delta]]:
     parser, decoder = SseParser(), ChatDecoder(ReplyRules())
     batches: list[list[Delta]] = []
     for start, stop in itertools.pairwise(edges):
-        batches += [decoder.chunk(event) for event in parser.feed(data[start:stop])]
+        batches.append(decoder.chunks(parser.feed(data[start:stop])))
     return [*batches, decoder.end()]
 
 
@@ -169,6 +169,15 @@ def test_a_whole_reply_equals_its_stream_folded(data: st.DataObject, reply: dict
     check_stream(folded_events)
     check_stream(live_events)
     assert essence(folded) == essence(live)
+
+
+@given(st.data(), replies, st.sampled_from(sorted(PLANS)))
+@settings(deadline=None)
+def test_deltas_are_told_the_same_alone_and_together(data: st.DataObject, reply: dict[str, Any], name: str) -> None:
+    batches = streamed(data.draw, reply)
+    alone = [[delta] for batch in batches for delta in batch]
+    assert stream(alone, plan=PLANS[name]) == stream(batches, plan=PLANS[name])
+    assert stream([sum(batches, [])], plan=PLANS[name]) == stream(batches, plan=PLANS[name])
 
 
 # Asked again

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doubling import LINEAR, growth
-from isthmus.bridge.sse import PING, SseParser, encode_data, encode_event
+from isthmus.bridge.sse import PING, SseParser, encode_all_data, encode_data, encode_event, encode_events
 from isthmus.errors import UpstreamFailed
 
 
@@ -174,3 +174,15 @@ def test_a_large_event_in_many_reads_is_put_together_once() -> None:
     [event] = parser.feed(b"\n\n")
     assert event == piece * 512
     assert Counted.copied <= 2 * 512 * len(piece), "each byte is copied a fixed number of times"
+
+
+EVENTS = st.lists(
+    st.fixed_dictionaries({"type": st.sampled_from(["a", "response.b", "c"]), "delta": st.text(max_size=8)}),
+    max_size=12,
+)
+
+
+@given(EVENTS, st.sampled_from([0, 1_000]))
+def test_a_batch_is_written_as_its_events_are_one_by_one(events: list[dict[str, str]], size: int) -> None:
+    assert encode_events(events, size) == b"".join(map(encode_event, events))
+    assert encode_all_data(events, size) == b"".join(map(encode_data, events))

@@ -8,6 +8,9 @@ puts each event in one piece, because some readers reset their state per network
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +32,8 @@ _LINE: Final = 64
 
 _BOM: Final = b"\xef\xbb\xbf"
 _encode_json: Final = msgspec.json.Encoder().encode
+_encode_lines: Final = msgspec.json.Encoder().encode_lines
+_type: Final = itemgetter("type")
 
 
 class SseParser:
@@ -130,6 +135,24 @@ def encode_event(event: Event | JsonObject, size: int = 0) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), data)
 
 
+def encode_events(events: Sequence[Event | JsonObject], size: int = 0) -> bytes:
+    """A batch of them. Those of one type that stand together are written in one go: JSON has no line end of its own."""
+    if size or len(events) == 1:
+        return b"".join([encode_event(event, size) for event in events])
+    told: list[bytes] = []
+    for type, run in groupby(events, _type):
+        begin = b"event: %b\ndata: " % type.encode()
+        told += (begin, _encode_lines(run)[:-1].replace(b"\n", b"\n\n" + begin), b"\n\n")
+    return b"".join(told)
+
+
 def encode_data(value: Any, size: int = 0) -> bytes:
     """One unnamed event (Chat Completions chunks have no `event:` line)."""
     return b"data: %b\n\n" % (encode_sized(value, size) if size else _encode_json(value))
+
+
+def encode_all_data(values: Sequence[Any], size: int = 0) -> bytes:
+    """A batch of these, likewise."""
+    if size or len(values) < 2:
+        return b"".join([encode_data(value, size) for value in values])
+    return b"data: %b\n\n" % _encode_lines(values)[:-1].replace(b"\n", b"\n\ndata: ")

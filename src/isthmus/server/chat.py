@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from isthmus.bridge.doors.chat.read import ChatRequest, receive_chat_request, reword
 from isthmus.bridge.doors.chat.render import ChatRenderer, chat_id, render_chat_completion
-from isthmus.bridge.sse import DONE, encode_data
+from isthmus.bridge.sse import DONE, encode_all_data
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.chats import AsChat
 from isthmus.gateway.gateway import Gateway
@@ -68,7 +68,7 @@ class ChatApi:
 
         def encode(events: list[Event], size: int = 0) -> bytes:
             chunks = [_renamed(chunk, chat) for event in events for chunk in renderer.render(event)]
-            return b"".join([encode_data(chunk, size) for chunk in chunks])
+            return encode_all_data(chunks, size)
 
         def whole(response: FinishedResponse) -> JsonObject:
             if response["status"] in ("failed", "cancelled"):
@@ -95,7 +95,7 @@ async def _tell_again(chat: ChatRequest, found: StoredResponse, send: Send) -> N
 
     chunks = retell_chat_completion(_decode(found.response), include_usage=chat.include_usage)
     await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **AGAIN})})
-    await send({"type": "http.response.body", "body": b"".join([*map(encode_data, chunks), DONE])})
+    await send({"type": "http.response.body", "body": encode_all_data(chunks) + DONE})
 
 
 def _renamed(chunk: JsonObject, chat: ChatRequest) -> JsonObject:

@@ -19,7 +19,7 @@ from isthmus.bridge.doors.messages.read import MessagesRequest, receive_messages
 from isthmus.bridge.doors.messages.read_options import SESSION
 from isthmus.bridge.doors.messages.render import MessagesRenderer, render_message
 from isthmus.bridge.doors.messages.report import in_order
-from isthmus.bridge.sse import encode_event
+from isthmus.bridge.sse import encode_events
 from isthmus.bridge.tokens import likely_tokens, most_tokens
 from isthmus.bridge.types.clients import on_messages
 from isthmus.bridge.types.plan import Plan
@@ -79,7 +79,7 @@ class MessagesApi:
 
             def encode(events: list[Event], size: int = 0) -> bytes:
                 frames = [frame for event in events for frame in renderer.render(event)]
-                return b"".join([encode_event(self._tell(frame, asked, run), size) for frame in frames])
+                return encode_events([self._tell(frame, asked, run) for frame in frames], size)
 
             sink = MessagesSink(receive, send, encode, aside)
         else:
@@ -149,7 +149,7 @@ async def _tell_again(asked: MessagesRequest, found: StoredResponse, send: Send)
     frames = [_renamed(frame, asked) for event in events for frame in renderer.render(event)]
     frames[0] = {**frames[0], "message": _renamed({**frames[0]["message"], "isthmus": response["isthmus"]}, asked)}
     await send({"type": "http.response.start", "status": 200, "headers": raw_headers({**STREAM_HEADERS, **AGAIN})})
-    await send({"type": "http.response.body", "body": b"".join(map(encode_event, frames))})
+    await send({"type": "http.response.body", "body": encode_events(frames)})
 
 
 def _caller(scope: Scope) -> Caller:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from isthmus.bridge.assemble.output import usage_object
 from isthmus.bridge.deltas import Usage
 from isthmus.bridge.parse import Request, parse_request
-from isthmus.bridge.sse import encode_event
+from isthmus.bridge.sse import encode_events
 from isthmus.bridge.tokens import most_tokens
 from isthmus.bridge.types.clients import CODEX
 from isthmus.conduct.run import Run
@@ -19,7 +19,6 @@ from isthmus.config.schema import Server
 from isthmus.errors import RequestRefused, UpstreamFailed
 from isthmus.gateway.gateway import Gateway
 from isthmus.ports import TURN, TURN_STATE, StoredResponse, TurnState, read_state
-from isthmus.protocol.events import Event
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.response import FinishedResponse, Response
 from isthmus.server.accompany import Sink, accompany
@@ -185,10 +184,6 @@ def render_compaction(response: FinishedResponse, said: Sequence[JsonObject]) ->
         "usage": response["usage"] or usage_object(Usage(0, 0, 0)),
         "isthmus": response["isthmus"],
     }
-
-
-def encode_events(events: list[Event], size: int = 0) -> bytes:
-    return encode_event(events[0], size) if len(events) == 1 else b"".join(map(encode_event, events))
 
 
 async def _as_sse(batches: AsyncIterator[list[bytes]]) -> AsyncIterator[list[bytes]]:

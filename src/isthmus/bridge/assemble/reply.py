@@ -17,8 +17,10 @@ reply says how it ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +38,7 @@ from isthmus.protocol.items import Annotation, Phase, Status
 _CUT: Final = map_provider_finish_reason("length")
 """A call that was half shown and never ended, or a limit that was met: whatever the provider says, it was cut off."""
 
+_LOGPROBS: Final = attrgetter("logprobs")
 _THOUGHTS: Final = ("reasoning_text", "summary_text")
 
 
@@ -115,20 +118,20 @@ class Reply(msgspec.Struct, eq=False):
             if self.calls.pending is not None:
                 self._waiting = deltas
                 return
-        coming = iter(deltas)
+        groups = groupby(deltas, type)
         delta: Delta
         try:
-            for delta in coming:
-                kind = type(delta)
-                if kind is Text and self._open_text is not None:
-                    self._open_text.append(delta.text, delta.logprobs)  # type: ignore[union-attr]  # a cheap isinstance
-                elif kind is CallArguments:
-                    self.calls.append(delta)  # type: ignore[arg-type]
-                else:
-                    self._other(delta)
+            for kind, run in groups:
+                for delta in run:
+                    if kind is Text and self._open_text is not None:
+                        _say(self._open_text, delta, run)  # type: ignore[arg-type]  # a cheap isinstance
+                    elif kind is CallArguments:
+                        self.calls.append(delta)  # type: ignore[arg-type]
+                    else:
+                        self._other(delta)
         except Paused:
             # A delta makes room before it does anything else, so it can simply be taken again.
-            self._waiting = [delta, *coming]
+            self._waiting = [delta, *run, *(later for _, rest in groups for later in rest)]
         except _Steered:
             self.steered = True
 
@@ -309,6 +312,18 @@ class Reply(msgspec.Struct, eq=False):
         """Another attempt follows: what was told is closed, what was held is never told."""
         self._close_speech("completed")
         self._hosted.close_all()
+
+
+def _say(part: TextPart, first: Text, run: Iterator[Text]) -> None:
+    """All texts of a run at once; one that has log probabilities is told alone."""
+    more = [first, *run]
+    if any(map(_LOGPROBS, more)):
+        for one in more:
+            part.append(one.text, one.logprobs)
+    elif len(more) == 1:
+        part.append(first.text)
+    else:
+        part.extend([one.text for one in more])
 
 
 def _messages(held: Iterable[Delta]) -> list[tuple[Phase | None, list[Delta]]]:

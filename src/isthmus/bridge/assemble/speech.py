@@ -51,16 +51,18 @@ _SPECIFIED: Final[dict[PartKind, _Spelling]] = {
 
 
 class Part:
-    """An open part. Its `append`, and that of `TextPart`, are the hottest code of the assembler."""
+    """An open part. Its `append` and `extend` are the hottest code of the assembler."""
 
-    __slots__ = ("_at", "_delta", "_output", "_pieces", "_spelling", "kind")
+    __slots__ = ("_at", "_event", "_logprobs", "_output", "_pieces", "_spelling", "kind")
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
         self.kind: PartKind = kind
         self._at, self._output = at, output
         self._spelling = (_SPECIFIED if output.specified else _SPELLINGS)[kind]
-        self._delta = f"{self._spelling.words}.delta"
+        self._event: Any = {"type": f"{self._spelling.words}.delta", "sequence_number": 0, **at, "delta": ""}
+        """Of a delta all but its number and its words."""
         self._pieces: list[str] = []
+        self._logprobs: list[Logprob] = []
         output.say(f"{self._spelling.part}.added", **at, part=self._shape())
 
     @property
@@ -70,9 +72,21 @@ class Part:
     def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
         self._pieces.append(text)
         output = self._output
-        event: Any = {"type": self._delta, "sequence_number": output.sequence, **self._at, "delta": text}
+        event: Any = {**self._event, "sequence_number": output.sequence, "delta": text}
+        if logprobs:
+            event["logprobs"] = logprobs
+            self._logprobs += logprobs
         output.events.append(event)
         output.sequence += 1
+
+    def extend(self, texts: list[str]) -> None:
+        """Several pieces, each of which has its event."""
+        self._pieces += texts
+        output, event = self._output, self._event
+        numbered = enumerate(texts, output.sequence)
+        told: Any = [{**event, "sequence_number": number, "delta": text} for number, text in numbered]
+        output.events += told
+        output.sequence += len(texts)
 
     def close(self) -> Any:
         part = self._shape()
@@ -88,31 +102,12 @@ class Part:
 
 
 class TextPart(Part):
-    __slots__ = ("_annotations", "_index", "_item_id", "_logprobs", "_output_index")
+    __slots__ = ("_annotations",)
 
     def __init__(self, kind: PartKind, at: dict[str, Any], output: Output) -> None:
-        self._item_id, self._output_index, self._index = at["item_id"], at["output_index"], at["content_index"]
         self._annotations: list[Annotation] = []
-        self._logprobs: list[Logprob] = []
         super().__init__(kind, at, output)
-
-    def append(self, text: str, logprobs: list[Logprob] | None = None) -> None:
-        self._pieces.append(text)
-        output = self._output
-        output.events.append(
-            {
-                "type": "response.output_text.delta",
-                "sequence_number": output.sequence,
-                "item_id": self._item_id,
-                "output_index": self._output_index,
-                "content_index": self._index,
-                "delta": text,
-                "logprobs": logprobs or [],
-            }
-        )
-        output.sequence += 1
-        if logprobs:
-            self._logprobs += logprobs
+        self._event["logprobs"] = []
 
     @property
     def annotated(self) -> bool:
