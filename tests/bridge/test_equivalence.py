@@ -177,7 +177,7 @@ def test_deltas_are_told_the_same_alone_and_together(data: st.DataObject, reply:
     batches = streamed(data.draw, reply)
     alone = [[delta] for batch in batches for delta in batch]
     assert stream(alone, plan=PLANS[name]) == stream(batches, plan=PLANS[name])
-    assert stream([sum(batches, [])], plan=PLANS[name]) == stream(batches, plan=PLANS[name])
+    assert stream([list(itertools.chain(*batches))], plan=PLANS[name]) == stream(batches, plan=PLANS[name])
 
 
 # Asked again

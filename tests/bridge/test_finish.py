@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from isthmus.bridge.deltas import CallArguments, CallOpened, Finished, Text
-from isthmus.bridge.finish import map_provider_finish_reason
+from isthmus.bridge.finish import map_provider_finish_reason, words_of
+from isthmus.errors import UpstreamFailed
 from isthmus.testing.fold import fold
 
 ROWS = [
@@ -69,3 +70,17 @@ def test_a_call_that_was_whole_before_the_cut_stays_complete() -> None:
         ("function_call", "completed"),
         ("message", "incomplete"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "wait", "told"),
+    [
+        ("slow down", "rate_limit_exceeded", 2.5, "slow down; try again in 2.5s"),
+        ("slow down", "rate_limit_exceeded", 0.0, "slow down; try again in 0.1s"),
+        ("slow down", "rate_limit_exceeded", None, "slow down"),
+        ("try again in 9s", "rate_limit_exceeded", 2.5, "try again in 9s"),
+        ("broken", "server_error", 2.5, "broken"),
+    ],
+)
+def test_the_wait_for_a_rate_limit_is_told_in_words(message: str, code: str, wait: float | None, told: str) -> None:
+    assert words_of(UpstreamFailed(message, code=code, retry_after=wait)) == told

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from isthmus.errors import IsthmusError
 from isthmus.protocol.response import IncompleteReason
 
 Status = Literal["completed", "incomplete", "failed"]
@@ -47,3 +48,10 @@ def map_provider_finish_reason(reason: str | None) -> Outcome:
     if reason is None:
         return _failed("Provider returned no finish reason")
     return TABLE.get(reason) or _failed(f"Unexpected finish reason `{reason[:80]}`")
+
+
+def words_of(failure: IsthmusError) -> str:
+    """What a stream says of a failure. It has no `Retry-After`: Codex reads the wait from these very words."""
+    if failure.code != "rate_limit_exceeded" or failure.retry_after is None or "try again in" in failure.message:
+        return failure.message
+    return f"{failure.message}; try again in {max(failure.retry_after, 0.1):g}s"

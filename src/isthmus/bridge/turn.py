@@ -21,11 +21,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from isthmus.bridge.assemble.calls import Calls, Hosted
-from isthmus.bridge.assemble.output import Frame, Output, Unheard, tell_compaction
+from isthmus.bridge.assemble.output import Frame, Output, tell_compaction
 from isthmus.bridge.assemble.reply import Reply
 from isthmus.bridge.assemble.rounds import Rounds
-from isthmus.bridge.assemble.speech import Seal, VendorState
+from isthmus.bridge.assemble.speech import Seal
 from isthmus.bridge.commands import Check as Check
 from isthmus.bridge.commands import Done as Done
 from isthmus.bridge.commands import RunTool as RunTool
@@ -41,7 +40,7 @@ from isthmus.bridge.contract.check import (
 from isthmus.bridge.deltas import Delta, Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic, notice
 from isthmus.bridge.envelope import Sealed
-from isthmus.bridge.finish import Outcome
+from isthmus.bridge.finish import Outcome, words_of
 from isthmus.bridge.jobs import CheckAnswer, Result
 from isthmus.bridge.plan import ask_again, go_on
 from isthmus.bridge.tools.examine import Examined
@@ -346,7 +345,7 @@ class Turn:
         meaning, code, final = FAILURES.get(failure.code), failure.code, self._plan.client.final_code
         if final and meaning is not None and meaning.codex == "as a refusal":
             code = final
-        return self._close(Outcome("failed", None, code, _with_wait(failure)), now, failure=failure)
+        return self._close(Outcome("failed", None, code, words_of(failure)), now, failure=failure)
 
     def cancel(self, now: int) -> Done:
         """The client left or cancelled: the response keeps what it had."""
@@ -381,27 +380,7 @@ class Turn:
         return before + now if before is not None and now is not None else before or now
 
     def _new_reply(self) -> Reply:
-        plan, contract = self._plan, self._plan.contract
-        output = self._output if plan.compaction is None else Unheard(self._frame.response_id)
-        return Reply(
-            output,
-            VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
-            self._notices,
-            Hosted(output),
-            Calls(
-                plan.tools,
-                output,
-                self._taken,
-                self._notices,
-                _plain_ids=plan.client.plain_call_ids,
-                _managed=self._managed,
-            ),
-            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
-            contract.held or (contract.requires_valid_json and not plan.stream),
-            plan.reasoning_as == "summary",
-            self._managed,
-            None if plan.reply.tells_length else plan.output_limit,
-        )
+        return self._rounds.new_reply(self._plan, self._notices, self._taken)
 
     def _start(self) -> None:
         self._move("start")
@@ -415,10 +394,3 @@ class Turn:
         if following is None:
             raise RuntimeError(f"the response is {self._phase}: it cannot {action}")
         self._phase = following
-
-
-def _with_wait(failure: IsthmusError) -> str:
-    """A stream has no `Retry-After`: Codex reads the wait from these very words."""
-    if failure.code != "rate_limit_exceeded" or failure.retry_after is None or "try again in" in failure.message:
-        return failure.message
-    return f"{failure.message}; try again in {max(failure.retry_after, 0.1):g}s"

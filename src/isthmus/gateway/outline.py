@@ -11,7 +11,7 @@ import zlib
 from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from isthmus.bridge.assemble.retell import replay_events
 from isthmus.protocol.events import Event
@@ -28,11 +28,11 @@ class Outline:
         self._numbers = array("I")
 
     def add(self, events: Sequence[Event]) -> None:
-        numbers = self._numbers
-        for event in events:
-            told: Any = event
-            numbers.append(told.get("output_index", -1) + 1)
-            numbers.append(len(told["delta"]) + 1 if "delta" in told else 0)
+        append, told = self._numbers.append, cast(Sequence[Any], events)
+        for event in told:
+            append(event.get("output_index", -1) + 1)
+            delta = event.get("delta")
+            append(0 if delta is None else len(delta) + 1)
 
     def pack(self) -> bytes:
         return zlib.compress(self._numbers.tobytes(), 1) if len(self._numbers) <= 2 * MAX_EVENTS else b""

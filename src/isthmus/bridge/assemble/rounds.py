@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isthmus.bridge.assemble.calls import Calls
+from isthmus.bridge.assemble.calls import Calls, Hosted
 from isthmus.bridge.assemble.managed import ManagedCalls
-from isthmus.bridge.assemble.output import Output
-from isthmus.bridge.assemble.speech import Seal
+from isthmus.bridge.assemble.output import Output, Unheard
+from isthmus.bridge.assemble.reply import Reply
+from isthmus.bridge.assemble.speech import Seal, VendorState
+from isthmus.bridge.diagnostics import CompatibilityDiagnostic
 from isthmus.bridge.types.managed import ManagedCall
 from isthmus.bridge.types.plan import Plan, Progress
 from isthmus.protocol.json import JsonObject
@@ -24,11 +26,29 @@ class Rounds:
         self.spent = False
         """Whether the model was asked without the tools that run here: it has called them often enough."""
         self._output = output
+        self._seal = seal
         self._searches = self._rounds = self._known = 0
         self._heard: list[JsonObject] = []
         """The items that it was asked with, and calls beside them that nobody was told of."""
         self._after: Callable[[Progress], Plan] | None = None
         """Of the plan that the response began with: those that follow have what was said in them already."""
+
+    def new_reply(self, plan: Plan, notices: list[CompatibilityDiagnostic], taken: set[str]) -> Reply:
+        """What takes the next answer; one that is a summary for ourselves is told to nobody."""
+        output = self._output if plan.compaction is None else Unheard(f"resp_{self._output.suffix}")
+        plain, contract = plan.client.plain_call_ids, plan.contract
+        return Reply(
+            output,
+            VendorState(plan.target.provider, self._seal, plan.seals_reasoning),
+            notices,
+            Hosted(output),
+            Calls(plan.tools, output, taken, notices, _plain_ids=plain, _managed=self.managed),
+            # Whoever reads the answer in one piece has not seen it yet: it may be cleaned where a stream may not.
+            contract.held or (contract.requires_valid_json and not plan.stream),
+            plan.reasoning_as == "summary",
+            self.managed,
+            None if plan.reply.tells_length else plan.output_limit,
+        )
 
     def list_tools(self, plan: Plan) -> None:
         """The tools of MCP servers, before anything else is told of the answer."""
