@@ -58,6 +58,8 @@ class Plant(TypedDict):
     turns: int
     only: list[str]
     """Doors that are looked at."""
+    goes: int
+    """What is as slow as that needs fewer of them."""
 
 
 def main() -> None:
@@ -68,10 +70,11 @@ def main() -> None:
     logging.disable(logging.INFO)
     threading.settrace(in_threads)
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(count_doors(Path(folder), given["only"] if given else None)))
+        planted = (given["only"], given["goes"]) if given else (None, GOES)
+        print(json.dumps(count_doors(Path(folder), *planted)))
 
 
-def count_doors(folder: Path, only: list[str] | None = None) -> dict[str, dict[str, int]]:
+def count_doors(folder: Path, only: list[str] | None = None, times: int = GOES) -> dict[str, dict[str, int]]:
     counted = {}
     with running(folder) as (loop, port, above, gateway):
         for workload in DOORS:
@@ -89,7 +92,7 @@ def count_doors(folder: Path, only: list[str] | None = None) -> dict[str, dict[s
             loop.run_until_complete(go())
             goes = [
                 count_instructions(lambda go=go: loop.run_until_complete(go()), without=_is_not_ours)  # type: ignore[misc]
-                for _ in range(GOES)
+                for _ in range(times)
             ]
             counted[workload.name] = {"instructions": min(goes) // CALLS}
     return counted

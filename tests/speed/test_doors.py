@@ -37,7 +37,7 @@ def test_every_door_is_guarded_and_recorded() -> None:
 def test_a_regression_on_purpose_is_red_in_its_door(door: str, honest: Figures) -> None:
     """A third of what the door takes, by a loop at one place in it; called more often, it is only more."""
     turns = round(honest[door]["instructions"] / 3 / 2)  # two instructions for each turn
-    slow = measure_doors({"at": PLANTED[door], "turns": turns, "only": [door]})
+    slow = measure_doors({"at": PLANTED[door], "turns": turns, "only": [door], "goes": 2})
     words = red(judge(slow, Expected({door: honest[door]}, LIMIT)))
     assert len(words) == 1
     assert words[0].startswith(f"{door}: instructions")
