@@ -11,6 +11,9 @@ from bench.robustness.report import table
 Json = dict[str, Any]
 EARLY: Final = 4.0
 """Times what reading its JSON takes that a refusal may take."""
+_LEAST: Final = 2
+"""Points, to say how something grows."""
+_UNMEASURED: Final = "not measured: the machine carried less than the second size"
 
 
 def told(grown: Json) -> tuple[list[str], dict[str, str]]:
@@ -18,6 +21,9 @@ def told(grown: Json) -> tuple[list[str], dict[str, str]]:
     rows, pictures = [], {}
     for row in grown["rows"]:
         points = [tuple(point) for point in row["points"]]
+        if len(points) < _LEAST:
+            rows.append((row["name"], *[""] * 5, f"**{_UNMEASURED}**"))
+            continue
         fitted = fit(points)
         counted = fit([tuple(point) for point in row["instructions"]]) if row.get("instructions") else None
         first, last = points[0], points[-1]
@@ -48,7 +54,7 @@ def told(grown: Json) -> tuple[list[str], dict[str, str]]:
     ]
     for name, group in groups.items():
         if group:
-            series = {row["name"]: [tuple(point) for point in row["points"]] for row in group}
+            series = {row["name"]: [tuple(point) for point in row["points"]] for row in group if row["points"]}
             pictures[name] = lines(f"{titles[name]}: cost against size", "size", "CPU µs", series)
             text += ["", f"![{titles[name]}: cost against size](images/{name})"]
     return text, pictures
@@ -66,6 +72,9 @@ def wrong(grown: Json) -> list[str]:
     """Rows that grow faster than their size, or are refused late."""
     found = []
     for row in grown["rows"]:
+        if len(row["points"]) < _LEAST:
+            found.append(f"{row['name']}: {_UNMEASURED}")
+            continue
         fitted = fit([tuple(point) for point in row.get("instructions") or row["points"]])
         if not fitted.good:
             found.append(f"{row['name']} grows faster than its size: exponent {fitted.exponent:g}")

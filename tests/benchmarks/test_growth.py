@@ -40,6 +40,14 @@ def test_a_row_that_grows_with_the_square_or_is_refused_late_is_wrong() -> None:
     assert all(picture.startswith("<svg") for picture in pictures.values())
 
 
+def test_a_row_that_could_not_be_measured_says_so() -> None:
+    whole = {"name": "items", "unit": "items", "points": [(size, size) for size in SIZES]}
+    for few in ([], [(1, 20.0)]):
+        grown = {"rows": [whole, {"name": "streams", "unit": "streams", "points": few}]}
+        assert page.wrong(grown) == ["streams: not measured: the machine carried less than the second size"]
+        assert any("streams" in line and "**not measured" in line for line in page.told(grown)[0])
+
+
 def test_planning_and_streaming_are_linear_by_their_instructions() -> None:
     for row in core.rows(0.1):
         points = row["instructions"]
