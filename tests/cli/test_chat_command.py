@@ -118,7 +118,7 @@ def test_a_conversation_on_a_terminal(folder: Path) -> None:
 
 
 def test_an_answer_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(folder: Path) -> None:
-    asked = "[[demo: pace 1]] lorem 60"
+    asked = "[[demo: pace 1000]] lorem 60"
     whole = pipe(folder, asked).stdout
     assert max(map(len, whole.splitlines())) > 100
     terminal = Terminal(PROGRAM, [asked], folder=folder, environment={**environment(folder), "COLUMNS": "40"})
