@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -16,6 +17,8 @@ from msgspec.structs import replace
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
+_path_of: Final = attrgetter("path")
+_action_of: Final = attrgetter("action")
 Action = Literal["supported", "degraded", "ignored", "rejected"]
 Severity = Literal["warn", "error"]
 
@@ -102,7 +105,13 @@ class CompatibilityPlan(msgspec.Struct, frozen=True, dict=True):
         return [decision.sends for decision in self.decisions if decision.sends]
 
     def decision(self, path: str) -> CompatibilityDecision | None:
-        return next((d for d in self.decisions if d.path == path), None)
+        return self._by_path.get(path)
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, CompatibilityDecision]:
+        """The first about each path."""
+        last_first = self.decisions[::-1]
+        return dict(zip(map(_path_of, last_first), last_first, strict=True))
 
 
 _PARAMETER_CODES: Final[Mapping[Action, str]] = {
@@ -224,9 +233,9 @@ def _reject(decision: CompatibilityDecision) -> CompatibilityDecision:
 
 def refuse_rejected(decisions: tuple[CompatibilityDecision, ...]) -> None:
     """Stop before anything is sent if one decision is a hard blocker; the error names them all."""
-    rejected = [decision for decision in decisions if decision.action == "rejected"]
-    if not rejected:
+    if "rejected" not in map(_action_of, decisions):
         return
+    rejected = [decision for decision in decisions if decision.action == "rejected"]
     raise RequestRefused(
         "; ".join(f"`{decision.path}`: {decision.reason}" for decision in rejected),
         code=str(rejected[0].metadata.get("error_code", BRIDGE_REQUEST_UNSUPPORTED_PARAMETER)),

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress, repeat
+from operator import methodcaller
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from isthmus.bridge.toolset import Toolset, Weight
 from isthmus.errors import REQUEST_TOO_LARGE, RequestRefused
 from isthmus.protocol.json import JsonObject, count_values
 
@@ -83,13 +85,34 @@ def too_wide(limits: RequestLimits) -> RequestRefused:
 
 def check_body(body: JsonObject, limits: RequestLimits) -> int:
     """Counts of whatever costs more than its bytes. The answer is the number of its values."""
-    _refuse_above(len(body), "max_fields", limits, "has more than {} fields")
-    items = _lists(body.get("input"))
-    _refuse_above(len(items), "max_items", limits, "has more than {} items", "input")
-    parts = sum([len(value) for item in items for value in item.values() if isinstance(value, list)])
-    _refuse_above(parts, "max_parts", limits, "has items with more than {} parts", "input")
-    _refuse_above(_count_tools(body, items, limits.max_tools), "max_tools", limits, "has more than {} tools", "tools")
+    if len(body) > limits.max_fields:
+        raise _refusal("max_fields", limits, "has more than {} fields", None)
+    items = _objects(body.get("input"))
+    if len(items) > limits.max_items:
+        raise _refusal("max_items", limits, "has more than {} items", "input")
+    fields = [*chain.from_iterable(map(dict.values, items))]
+    if sum(map(len, compress(fields, map(isinstance, fields, repeat(list))))) > limits.max_parts:
+        raise _refusal("max_parts", limits, "has items with more than {} parts", "input")
+    if _count_tools(body, items, limits.max_tools) > limits.max_tools:
+        raise _refusal("max_tools", limits, "has more than {} tools", "tools")
+    weight = _weight(body.get("tools"))
+    if weight is not None and weight.depth < limits.max_depth:
+        values = weight.values + _count_values({**body, "tools": None}, limits)
+        if values <= limits.max_values:
+            return values
     return _count_values(body, limits)
+
+
+def weigh_tools(tools: Toolset) -> Weight:
+    """What they add to any request that they come with."""
+    objects: list[JsonObject] = []
+    lists: list[list[Any]] = [tools]
+    values = depth = 0
+    while objects or lists:
+        below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+        objects, lists = _objects(below), _lists(below)
+        values, depth = values + len(below), depth + 1
+    return Weight(_count_tools({"tools": tools}, [], _ANY), values, depth)
 
 
 def check_texts(inputs: Sequence[object], limits: RequestLimits) -> None:
@@ -118,21 +141,36 @@ def check_stored(size: int, limits: RequestLimits) -> None:
     _refuse_above(size, "max_input", limits, "leads to items of more than {} bytes", "input")
 
 
-def _lists(given: Any) -> list[JsonObject]:
-    return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+def _objects(given: Any) -> list[JsonObject]:
+    return [*compress(given, map(isinstance, given, repeat(dict)))] if isinstance(given, list) else []
+
+
+def _lists(given: list[Any]) -> list[list[Any]]:
+    return [*compress(given, map(isinstance, given, repeat(list)))]
+
+
+def _weight(tools: Any) -> Weight | None:
+    return tools.weight if type(tools) is Toolset else None
+
+
+_tools_of: Final = methodcaller("get", "tools")
 
 
 def _count_tools(body: JsonObject, items: list[JsonObject], most: int) -> int:
     """Those of the request, of its items, and inside namespaces; stops counting above `most`."""
-    waiting = [body.get("tools"), *(item["tools"] for item in items if "tools" in item)]
+    waiting = [body.get("tools"), *filter(None, map(_tools_of, items))]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         waiting.append(choice.get("tools"))
     count = 0
     while waiting and count <= most:
-        tools = _lists(waiting.pop())
+        given = waiting.pop()
+        if (weight := _weight(given)) is not None:
+            count += weight.tools
+            continue
+        tools = _objects(given)
         count += len(tools)
-        waiting += [tool["tools"] for tool in tools if "tools" in tool]
+        waiting += filter(None, map(_tools_of, tools))
     return count
 
 
@@ -144,9 +182,9 @@ def _count_values(body: JsonObject, limits: RequestLimits) -> int:
     for _ in range(limits.max_depth):
         below = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
         count += len(below)
-        _refuse_above(count, "max_values", limits, "holds more than {} values")
-        objects = [*compress(below, map(isinstance, below, repeat(dict)))]
-        lists = [*compress(below, map(isinstance, below, repeat(list)))]
+        if count > limits.max_values:
+            raise _refusal("max_values", limits, "holds more than {} values", None)
+        objects, lists = _objects(below), _lists(below)
         if not objects and not lists:
             return count
     raise _refusal("max_depth", limits, "is nested more than {} levels deep", None)

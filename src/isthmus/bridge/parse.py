@@ -6,12 +6,24 @@ What we rely on must have the right type; what we do not know is kept, and the p
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, compress, repeat
+from operator import methodcaller
 from typing import Any, Final, cast
 
 import msgspec
 
-from isthmus.bridge.limits import DEFAULT_LIMITS, RequestLimits, check_body, check_text, is_heavy, too_wide
+from isthmus.bridge.limits import (
+    DEFAULT_LIMITS,
+    HEAVY_TEXT,
+    RequestLimits,
+    check_body,
+    check_text,
+    is_heavy,
+    too_wide,
+    weigh_tools,
+)
+from isthmus.bridge.toolset import find_toolset
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.large import LARGE, STEP, TooWide, decode_large
@@ -39,7 +51,11 @@ def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimi
     if not isinstance(body, dict):
         wanted = 'the request body must be a JSON object; send `{"model": …, "input": …}`'
         raise RequestRefused(wanted, code="invalid_type")
-    values, size = check_body(body, limits), 0 if isinstance(raw, dict) else len(raw)
+    size = 0 if body is raw else len(raw)
+    toolset = find_toolset(body.get("tools"), as_text=size > 0) if size <= HEAVY_TEXT else None
+    if toolset is not None:
+        body = {**body, "tools": toolset}
+    values = check_body(body, limits)
     _check(body, CreateResponse, "")
     checked = cast(CreateResponse, body)
     given = checked.get("input")
@@ -49,7 +65,10 @@ def parse_request(raw: bytes | bytearray | str | JsonObject, limits: RequestLimi
     if checked.get("previous_response_id") is not None and checked.get("conversation") is not None:
         both = "`previous_response_id` and `conversation` exclude each other; send one of them"
         raise RequestRefused(both, code="mutually_exclusive_parameters", param="previous_response_id")
-    _check_tools(checked.get("tools") or (), "tools")
+    if toolset is None or toolset.weight is None:
+        _check_tools(checked.get("tools") or (), "tools")
+        if toolset is not None:
+            toolset.weight = weigh_tools(toolset)
     if isinstance(given, str):
         return Request(checked, ({"type": "message", "role": "user", "content": given},), values, size)
     return Request(checked, parse_items(given or (), "input"), values, size)
@@ -63,7 +82,30 @@ def conversation_of(body: CreateResponse) -> str | None:
 
 def parse_items(given: Sequence[JsonObject], path: str) -> tuple[JsonObject, ...]:
     """Input items, each with its `type`; `path` is where they stand."""
+    kinds = [*map(_type_of, given)]
+    if all(map(isinstance, kinds, repeat(str))) and all(_are_fit(kind, given, kinds) for kind in {*kinds}):
+        return tuple(given)
+    # One has no type, or is not well-formed: one by one, which, and what of it.
     return tuple([_parse_item(item, f"{path}[{index}]") for index, item in enumerate(given)])
+
+
+_type_of: Final = methodcaller("get", "type")
+_text_of: Final = {"message": methodcaller("get", "content")}
+_output_of: Final = methodcaller("get", "output")
+
+
+def _are_fit(kind: str, given: Sequence[JsonObject], kinds: Sequence[str]) -> bool:
+    """Whether all items of one kind are as they must be: looked at together, for the sake of long conversations."""
+    if kind not in ITEM_SHAPES:
+        return True
+    items = [*compress(given, map(kind.__eq__, kinds))]
+    try:
+        msgspec.convert(items, _SHAPES[kind])
+    except msgspec.ValidationError:
+        return False
+    told = [*map(_text_of.get(kind, _output_of), items)]
+    parts = chain.from_iterable(compress(told, map(isinstance, told, repeat(list))))
+    return kind not in _CARRIERS and all(map(_is_fit, parts))
 
 
 def decode_json(raw: bytes | bytearray | str, limits: RequestLimits = DEFAULT_LIMITS) -> Any:
@@ -111,7 +153,7 @@ def _parse_item(item: JsonObject, path: str) -> JsonObject:
         raise _no_string(f"{path}.type")
     if (shape := ITEM_SHAPES.get(kind)) is not None:
         _check(item, shape, path)
-        if kind in ("additional_tools", "tool_search_output"):
+        if kind in _CARRIERS:
             _check_tools(item.get("tools") or (), f"{path}.tools")
         field = "content" if kind == "message" else "output"
         if isinstance(parts := item.get(field), list):
@@ -119,6 +161,12 @@ def _parse_item(item: JsonObject, path: str) -> JsonObject:
     return item
 
 
+_SHAPES: Final[Mapping[str, Any]] = {
+    kind: list[shape]  # type: ignore[valid-type]  # a type like any other, made of a table
+    for kind, shape in ITEM_SHAPES.items()
+}
+_CARRIERS: Final = ("additional_tools", "tool_search_output")
+"""Items that bring tools along."""
 _PART_TEXT: Final = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
 
 
@@ -130,6 +178,14 @@ def _check_parts(parts: Sequence[Any], path: str) -> None:
         field = _PART_TEXT.get(kind)
         if field is not None and not isinstance(part.get(field), str):
             raise _no_string(f"{path}[{index}].{field}")
+
+
+def _is_fit(part: Any) -> bool:
+    kind = part.get("type") or ""
+    if not isinstance(kind, str):
+        return False
+    field = _PART_TEXT.get(kind)
+    return field is None or isinstance(part.get(field), str)
 
 
 def _check(value: JsonObject, shape: Any, path: str) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol
+from operator import methodcaller
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -36,6 +37,8 @@ from isthmus.bridge.types.tools import ToolIdentityMap, ToolPlan
 from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
+
+_call_id_of: Final = methodcaller("get", "call_id")
 
 
 def plan_request(
@@ -135,7 +138,7 @@ def plan_request(
         # A thread of Codex goes on by itself, and a summary in the middle would leave the words behind.
         steers=capabilities.dialect != "codex" and not body.get("context_management"),
         repair_budget=host.repair_budget,
-        taken_call_ids=frozenset([id for item in items if isinstance(id := item.get("call_id"), str) and id]),
+        taken_call_ids=frozenset([id for id in map(_call_id_of, items) if isinstance(id, str) and id]),
         leaks=_leaks(tools, capabilities.reply, host.strict),
         seals_reasoning=envelope_key is not None and _seals(body, rules, host, as_summary),
         after_tools=after_tools if survey.deferred or here else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -42,11 +43,14 @@ SHOWS_THINKING: Final = ("chat", "messages")
 _SETTINGS: Final = (("reasoning", "effort"), ("text", "format"))
 _TOOL_FIELDS: Final = frozenset({"tools", "tool_choice"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_type_of: Final = itemgetter("type")
 _LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def apply_updates(request: Request, items: Sequence[JsonObject]) -> Request:
     """The request as `configuration_update` items leave it: of each setting the last, since one answer is asked for."""
+    if UPDATE not in map(_type_of, items):
+        return request
     changed: dict[str, Any] = {}
     for item in items:
         if item["type"] == UPDATE:

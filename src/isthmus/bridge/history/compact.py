@@ -8,6 +8,7 @@ message of the user, the system and the developer, which no summary replaces, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from isthmus.errors import RequestRefused
 from isthmus.protocol.json import JsonObject
 from isthmus.protocol.responses import CreateResponse
 
+_type_of: Final = itemgetter("type")
 TRIGGER: Final = "compaction_trigger"
 LEAST_THRESHOLD: Final = 1_000
 DEFAULT_THRESHOLD: Final = 200_000
@@ -44,13 +46,14 @@ _FOR_THE_ANSWER: Final = (
 
 def asks_compaction(items: Sequence[JsonObject]) -> bool:
     """Whether a request ends with the trigger. Anywhere else it has no meaning that could be guessed."""
-    for index, item in enumerate(items):
-        if item["type"] == TRIGGER:
-            if index + 1 < len(items):
-                wanted = f"`input[{index}]`: a `{TRIGGER}` must be the last item of `input`; move it to the end"
-                raise RequestRefused(wanted, code="invalid_value", param=f"input[{index}]")
-            return True
-    return False
+    kinds = [*map(_type_of, items)]
+    if TRIGGER not in kinds:
+        return False
+    index = kinds.index(TRIGGER)
+    if index + 1 < len(items):
+        wanted = f"`input[{index}]`: a `{TRIGGER}` must be the last item of `input`; move it to the end"
+        raise RequestRefused(wanted, code="invalid_value", param=f"input[{index}]")
+    return True
 
 
 def read_threshold(body: CreateResponse, window: int | None) -> int | None:

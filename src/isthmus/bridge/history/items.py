@@ -32,13 +32,14 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def read_call(item: JsonObject) -> tuple[str, str, str]:
     """Name, arguments and, where these had to be repaired, what was wrong with them."""
-    kind, given, action = item["type"], item.get("arguments"), item.get("action")
+    kind, given = item["type"], item.get("arguments")
+    if kind == "function_call":
+        return item["name"], *_checked(given)
+    if kind == "custom_tool_call":
+        return item["name"], write_json({"input": text_of(item, "input")}), ""
+    action = item.get("action")
     action = without_nulls(action) if isinstance(action, dict) else {}
     match kind:
-        case "function_call":
-            return item["name"], *_checked(given)
-        case "custom_tool_call":
-            return item["name"], write_json({"input": text_of(item, "input")}), ""
         case "shell_call":
             return "shell", write_json(action), ""
         case "local_shell_call":

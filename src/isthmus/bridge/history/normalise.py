@@ -19,7 +19,18 @@ from isthmus.bridge.history.pairing import CALLS, OUTPUTS, call_id_of, find_late
 from isthmus.bridge.history.parts import read_output, read_parts
 from isthmus.bridge.tools.managed import asked_by
 from isthmus.bridge.types import history as past
-from isthmus.bridge.types.history import Acted, Kept, PastCall, PastResult, Said, Spoken, Words, item_path, join_texts
+from isthmus.bridge.types.history import (
+    Acted,
+    Kept,
+    PastCall,
+    PastResult,
+    Said,
+    Spoken,
+    Words,
+    item_path,
+    item_paths,
+    join_texts,
+)
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM, RequestRefused
 from isthmus.protocol.json import JsonObject
 
@@ -55,8 +66,7 @@ def normalise_history(
     if continues:
         _refuse_unknown_calls(items, stored)
     walk = _Walk(items, stored, envelope_key, owner, provider, patient, here)
-    for index, item in enumerate(items):
-        walk.take(index, item, keeps)
+    walk.take_all(keeps)
     walk.close()
     return past.History(tuple(walk.turns), tuple(walk.decisions), walk.phased)
 
@@ -97,12 +107,12 @@ class _Walk:
         self.phased = ""
         self.decisions: list[CompatibilityDecision] = []
         self._items = items
-        self._paths = [item_path(index, stored) for index in range(len(items))]
+        self._paths = item_paths(len(items), stored)
         self._envelope_key, self._owner, self._provider, self._patient = envelope_key, owner, provider, patient
-        self._here, self._approvals = here, read_approvals(items, here)
-        self._mark = mark_of if here else _unmarked
+        self._here, self._any_here, self._approvals = here, bool(here), read_approvals(items, here)
+        self._mark = mark_of if self._any_here else _unmarked
         self._answers = pair_outputs(items, stored)
-        self._late = find_late_outputs(items, self._answers, patient)
+        self._late = find_late_outputs(items, self._answers, patient) if patient else {}
         for call in self._late.values():
             del self._answers[call]
         self._call_of = {output: call for call, output in self._answers.items()}
@@ -110,48 +120,34 @@ class _Walk:
         self._copies: dict[str, int] = {}
         self._open_turn()
 
-    def take(self, index: int, item: JsonObject, keeps: Set[str]) -> None:
-        kind, where = item["type"], self._paths[index]
-        if kind == "message":
-            self._take_message(where, item)
-        elif self._here and self._take_here(index, item):
-            pass
-        elif kind in keeps:
-            self._keep(where, item)
-        elif kind in CALLS:
-            self._take_call(index, item)
-        elif kind in OUTPUTS:
-            self._take_output(index, item)
-        elif kind == "reasoning":
-            self._begin(where, self._mark(item))
-            thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions, self._owner)
-            self._steps.append(thought)
-            self._thoughts.append(thought)
-            self._call_extras.update(extras)
-        elif kind in _COMPACTIONS:
-            said = read_compaction(item, where, self._envelope_key, self.decisions, self._owner)
-            if said is not None:
-                self._say(said)
-        elif kind == "item_reference":
-            raise RequestRefused(
-                f"`{where}.id` refers to item `{item.get('id')}`, which is not stored here; send the item itself",
-                code=BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM,
-                param=f"{where}.id",
-            )
-        else:
-            self._take_other(where, item)
+    def take_all(self, keeps: Set[str]) -> None:
+        for index, item in enumerate(self._items):
+            kind = item["type"]
+            if kind == "message":
+                self._take_message(self._paths[index], item)
+            elif self._any_here and self._take_here(index, item):
+                pass
+            elif kind in keeps:
+                self._keep(self._paths[index], item)
+            elif kind in CALLS:
+                self._take_call(index, item)
+            elif kind in OUTPUTS:
+                self._take_output(index, item)
+            else:
+                self._take_other(self._paths[index], item)
 
     def close(self) -> None:
         """End the open assistant turn; what was held back comes after it."""
-        if self._steps:
-            calls = tuple([self._past_call(index) for index in self._calls])
-            results = tuple([self._result(index) for index in self._calls])
-            steps: tuple[past.Step, ...] = calls
-            if len(self._steps) != len(calls):
-                made = iter(calls)
-                steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
-            self.turns.append(Acted(self._first, steps, tuple(self._thoughts), tuple(self._texts), calls, results))
-        self.turns.extend(self._held)
+        if not self._steps:  # nothing is open, so nothing was held back
+            return
+        calls = tuple([self._past_call(index) for index in self._calls])
+        results = tuple([self._result(index) for index in self._calls])
+        steps: tuple[past.Step, ...] = calls
+        if len(self._steps) != len(calls):
+            made = iter(calls)
+            steps = tuple([next(made) if isinstance(step, int) else step for step in self._steps])
+        self.turns.append(Acted(self._first, steps, tuple(self._thoughts), tuple(self._texts), calls, results))
+        self.turns += self._held
         self._open_turn()
 
     def _open_turn(self) -> None:
@@ -242,7 +238,7 @@ class _Walk:
     def _take_output(self, index: int, item: JsonObject) -> None:
         call, late = self._call_of.get(index), self._late.get(index)
         if late is not None or call is None:
-            parts = self._read_output(index)
+            parts = read_output(item, self._paths[index], self.decisions)
             if late is not None:
                 head = f"[output of the call {call_id_of(self._items[late])} of `{self._items[late]['name']}`]"
                 self.decisions.append(decide_item(self._paths[index], "degraded", _LATE))
@@ -256,10 +252,28 @@ class _Walk:
             self._outstanding -= 1
             self._answered = True
 
-    def _read_output(self, index: int) -> tuple[past.Part, ...]:
-        return read_output(self._items[index], self._paths[index], self.decisions)
-
     def _take_other(self, where: str, item: JsonObject) -> None:
+        kind = item["type"]
+        if kind == "reasoning":
+            self._begin(where, self._mark(item))
+            thought, extras = read_thought(item, where, self._envelope_key, self._provider, self.decisions, self._owner)
+            self._steps.append(thought)
+            self._thoughts.append(thought)
+            self._call_extras.update(extras)
+        elif kind in _COMPACTIONS:
+            said = read_compaction(item, where, self._envelope_key, self.decisions, self._owner)
+            if said is not None:
+                self._say(said)
+        elif kind == "item_reference":
+            raise RequestRefused(
+                f"`{where}.id` refers to item `{item.get('id')}`, which is not stored here; send the item itself",
+                code=BRIDGE_REQUEST_UNSUPPORTED_INPUT_ITEM,
+                param=f"{where}.id",
+            )
+        else:
+            self._take_note(where, item)
+
+    def _take_note(self, where: str, item: JsonObject) -> None:
         note = write_note(item, where)
         self.decisions.append(decide_item(where, note.action, note.reason))
         if note.role == "assistant":
@@ -291,22 +305,24 @@ class _Walk:
 
     def _past_call(self, index: int) -> PastCall:
         item = self._items[index]
-        if self._here and is_call(item, self._here):
+        if self._any_here and is_call(item, self._here):
             name, label, arguments = asked_by(item)
             id = self._unique_id(index, str(item.get("id") or ""))
             return PastCall(id, name, arguments, self._paths[index], label, self._call_extras.get(id))
         name, arguments, problem = read_call(item)
         if problem:
             self._repaired(index, f"{problem}; a valid object was put in their place", ".arguments")
-        namespace, given, free_text = item.get("namespace"), call_id_of(item), item.get("input")
+        namespace, given, free_text = item.get("namespace") or None, call_id_of(item), None
+        if item["type"] == "custom_tool_call" and isinstance(item.get("input"), str):
+            free_text = item["input"]
         return PastCall(
             self._unique_id(index, given),
             name,
             arguments,
             self._paths[index],
-            namespace if isinstance(namespace, str) and namespace else None,
+            namespace if isinstance(namespace, str) else None,
             self._call_extras.get(given),
-            free_text if item["type"] == "custom_tool_call" and isinstance(free_text, str) else None,
+            free_text,
         )
 
     def _unique_id(self, index: int, given: str) -> str:
@@ -324,12 +340,12 @@ class _Walk:
         return made
 
     def _result(self, index: int) -> PastResult:
-        if self._here and is_call(self._items[index], self._here):
+        if self._any_here and is_call(self._items[index], self._here):
             return self._result_here(index)
         output = self._answers.get(index)
         if output is not None:
-            failed = self._items[output].get("is_error") is True
-            return PastResult(self._read_output(output), self._paths[output], failed)
+            item, where = self._items[output], self._paths[output]
+            return PastResult(read_output(item, where, self.decisions), where, item.get("is_error") is True)
         item = self._items[index]
         if (item.get("namespace"), item.get("name")) not in self._patient:
             self._repaired(index, f"the call has no output; `{NO_OUTPUT}` was put in its place")

@@ -29,6 +29,7 @@ CALLS: Final[Mapping[str, str]] = {
 OUTPUTS: Final = frozenset(CALLS.values())
 
 _NO_ID: Final = "\0"
+_NAMED: Final = ("function_call", "custom_tool_call")
 
 
 def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]:
@@ -38,9 +39,7 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
     so that the same call is found as the conversation grows.
     """
     answers: dict[int, int] = {}
-    waiting: dict[str, deque[int]] = {}
-    bursts: dict[str, int] = {}
-    calls: dict[str, list[int]] = {}
+    waiting: dict[str, tuple[int, deque[int]]] = {}
     orphans: dict[str, list[int]] = {}
     unanswered: dict[str, JsonObject] = {}
     burst = 0
@@ -54,11 +53,11 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
                 continue
             # Calls that the server ran itself carry no id; those are told apart by their type.
             key = key or _NO_ID + CALLS[kind]
-            if bursts.get(key) != burst:
-                waiting[key] = deque()
-                bursts[key] = burst
-            waiting[key].append(index)
-            calls.setdefault(key, []).append(index)
+            known = waiting.get(key)
+            if known is not None and known[0] == burst:
+                known[1].append(index)
+            else:
+                waiting[key] = burst, deque((index,))
         elif kind in OUTPUTS:
             burst += 1
             key = call_id_of(item)
@@ -67,18 +66,28 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
                     key = _find_by_name(item, unanswered, item_path(index, stored))
                 unanswered.pop(key, None)
             key = key or _NO_ID + kind
-            if waiting.get(key):
-                answers[waiting[key].popleft()] = index
+            known = waiting.get(key)
+            if known is not None and known[1]:
+                answers[known[1].popleft()] = index
             else:
                 orphans.setdefault(key, []).append(index)
         elif kind == "message" and item.get("role") == "user":
             burst += 1
+    if orphans:
+        _answer_ahead(items, orphans, answers)
+    return answers
+
+
+def _answer_ahead(items: Sequence[JsonObject], orphans: Mapping[str, list[int]], answers: dict[int, int]) -> None:
+    """An output that stands before its call is still its answer, where the id leaves no doubt."""
+    calls: dict[str, list[int]] = {}
+    for index, item in enumerate(items):
+        if item["type"] in CALLS and not is_unnamed(item):
+            calls.setdefault(call_id_of(item), []).append(index)
     for key, outputs in orphans.items():
-        # An output that stands before its call is still its answer, where the id leaves no doubt.
         made = calls.get(key, ())
         if len(outputs) == len(made) == 1 and key[0] != _NO_ID and made[0] not in answers:
             answers[made[0]] = outputs[0]
-    return answers
 
 
 def find_late_outputs(
@@ -106,10 +115,8 @@ def call_id_of(item: JsonObject) -> str:
 
 def is_unnamed(item: JsonObject) -> bool:
     """A call without a name cannot be sent: no provider accepts it, and one poisons the whole history."""
-    if item["type"] not in ("function_call", "custom_tool_call"):
-        return False
     name = item.get("name")
-    return not isinstance(name, str) or not name.strip()
+    return item["type"] in _NAMED and (not isinstance(name, str) or not name.strip())
 
 
 def _find_by_name(output: JsonObject, unanswered: Mapping[str, JsonObject], path: str) -> str:

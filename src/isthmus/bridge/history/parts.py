@@ -135,8 +135,14 @@ def _address(given: JsonObject, field: str) -> str:
     return text_of(value, "url") if isinstance(value, dict) else text_of(given, field)
 
 
+_OTHERWISE: Final = ("tool_search_output", "program_output", "apply_patch_call_output")
+"""Outputs that say more than their text, or elsewhere."""
+
+
 def read_output(item: JsonObject, path: str, decisions: list[CompatibilityDecision]) -> tuple[Part, ...]:
     kind, output = item["type"], item.get("output")
+    if isinstance(output, str) and kind not in _OTHERWISE:
+        return (Words(output),) if output else ()
     if kind == "tool_search_output":
         return (FoundTools(tuple(_found(item.get("tools")))),)
     if kind == "shell_call_output" and isinstance(output, list):

@@ -29,7 +29,7 @@ NameCodec = Callable[[str], str]
 NameAllocator = Callable[[str], str]
 _REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]")
 _HASH: Final = 8
-CARRIERS: Final = ("additional_tools", "tool_search_output")
+CARRIERS: Final = frozenset({"additional_tools", "tool_search_output"})
 
 
 def build_tool_catalog(
@@ -135,7 +135,8 @@ def flat_name(name: str, namespace: str | None) -> str:
 def name_past_call(name: str, namespace: str | None, identities: ToolIdentityMap) -> str:
     """The provider's name for a call in the history, also when its tool is not declared any more. Clients leave the
     default namespace out of their calls, or write it out, as they please."""
-    spaces = (None, DEFAULT_NAMESPACE) if namespace in (None, DEFAULT_NAMESPACE) else (namespace,)
-    known = (identities.by_request(name, space) for space in spaces)
-    found = next((identity for identity in known if identity is not None), None)
+    if namespace is None or namespace == DEFAULT_NAMESPACE:
+        found = identities.by_request(name) or identities.by_request(name, DEFAULT_NAMESPACE)
+    else:
+        found = identities.by_request(name, namespace)
     return found.provider_name if found is not None else default_tool_name_codec(flat_name(name, namespace))

@@ -16,6 +16,7 @@ from isthmus.protocol.json import JsonObject
 from isthmus.scrub import HIDDEN, Secret, header_secrets, url_secrets
 
 _PLACES: Final = ("container", "environment")
+_KINDS: Final = ("mcp", "namespace")
 _NO_WORD: Final = 16
 """A part of a path that is at least so long is hardly a word."""
 
@@ -42,7 +43,14 @@ def showable_body(body: JsonObject) -> JsonObject:
     tools = body.get("tools")
     if not isinstance(tools, list):
         return body
+    if not any(map(_may_hold_secrets, tools)):
+        return body
     return {**body, "tools": [showable_tool(tool) if isinstance(tool, dict) else tool for tool in tools]}
+
+
+def _may_hold_secrets(tool: Any) -> bool:
+    """A look at the kind alone: most tools are functions, which have none."""
+    return isinstance(tool, dict) and (tool.get("type") in _KINDS or "container" in tool or "environment" in tool)
 
 
 def is_stripped(tool: JsonObject) -> bool:
@@ -55,9 +63,7 @@ def is_stripped(tool: JsonObject) -> bool:
 
 def tool_secrets(tools: Any) -> Iterator[Secret]:
     """Everything in an upstream body's tools that its provider must not repeat to anybody."""
-    for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, dict):
-            continue
+    for tool in filter(_may_hold_secrets, tools) if isinstance(tools, list) else ():
         if tool.get("type") == "mcp":
             inner = tool.get("mcp")
             yield from _server_secrets(inner if isinstance(inner, dict) else tool)

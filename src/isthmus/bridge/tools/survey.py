@@ -9,23 +9,29 @@ Once it is known whether the model will think, the choice narrows them: a `ToolP
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from operator import methodcaller
+from typing import Final
 
 import msgspec
 
 from isthmus.bridge.capabilities import ProviderCapabilities, ToolChoiceSupport, ToolSupport
 from isthmus.bridge.diagnostics import CompatibilityDecision
-from isthmus.bridge.tools.catalog import build_tool_catalog, create_provider_name_allocator
+from isthmus.bridge.tools.catalog import CARRIERS, build_tool_catalog, create_provider_name_allocator
 from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_tool_choice, read_tool_choice
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration, refuse_lonely
 from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
+from isthmus.bridge.toolset import Toolset
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
+_type_of: Final = methodcaller("get", "type")
 
-class ToolSurvey(msgspec.Struct, frozen=True):
+
+class ToolSurvey(msgspec.Struct, frozen=True, dict=True):
     declared: tuple[ToolDeclarationPlan, ...]
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
@@ -42,16 +48,21 @@ class ToolSurvey(msgspec.Struct, frozen=True):
     listings: Mapping[str, Listing] = {}
     """By label: MCP servers whose tools run here."""
 
-    @property
+    @cached_property
     def managed(self) -> frozenset[ManagedKind]:
         """What of the request runs here."""
         return frozenset(identity.managed for identity in self.identities if identity.managed is not None)
 
-    @property
+    @cached_property
     def patient(self) -> frozenset[tuple[str | None, str]]:
         """Namespace and name of the tools whose outputs may come turns later."""
         tools = (plan.source for plan in self.declared)
         return frozenset((tool.namespace, tool.name) for tool in tools if tool.tool.get("async") is True)
+
+    @cached_property
+    def plans(self) -> dict[bool, ToolPlan]:
+        """What `plan_tools` has made of it, by whether the model thinks."""
+        return {}
 
     @property
     def sends(self) -> bool:
@@ -75,6 +86,29 @@ def survey_tools(
     its budget is `spent`, the model is not offered it any more."""
     if capabilities.dialect == "codex":
         managed = NOTHING_MANAGED  # a thread of Codex waits for calls by its own ids, and has tools of its own
+
+    def make() -> ToolSurvey:
+        return _survey(tools, items, tool_choice, capabilities, stored, search, managed, spent)
+
+    if not isinstance(tools, Toolset) or managed is not NOTHING_MANAGED or isinstance(tool_choice, dict):
+        return make()
+    if not CARRIERS.isdisjoint(map(_type_of, items)):
+        return make()  # the conversation brings tools of its own
+    sees, alone = "image" in capabilities.messages.input, capabilities.dialect == "codex"
+    name = (tool_choice, search, spent, sees, alone)
+    return tools.once(name, make, capabilities.tools, capabilities.tool_choice)
+
+
+def _survey(
+    tools: Sequence[JsonObject] | None,
+    items: Sequence[JsonObject],
+    tool_choice: str | JsonObject | None,
+    capabilities: ProviderCapabilities,
+    stored: int,
+    search: bool,
+    managed: Managed,
+    spent: bool,
+) -> ToolSurvey:
     choice = read_tool_choice(tool_choice)
     _refuse_at_once(tools, choice, capabilities.tools)
     catalog: Sequence[CatalogTool] = build_tool_catalog(tools, items, stored=stored)
@@ -173,6 +207,12 @@ def _forced(choice: ToolChoice, offered: Sequence[ToolDeclarationPlan]) -> str |
 
 def plan_tools(survey: ToolSurvey, *, thinking: bool = False) -> ToolPlan:
     """Plan all tools of one request; a rejected choice is a decision, too many tools an error."""
+    if (known := survey.plans.get(thinking)) is None:
+        known = survey.plans[thinking] = _plan_tools(survey, thinking)
+    return known
+
+
+def _plan_tools(survey: ToolSurvey, thinking: bool) -> ToolPlan:
     choice = plan_provider_tool_choice(survey.choice, survey.offered, survey.support, thinking)
     keep, sent = choice.keep, survey.offered
     if keep is not None:

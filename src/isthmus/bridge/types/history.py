@@ -173,6 +173,16 @@ def item_path(index: int, stored: int = 0) -> str:
     return f"history[{index}]" if index < stored else f"input[{index - stored}]"
 
 
+_OWN: Final = tuple(f"input[{index}]" for index in range(256))
+
+
+def item_paths(count: int, stored: int = 0) -> Sequence[str]:
+    """The same of so many items."""
+    own = count - stored
+    paths = _OWN if own <= len(_OWN) else tuple([f"input[{index}]" for index in range(own)])
+    return (*[f"history[{index}]" for index in range(stored)], *paths) if stored else paths
+
+
 def opening(turns: Sequence[PastTurn]) -> list[Said]:
     """The system and developer messages before anything else: they never move while a conversation grows."""
     leading: list[Said] = []

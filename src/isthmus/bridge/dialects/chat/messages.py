@@ -67,7 +67,7 @@ class _Builder(MessageOrder):
     def say(self, said: past.Said) -> None:
         rules = self._rules
         if said.role == "user":
-            message: JsonObject = {"role": "user", "content": write_content(self._fitter.fit(said.parts))}
+            message: JsonObject = {"role": "user", "content": self._content(said.parts)}
         elif rules.system == "leading":
             message = {"role": "user", "content": f"[{said.role} instruction]\n{self._fitter.text(said.parts)}"}
             reason = "this model takes one system message, at the start; a later one became a marked user message"
@@ -89,15 +89,17 @@ class _Builder(MessageOrder):
             replay.leave_out_unfinished(turn, rules, self.decisions)
             return
         message: JsonObject = {"role": "assistant"}
-        text = "\n\n".join(turn.texts)
+        text = "\n\n".join(turn.texts) if turn.texts else ""
         if text or rules.empty_content != "omit":
             message["content"] = text or (None if rules.empty_content == "null" else "")
-        self._replay_reasoning(turn, message)
-        if turn.calls:
-            message["tool_calls"] = self._calls(turn.calls)
+        if turn.thoughts or (self._thinking and turn.calls):
+            self._replay_reasoning(turn, message)
+        if not turn.calls:
+            self.add(message, turn.path)
+            return
+        message["tool_calls"] = self._calls(turn.calls)
         self.add(message, turn.path)
-        if turn.calls:
-            self._results(turn)
+        self._results(turn)
 
     def ensure_user(self, begin: int) -> None:
         """A user message where the provider wants one: at all, or (where roles alternate) first."""
@@ -161,14 +163,10 @@ class _Builder(MessageOrder):
         return True
 
     def _calls(self, made: tuple[past.PastCall, ...]) -> list[JsonObject]:
-        calls: list[JsonObject] = [
-            {
-                "id": self._id(call.id),
-                "type": "function",
-                "function": {"name": self._name_of(call.name, call.namespace), "arguments": call.arguments},
-            }
-            for call in made
-        ]
+        calls: list[JsonObject] = []
+        for call in made:
+            function = {"name": self._name_of(call.name, call.namespace), "arguments": call.arguments}
+            calls.append({"id": self._id(call.id), "type": "function", "function": function})
         field, fallback = self._rules.replay_extras, self._rules.replay_extras_fallback
         if not field:
             return calls
@@ -185,14 +183,23 @@ class _Builder(MessageOrder):
     def _results(self, turn: past.Acted) -> None:
         following: list[Fitted] = []
         for call, result in zip(turn.calls, turn.results, strict=True):
-            inside, media = self._fitter.result(self._fitter.told(result))
-            content = write_content(inside)
+            parts, media = self._fitter.told(result) if result.failed else result.parts, None
+            if len(parts) == 1 and type(parts[0]) is past.Words:
+                content: str | list[JsonObject] = parts[0].text
+            else:
+                inside, media = self._fitter.result(parts)
+                content = write_content(inside)
             self.add({"role": "tool", "tool_call_id": self._id(call.id), "content": content}, result.path)
             if media:
                 name = self._name_of(call.name, call.namespace)
                 following += [past.Words(f"[from the output of `{name}`]"), *media]
         if following:
             self.add({"role": "user", "content": [_write(part) for part in following]}, turn.results[-1].path)
+
+    def _content(self, parts: tuple[past.Part, ...]) -> str | list[JsonObject]:
+        """Of most messages a text, as it came."""
+        only = parts[0] if len(parts) == 1 else None
+        return only.text if type(only) is past.Words else write_content(self._fitter.fit(parts))
 
 
 def write_content(parts: Sequence[Fitted]) -> str | list[JsonObject]:

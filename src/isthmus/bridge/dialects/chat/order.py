@@ -32,15 +32,19 @@ class MessageOrder:
         self.decisions: list[CompatibilityDecision] = []
         self._bridges = rules.after_tool == "assistant" or rules.turns == "alternating"
         self._merges = rules.turns != "free"
+        self._insists = self._bridges or self._merges
 
     def add(self, message: JsonObject, path: str = "input") -> None:
         """`path`: where the message comes from, for what has to be said about it."""
-        last = self.messages[-1] if self.messages else message
+        if not self._insists or not self.messages:
+            self.messages.append(message)
+            return
+        last = self.messages[-1]
         if self._bridges and message["role"] == "user" and last["role"] == "tool":
             self.messages += [{"role": "assistant", "content": BRIDGE}, message]
             reason = f"the provider takes no user message straight after a tool's result; `{BRIDGE}` was put between"
             self.decisions.append(repair_history(path, reason))
-        elif self._merges and last is not message and _can_join(last, message):
+        elif self._merges and _can_join(last, message):
             self.messages[-1] = {**last, **message, "content": _join(last["content"], message["content"])}
             reason = "the provider takes no two messages of one speaker in a row; they were joined"
             self.decisions.append(CompatibilityDecision(path, "supported", reason))

@@ -7,13 +7,14 @@ it was asked for: a format and a tool choice are held to by the bridge itself, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from isthmus.bridge.capabilities import EFFORTS
 from isthmus.bridge.diagnostics import CompatibilityPlan
 from isthmus.bridge.parse import Request, conversation_of
 from isthmus.bridge.tools.credentials import showable_tool
+from isthmus.bridge.toolset import Toolset
 from isthmus.protocol.json import JsonObject, without_nulls
 from isthmus.protocol.response import Echo
 
@@ -24,7 +25,7 @@ def echo_request(request: Request, made: CompatibilityPlan) -> Echo:
     echo: JsonObject = {
         "previous_response_id": body.get("previous_response_id"),
         "instructions": body.get("instructions"),
-        "tools": [_echo_tool(tool) for tool in body.get("tools") or ()],
+        "tools": _echo_tools(body.get("tools") or ()),
         "tool_choice": _echo_choice(body.get("tool_choice")),
         **_SETTINGS,
         **{name: body[name] for name in body.keys() & _SETTINGS.keys() if body[name] is not None},
@@ -95,6 +96,13 @@ def _changed(made: CompatibilityPlan) -> JsonObject:
         for decision in made.decisions
         if decision.action != "supported" and decision.path in _SETTINGS
     }
+
+
+def _echo_tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
+    def make() -> list[JsonObject]:
+        return [_echo_tool(tool) for tool in tools]
+
+    return tools.once("echo", make) if isinstance(tools, Toolset) else make()
 
 
 def _echo_tool(tool: JsonObject) -> JsonObject:
