@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
 from isthmus.protocol.json import JsonObject
 
-_path_of: Final = attrgetter("path")
 _action_of: Final = attrgetter("action")
 Action = Literal["supported", "degraded", "ignored", "rejected"]
 Severity = Literal["warn", "error"]
@@ -105,13 +104,10 @@ class CompatibilityPlan(msgspec.Struct, frozen=True, dict=True):
         return [decision.sends for decision in self.decisions if decision.sends]
 
     def decision(self, path: str) -> CompatibilityDecision | None:
-        return self._by_path.get(path)
-
-    @cached_property
-    def _by_path(self) -> Mapping[str, CompatibilityDecision]:
-        """The first about each path."""
-        last_first = self.decisions[::-1]
-        return dict(zip(map(_path_of, last_first), last_first, strict=True))
+        for decision in self.decisions:
+            if decision.path == path:
+                return decision
+        return None
 
 
 _PARAMETER_CODES: Final[Mapping[Action, str]] = {
@@ -215,7 +211,9 @@ def hold_back(decision: CompatibilityDecision, allow: frozenset[str] | None) -> 
 
 
 def _stopped(fields: Mapping[str, Any], allow: frozenset[str] | None) -> list[str]:
-    return [] if allow is None else [name for name in fields if name not in allow and name not in ESSENTIAL]
+    if allow is None or allow.issuperset(fields):
+        return []
+    return [name for name in fields if name not in allow and name not in ESSENTIAL]
 
 
 def _reject(decision: CompatibilityDecision) -> CompatibilityDecision:

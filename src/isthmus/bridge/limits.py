@@ -158,7 +158,7 @@ _tools_of: Final = methodcaller("get", "tools")
 
 def _count_tools(body: JsonObject, items: list[JsonObject], most: int) -> int:
     """Those of the request, of its items, and inside namespaces; stops counting above `most`."""
-    waiting = [body.get("tools"), *filter(None, map(_tools_of, items))]
+    waiting = [*filter(None, (body.get("tools"), *map(_tools_of, items)))]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         waiting.append(choice.get("tools"))

@@ -20,7 +20,7 @@ from isthmus.protocol.json import JsonObject
 MOST_KEPT: Final = 32
 MOST_TEXT: Final = 131_072
 """Bytes of the tools of one request; longer ones are looked at anew each time."""
-MOST_MADE: Final = 16
+MOST_MADE: Final = 64
 """Things that are kept on one list under names of their own: one for each kind of model that it is sent to."""
 
 _T = TypeVar("_T")
@@ -56,6 +56,10 @@ class Toolset(list[JsonObject]):
             found = self._made[key] = of, make()  # what is held on to keeps its id
         made: _T = found[1]
         return made
+
+
+NO_TOOLS: Final = Toolset([])
+"""Of a request without any."""
 
 
 def find_toolset(tools: Any, *, as_text: bool) -> Toolset | None:

@@ -46,11 +46,13 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
     for index, item in enumerate(items):
         kind = item["type"]
         if kind in CALLS:
-            key = call_id_of(item)
-            if key and kind == "function_call":
-                unanswered[key] = item
-            if is_unnamed(item):
-                continue
+            given = item.get("call_id")
+            key = given if isinstance(given, str) else ""
+            if kind in _NAMED:
+                if key and kind == "function_call":
+                    unanswered[key] = item
+                if is_unnamed(item):
+                    continue
             # Calls that the server ran itself carry no id; those are told apart by their type.
             key = key or _NO_ID + CALLS[kind]
             known = waiting.get(key)

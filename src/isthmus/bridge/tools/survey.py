@@ -9,7 +9,6 @@ Once it is known whether the model will think, the choice narrows them: a `ToolP
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from operator import methodcaller
 from typing import Final
 
@@ -22,7 +21,7 @@ from isthmus.bridge.tools.choice import ToolChoice, match_entry, plan_provider_t
 from isthmus.bridge.tools.declare import TOOL_CODE, decline_search, plan_tool_declaration, refuse_lonely
 from isthmus.bridge.tools.managed import Loaded, is_called, part_found, plan_managed
 from isthmus.bridge.tools.search import offer_search, runs_here
-from isthmus.bridge.toolset import Toolset
+from isthmus.bridge.toolset import NO_TOOLS, Toolset
 from isthmus.bridge.types.managed import NOTHING_MANAGED, Listing, Managed, ManagedKind
 from isthmus.bridge.types.tools import CatalogTool, ToolDeclarationPlan, ToolIdentityMap, ToolPlan
 from isthmus.errors import BRIDGE_REQUEST_UNSUPPORTED_PARAMETER, RequestRefused
@@ -31,7 +30,7 @@ from isthmus.protocol.json import JsonObject
 _type_of: Final = methodcaller("get", "type")
 
 
-class ToolSurvey(msgspec.Struct, frozen=True, dict=True):
+class ToolSurvey(msgspec.Struct, frozen=True):
     declared: tuple[ToolDeclarationPlan, ...]
     """Every tool of the request with its fate, in the order of declaration."""
     offered: tuple[ToolDeclarationPlan, ...]
@@ -48,21 +47,12 @@ class ToolSurvey(msgspec.Struct, frozen=True, dict=True):
     listings: Mapping[str, Listing] = {}
     """By label: MCP servers whose tools run here."""
 
-    @cached_property
-    def managed(self) -> frozenset[ManagedKind]:
-        """What of the request runs here."""
-        return frozenset(identity.managed for identity in self.identities if identity.managed is not None)
-
-    @cached_property
-    def patient(self) -> frozenset[tuple[str | None, str]]:
-        """Namespace and name of the tools whose outputs may come turns later."""
-        tools = (plan.source for plan in self.declared)
-        return frozenset((tool.namespace, tool.name) for tool in tools if tool.tool.get("async") is True)
-
-    @cached_property
-    def plans(self) -> dict[bool, ToolPlan]:
-        """What `plan_tools` has made of it, by whether the model thinks."""
-        return {}
+    managed: frozenset[ManagedKind] = frozenset()
+    """What of the request runs here."""
+    patient: frozenset[tuple[str | None, str]] = frozenset()
+    """Namespace and name of the tools whose outputs may come turns later."""
+    plans: dict[bool, ToolPlan] = msgspec.field(default_factory=dict)
+    """What `plan_tools` has made of it, by whether the model thinks."""
 
     @property
     def sends(self) -> bool:
@@ -90,13 +80,14 @@ def survey_tools(
     def make() -> ToolSurvey:
         return _survey(tools, items, tool_choice, capabilities, stored, search, managed, spent)
 
-    if not isinstance(tools, Toolset) or managed is not NOTHING_MANAGED or isinstance(tool_choice, dict):
+    known = tools if isinstance(tools, Toolset) else None if tools else NO_TOOLS
+    if known is None or managed is not NOTHING_MANAGED or isinstance(tool_choice, dict):
         return make()
     if not CARRIERS.isdisjoint(map(_type_of, items)):
         return make()  # the conversation brings tools of its own
     sees, alone = "image" in capabilities.messages.input, capabilities.dialect == "codex"
-    name = (tool_choice, search, spent, sees, alone)
-    return tools.once(name, make, capabilities.tools, capabilities.tool_choice)
+    name = (tools is None, tool_choice, search, spent, sees, alone)
+    return known.once(name, make, capabilities.tools, capabilities.tool_choice)
 
 
 def _survey(
@@ -138,17 +129,20 @@ def _survey(
     if spent:
         late |= {plan.source.path for plan in usable if plan.identity is not None and plan.identity.managed is not None}
     offered = tuple(plan for plan in usable if plan.source.path not in late) if late else usable
+    identities = tuple(plan.identity for plan in usable if plan.identity is not None)
     return ToolSurvey(
         declared=tuple(declared),
         offered=offered,
         deferred=deferred,
-        identities=ToolIdentityMap(tuple(plan.identity for plan in usable if plan.identity is not None)),
+        identities=ToolIdentityMap(identities),
         choice=choice,
         forced=_forced(choice, offered),
         most=capabilities.tools.max,
         support=capabilities.tool_choice,
         given=tools is not None,
         listings={label: managed.mcp[label] for label in managed.mcp if label in (servers or ())},
+        managed=frozenset(identity.managed for identity in identities if identity.managed is not None),
+        patient=frozenset((tool.namespace, tool.name) for tool in catalog if tool.tool.get("async") is True),
     )
 
 

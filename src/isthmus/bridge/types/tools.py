@@ -113,6 +113,8 @@ class ToolPlan(msgspec.Struct, frozen=True):
     """Those that are sent once the model has searched for them."""
     listings: Mapping[str, Listing] = {}
     """By label: MCP servers whose tools run here."""
+    written: dict[str, list[JsonObject]] = msgspec.field(default_factory=dict)
+    """The declarations as a dialect writes them, by its name: the same for every request with this plan."""
 
 
 class ProviderCall(msgspec.Struct, frozen=True):

@@ -171,9 +171,9 @@ class _Builder(MessageOrder):
         if not field:
             return calls
         # Vendor state goes back to the call it came with; where all of it is gone, the first call says so.
-        for call, before in zip(calls, made, strict=True):
+        for written, before in zip(calls, made, strict=True):
             if before.extra is not None:
-                call[field] = before.extra
+                written[field] = before.extra
         if fallback is not None and not any(field in call for call in calls):
             calls[0][field] = dict(fallback)
             reason = f"the provider's `{field}` of this turn is gone; its documented fallback was sent"

@@ -28,7 +28,10 @@ def write(history: History, plan: Plan) -> Written:
     )
     body: JsonObject = {"model": plan.target.model, "messages": built.messages}
     if plan.tools.declarations:
-        body["tools"] = render_provider_tool_declarations(plan.tools.declarations)
+        written = plan.tools.written
+        if "chat" not in written:
+            written["chat"] = render_provider_tool_declarations(plan.tools.declarations)
+        body["tools"] = [*written["chat"]]
         choice = render_provider_tool_choice(plan.tools.choice)
         if choice is not None:
             body["tool_choice"] = choice
