@@ -12,6 +12,7 @@ import msgspec
 from bench.speed.counting import count
 from bench.workloads import deltas, planning, streaming
 
+from isthmus.bridge.toolset import toolset_of
 from isthmus.errors import RequestRefused
 
 Json = dict[str, Any]
@@ -24,7 +25,8 @@ DELTAS: Final = (10, 100, 1000, 10_000)
 def rows(share: float = 1.0) -> list[Json]:
     """`share` of the largest sizes, for a quick look."""
     return [
-        _row("tools, planned", "tools", _upto(TOOLS, share), lambda n: planning("", with_tools(n)).run),
+        _row("tools, planned", "tools", _upto(TOOLS, share), lambda n: _anew(planning("", with_tools(n)).run)),
+        _row("tools, planned again", "tools", _upto(TOOLS, share), lambda n: planning("", with_tools(n)).run),
         _refused(_upto(REFUSED, max(share, 0.3))),
         _row("input items, planned", "items", _upto(ITEMS, share), lambda n: planning("", with_items(n)).run),
         _row("deltas, each read alone", "deltas", _upto(DELTAS, share), lambda n: streaming("", deltas("text", n)).run),
@@ -64,8 +66,18 @@ def _refused(sizes: tuple[int, ...]) -> Json:
     return {**_row("tools, refused", "tools", sizes, _refusing), "read": read}
 
 
+def _anew(run: Callable[[], object]) -> Callable[[], object]:
+    """As if nobody had sent these tools before."""
+
+    def first() -> None:
+        toolset_of.cache_clear()
+        run()
+
+    return first
+
+
 def _refusing(tools: int) -> Callable[[], object]:
-    run = planning("", with_tools(tools)).run
+    run = _anew(planning("", with_tools(tools)).run)
 
     def refused() -> None:
         try:

@@ -140,8 +140,11 @@ class _Walk:
         """End the open assistant turn; what was held back comes after it."""
         if not self._steps:  # nothing is open, so nothing was held back
             return
-        calls = tuple([self._past_call(index) for index in self._calls])
-        results = tuple([self._result(index) for index in self._calls])
+        calls: tuple[PastCall, ...] = ()
+        results: tuple[PastResult, ...] = ()
+        if self._calls:
+            calls = tuple([self._past_call(index) for index in self._calls])
+            results = tuple([self._result(index) for index in self._calls])
         steps: tuple[past.Step, ...] = calls
         if len(self._steps) != len(calls):
             made = iter(calls)
@@ -178,13 +181,17 @@ class _Walk:
         return mark != self._ran if mark and self._ran else not call
 
     def _take_message(self, where: str, item: JsonObject) -> None:
-        parts = read_parts(item.get("content"), f"{where}.content", self.decisions)
-        role, phase, name = item.get("role"), item.get("phase"), item.get("name")
+        content, role, phase, name = item.get("content"), item.get("role"), item.get("phase"), item.get("name")
+        parts: tuple[Words | past.Media, ...]
+        if isinstance(content, str):
+            parts = (Words(content),) if content else ()
+        else:
+            parts = read_parts(content, f"{where}.content", self.decisions)
         if not parts:
             self.decisions.append(decide_item(where, "supported", "the message is empty; there is nothing to send"))
         elif role == "assistant":
             words = tuple([part if isinstance(part, Words) else self._omitted(part) for part in parts])
-            text = join_texts([part.text for part in words])
+            text = words[0].text if len(words) == 1 else join_texts([part.text for part in words])
             if text:
                 self._speak(Spoken(where, text, words, phase if isinstance(phase, str) else ""), self._mark(item))
                 if phase and not self.phased:

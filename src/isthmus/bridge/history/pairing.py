@@ -45,7 +45,9 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
     burst = 0
     for index, item in enumerate(items):
         kind = item["type"]
-        if kind in CALLS:
+        if kind == "message":
+            burst += item.get("role") == "user"
+        elif kind in CALLS:
             given = item.get("call_id")
             key = given if isinstance(given, str) else ""
             if kind in _NAMED:
@@ -73,8 +75,6 @@ def pair_outputs(items: Sequence[JsonObject], stored: int = 0) -> dict[int, int]
                 answers[known[1].popleft()] = index
             else:
                 orphans.setdefault(key, []).append(index)
-        elif kind == "message" and item.get("role") == "user":
-            burst += 1
     if orphans:
         _answer_ahead(items, orphans, answers)
     return answers
