@@ -90,7 +90,7 @@ def an_internet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Internet]:
 
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+    monkeypatch.setattr("isthmus.upstream.lean.dial._contexts", {True: trusting})
     monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
     monkeypatch.setattr(loop, "sock_connect", sock_connect)
     yield internet

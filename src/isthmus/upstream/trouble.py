@@ -1,7 +1,6 @@
-"""What went wrong on the wire: the library's error in, a code and words of ours out.
+"""What went wrong on the wire, in words of ours and with a code: whichever client it happened to.
 
-In: whatever aiohttp raised, and whether an answer had begun. Out: `Trouble`. Worth knowing: the library's own words
-may hold the whole address, and the answer's headers; ours hold neither, as far as its errors are known.
+The words follow a name ("provider `x` cannot be reached: …") and hold neither the address nor anything of an answer.
 """
 
 from __future__ import annotations
@@ -11,84 +10,83 @@ import os
 import re
 import socket
 import ssl
-from dataclasses import dataclass
 from typing import Final
 
-import aiohttp
-from aiohttp.http_exceptions import ContentEncodingError, ContentLengthError
-
-from isthmus.upstream.connections import Forbidden, Malformed
+from isthmus.upstream.guard import Forbidden
 
 _NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Words that follow a name: "provider `x` cannot be reached: …"."""
+class Trouble(Exception):
+    """A request, or its answer, that ended before its end."""
 
-    words: str
-    code: str
+    def __init__(self, words: str, code: str) -> None:
+        super().__init__(words)
+        self.words = words
+        self.code = code
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trouble) and (self.words, self.code) == (other.words, other.code)
 
-def explain(error: BaseException, *, begun: bool) -> Trouble:
-    """`begun`: its answer had; then it can no longer be called out of reach."""
-    fault = _fault(error)
-    if fault is not None:
-        return Trouble(f"breaks the rules of HTTP: {fault}", "upstream_malformed")
-    if getattr(error, "errno", None) in _NO_DESCRIPTOR:
-        words = "cannot be asked: this process has no file descriptor left; raise `ulimit -n`"
-        return Trouble(words, "upstream_busy")  # ours to mend: nothing is held against the place
-    if begun:
-        return Trouble(f"broke off its answer: {_reason(error)}", "server_error")
-    return Trouble(f"cannot be reached: {_reason(error)}", "upstream_unreachable")
+    __hash__ = None  # type: ignore[assignment]  # compared, never looked up
 
 
-def _fault(error: BaseException) -> str | None:
-    if isinstance(error, Malformed):
-        return str(error)
-    if isinstance(error, aiohttp.ClientPayloadError) and isinstance(error.__cause__, ContentEncodingError):
-        return "its answer is compressed, and cannot be unpacked"
-    return None
+class Stale(Exception):
+    """Nothing came of an answer, on a connection that had served before: it was dead, and may be replaced."""
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the server closed the connection"  # the library's words may hold the answer's headers
-    if isinstance(error, aiohttp.ClientPayloadError):  # in place of the HTTP library's inner words
-        short = isinstance(error.__cause__, ContentLengthError)
-        return f"the connection closed before it was whole{', as told by its `content-length`' if short else ''}"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answered HTTP {error.status}"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "its answer is not HTTP"  # the library's words hold the address, and that may hold a key or a password
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        why = getattr(error.certificate_error, "verify_message", "")
-        return f"its TLS certificate is not trusted{f' ({why})' if why else ''}; see `verify_tls`"
-    if isinstance(error, aiohttp.InvalidURL):
-        return "its address is not one"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return _no_connection(error)
-    if isinstance(error, aiohttp.ClientOSError):
-        # A body that could not be written is told together with the whole address: the system's words are enough.
-        return os.strerror(error.errno) if error.errno else "the connection broke"
-    return str(error) or type(error).__name__
+def malformed(fault: str) -> Trouble:
+    return Trouble(f"breaks the rules of HTTP: {fault}", "upstream_malformed")
 
 
-def _no_connection(error: aiohttp.ClientConnectorError) -> str:
-    """Which address, and why not, in place of the library's account of its own inside."""
-    cause = error.os_error
-    whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+def unreachable(why: str) -> Trouble:
+    return Trouble(f"cannot be reached: {why}", "upstream_unreachable")
+
+
+def broken_off(why: str) -> Trouble:
+    """Its answer had begun: it can no longer be called out of reach."""
+    return Trouble(f"broke off its answer: {why}", "server_error")
+
+
+def no_connection(cause: OSError, host: str | None, port: int | None, whom: str = "") -> Trouble:
+    """Which address, and why not. `whom`: "the proxy ", where it is not the server itself."""
+    if (ours := no_descriptor(cause)) is not None:
+        return ours
     if isinstance(cause, Forbidden):
-        return cause.strerror or str(cause)  # our own words: which name leads where nobody may go
+        return unreachable(cause.strerror or str(cause))  # our own words: which name leads where nobody may go
     if isinstance(cause, socket.gaierror):
-        return f"no address for {whom}`{error.host}` ({_system_words(cause)})"
-    place = f"[{error.host}]:{error.port}" if ":" in str(error.host) else f"{error.host}:{error.port}"
+        return unreachable(f"no address for {whom}`{host}` ({system_words(cause)})")
+    if isinstance(cause, ssl.CertificateError):
+        return unreachable(untrusted(cause))
+    place = f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
     if isinstance(cause, ssl.SSLError):
-        return f"TLS failed at {whom}`{place}` ({(cause.reason or 'no reason given').replace('_', ' ').lower()})"
-    return f"{_system_words(cause)} at {whom}`{place}`"
+        return unreachable(f"TLS failed at {whom}`{place}` ({tls_reason(cause)})")
+    return unreachable(f"{system_words(cause)} at {whom}`{place}`")
 
 
-def _system_words(error: OSError) -> str:
+def no_descriptor(error: BaseException) -> Trouble | None:
+    """Ours to mend: nothing is held against the place."""
+    if getattr(error, "errno", None) not in _NO_DESCRIPTOR:
+        return None
+    words = "cannot be asked: this process has no file descriptor left; raise `ulimit -n`"
+    return Trouble(words, "upstream_busy")
+
+
+def untrusted(error: BaseException) -> str:
+    why = getattr(error, "verify_message", "")
+    return f"its TLS certificate is not trusted{f' ({why})' if why else ''}; see `verify_tls`"
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    return (error.reason or "no reason given").replace("_", " ").lower()
+
+
+def cut_short(*, counted: bool) -> str:
+    """`counted`: its length had been told."""
+    return f"the connection closed before it was whole{', as told by its `content-length`' if counted else ''}"
+
+
+def system_words(error: OSError) -> str:
     """As the system says it; several tries that ended alike are told once."""
     numbers = dict.fromkeys([error.errno] if error.errno else map(int, _ERRNO.findall(str(error))))
     if isinstance(error, socket.gaierror) or not numbers:

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from isthmus.addresses import fault_of_visit, is_public
 from isthmus.scrub import Secret
-from isthmus.upstream.connections import Lookup
+from isthmus.upstream.guard import Lookup
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire
 
 USER_AGENT: Final = "isthmus (visits)"

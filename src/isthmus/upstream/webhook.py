@@ -19,7 +19,7 @@ from isthmus.addresses import is_public
 from isthmus.errors import UpstreamFailed
 from isthmus.ports import Notice, Refused
 from isthmus.scrub import Secret
-from isthmus.upstream.connections import Lookup
+from isthmus.upstream.guard import Lookup
 from isthmus.upstream.wire import Endpoint, Patience, Wire
 
 USER_AGENT: Final = "isthmus (webhooks)"

@@ -1,12 +1,12 @@
-"""The one HTTP client of ours: under every provider, a gateway at an address, the probe and the command line.
+"""The one way out by HTTP: under every provider, a gateway at an address, the probe and the command line.
 
 In: an endpoint and the bytes for it. Out: a `Incoming`, or `UpstreamFailed` with the endpoint's name and without our
-secrets: the words are scrubbed, and the HTTP library's own error, which may hold the address with everything in it,
-is not its cause. Worth knowing: the clock of the answer stands still while all connections that we allow ourselves
-are in use, and the idle clock runs only while we wait for the upstream, never while our own client is slow to read. A
-kept connection that turns out to be dead is replaced at once, without a wait and without counting as an attempt: a
-server that closes a connection which idled may do so just as our next request is on its way. aiohttp does this by
-itself for GET and its like, not for POST, which might have been carried out; ours only asks for text.
+secrets: the words are scrubbed, and the client's own error is not its cause. Worth knowing: the clock of the answer
+stands still while all connections that we allow ourselves are in use, and the idle clock runs only while we wait for
+the upstream, never while our own client is slow to read. A kept connection that turns out to be dead is replaced at
+once, without a wait and without counting as an attempt: a server that closes a connection which idled may do so just as
+our next request is on its way. HTTP allows that for GET and its like, not for POST, which might have been carried out;
+ours only asks for text. Who carries the bytes is decided in `client.py`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-import aiohttp
-from yarl import URL
-
 from isthmus.errors import UpstreamFailed
 from isthmus.log import tell
+from isthmus.protocol.unpack import can_unpack
 from isthmus.scrub import Scrubber, Secret, header_secrets, query_secrets, url_secrets
 from isthmus.upstream.breaker import NEVER, Breaker, BreakerRule
+from isthmus.upstream.client import Answer, Client, open_client
 from isthmus.upstream.clocks import Deadline, Silence
-from isthmus.upstream.connections import Allows, Connector, Guarded, Lookup, Malformed, is_stale, read_rest
+from isthmus.upstream.guard import Allows, Lookup
 from isthmus.upstream.proxies import environment_proxy, proxy_fault
 from isthmus.upstream.queue import Places, Queue, QueueFull
 from isthmus.upstream.reach import reach
 from isthmus.upstream.retry_after import parse_retry_after
 from isthmus.upstream.sign import CannotSign, Signer
-from isthmus.upstream.trouble import explain
+from isthmus.upstream.trouble import Stale, Trouble, malformed
 
 log: Final = logging.getLogger("isthmus.upstream")
 
@@ -44,16 +43,8 @@ with fewer than that its neighbours would wait for its connection, not for the p
 MAX_QUEUED: Final = 100
 """Requests that may wait for a connection in a gateway. More than the queue of a local server that works on a few at a
 time, less than would still wait when their clients have given up."""
-_PIECE: Final = 16 * 1024
-"""Most bytes that are handed on at once; as deltas, in Python objects, they take many times as much."""
-_AT_ONCE: Final = 1024 * 1024
-"""Largest body that is written in one go. aiohttp puts it behind the head first, as one more copy, and all of it waits
-in the transport; a larger one goes piece by piece, as the socket takes it."""
 _LINGER: Final = 0.1
 """Seconds that the end of a stream may lag behind its `[DONE]` before its connection is given up."""
-_KEPT: Final = 30.0
-_READABLE: Final = ("", "identity", "gzip", "deflate", "br", "zstd")
-"""Encodings that are unpacked, or refused, before an answer gets here; any other one would be taken for its text."""
 
 
 class Waits(Protocol):
@@ -142,14 +133,14 @@ class Wire:
     def __init__(self, endpoint: Endpoint, more_secrets: Sequence[Secret] = ()) -> None:
         """`more_secrets`: those of the provider's other places and keys."""
         self.endpoint = endpoint
-        # Found once: asking aiohttp to look (`trust_env`) costs two changes of thread for every request.
+        # Found once, not for every request.
         self._proxy = endpoint.proxy or (environment_proxy(endpoint.url) if endpoint.trust_env else None)
         self._proxy_fault = proxy_fault(self._proxy)
         self._scrubber = Scrubber((*endpoint.secrets(), *url_secrets(self._proxy or ""), *more_secrets))
         plain = {"content-type": "application/json", "user-agent": "isthmus"}
         self._headers = {"": _fold(plain, endpoint.headers)}
         self._headers |= {name: _fold(plain, other.headers) for name, other in endpoint.others.items()}
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._client: Client = open_client(endpoint, self._headers, self._proxy)
         self._queue = Queue(
             endpoint.provider,
             endpoint.max_connections,
@@ -192,13 +183,13 @@ class Wire:
         places = await self._take_place(owner)
         try:
             if other is None:
-                response = await self._ask(method, url or self.endpoint.url, data, headers)
+                answer = await self._ask(method, url or self.endpoint.url, data, headers)
             else:
-                response = await self._ask(method, other.url, data, headers, dialect)
+                answer = await self._ask(method, other.url, data, headers, dialect)
         except BaseException:
             places.release()
             raise
-        return Incoming(self, response, places)
+        return Incoming(self, answer, places)
 
     async def reach(self) -> str | None:
         """What keeps us from asking, in words; `None`: nothing. Nothing is sent."""
@@ -209,10 +200,8 @@ class Wire:
         return await reach(self._proxy or self.endpoint.url, self.endpoint.patience.connect)
 
     async def aclose(self) -> None:
-        sessions, self._sessions = self._sessions, {}
         self._queue.reset()
-        for session in sessions.values():
-            await session.close()
+        await self._client.aclose()
         if self.endpoint.signer is not None:
             await self.endpoint.signer.aclose()
 
@@ -222,10 +211,6 @@ class Wire:
         metadata = {"provider": endpoint.provider, "spent": True} if spent else {"provider": endpoint.provider}
         name = endpoint.called or f"provider `{endpoint.provider}`"
         return UpstreamFailed(f"{name} {self.scrubber.text(words)}", code=code, metadata=metadata)
-
-    def trouble(self, error: BaseException, *, begun: bool) -> UpstreamFailed:
-        told = explain(error, begun=begun)
-        return self.failed(told.words, told.code)
 
     @property
     def _queue_timeout(self) -> float:
@@ -264,74 +249,46 @@ class Wire:
 
     async def _ask(
         self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None, other: str = ""
-    ) -> aiohttp.ClientResponse:
+    ) -> Answer:
         patience = self.endpoint.patience
         if self._proxy_fault is not None:
             raise self.failed(f"cannot be reached: {self._proxy_fault}", "upstream_unreachable")
         try:
             with Deadline(patience.connect + patience.first_byte):
-                return _readable(await self._post(method, url, data, headers, other))
-        except aiohttp.ConnectionTimeoutError:
-            words = f"cannot be reached: no connection within {patience.connect:g} s"
-            failure = self.failed(words, "upstream_unreachable")
+                return _readable(await self._send(method, url, data, headers, other))
         except TimeoutError:
             failure = self.failed("did not answer in time", "upstream_timeout", spent=True)
-        except CannotSign as error:
+        except (Trouble, CannotSign) as error:
             failure = self.failed(error.words, error.code)
-        except (aiohttp.ClientError, OSError) as error:
-            failure = self.trouble(error, begun=False)
         raise failure  # out here it has neither cause nor context
 
-    async def _post(
+    async def _send(
         self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None, other: str
-    ) -> aiohttp.ClientResponse:
+    ) -> Answer:
         """Sent again for each dead connection that it was given: each is gone afterwards, and a new one is not dead."""
-        address, signer = URL(url), self.endpoint.signer
-        if self.endpoint.query:
-            address = address.extend_query(self.endpoint.query)
+        client, signer = self._client, self.endpoint.signer
         while True:
-            signed = headers
             if signer is not None:
-                signed = await signer.sign(method, str(address), self._headers[other], data or b"")
+                headers = await signer.sign(method, client.spell(method, url, other), self._headers[other], data or b"")
             try:
-                body, head = (data, signed) if len(data or b"") <= _AT_ONCE else _in_pieces(data or b"", signed)
-                return await self._client(other).request(
-                    method, address, data=body, headers=head, proxy=self._proxy, allow_redirects=False
-                )
-            except aiohttp.ClientError as error:
-                if not is_stale(error):
-                    raise
+                return await client.ask(method, url, data, other, headers)
+            except Stale:
                 tell(log, "info", "upstream.connection.dead", provider=self.endpoint.provider)
-
-    def _client(self, other: str = "") -> aiohttp.ClientSession:
-        session = self._sessions.get(other)
-        if session is None:
-            endpoint = self.endpoint
-            guard = None if endpoint.allows is None else Guarded(endpoint.allows, endpoint.lookup)
-            session = self._sessions[other] = aiohttp.ClientSession(
-                # No limit of its own: it would make requests wait inside our time for the provider.
-                connector=Connector(limit=0, ssl=endpoint.verify_tls, keepalive_timeout=_KEPT, resolver=guard),
-                cookie_jar=aiohttp.DummyCookieJar(),  # one caller's must not go along with another's request
-                headers=self._headers[other],
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.patience.connect),
-                auto_decompress=True,
-                read_bufsize=_PIECE,
-            )
-        return session
 
 
 class Incoming:
     """An answer whose head is there. It is read by one reader, and closed when nobody wants more of it."""
 
-    __slots__ = ("_places", "_response", "_silence", "_wire", "kind", "status")
+    __slots__ = ("_answer", "_places", "_silence", "_wire", "headers", "kind", "status")
 
-    def __init__(self, wire: Wire, response: aiohttp.ClientResponse, places: Places) -> None:
+    def __init__(self, wire: Wire, answer: Answer, places: Places) -> None:
         self._wire = wire
-        self._response = response
+        self._answer = answer
         self._places: Places | None = places
         self._silence: Silence | None = None
-        self.status = response.status
-        self.kind = response.content_type
+        self.status = answer.status
+        self.kind = answer.kind
+        self.headers = answer.headers
 
     @property
     def ok(self) -> bool:
@@ -339,25 +296,21 @@ class Incoming:
 
     @property
     def request_id(self) -> str | None:
-        return self._response.headers.get("x-request-id")
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
+        return self.headers.get("x-request-id")
 
     @property
     def retry_after(self) -> float | None:
         """Seconds that it asks us to wait."""
-        return parse_retry_after(self._response.headers.get("retry-after"), time.time())
+        return parse_retry_after(self.headers.get("retry-after"), time.time())
 
     async def read(self) -> bytes:
         """The next bytes; empty at the end. What the socket already has is taken without a wait, so that a burst
         costs one turn of the loop, but never more than a piece at a time: what a stalled client keeps us from sending
         stays small, and one flood does not hold the other streams back."""
-        content = self._response.content
+        answer = self._answer
         try:
-            data = content.read_nowait(_PIECE)
-            if content.at_eof():
+            data = answer.take()
+            if answer.over:
                 return data  # all of it is here: nobody is held back any more, and nothing is to be waited for
             if data:
                 await asyncio.sleep(0)
@@ -367,22 +320,19 @@ class Incoming:
                 silence = self._silence = Silence(self._wire.endpoint.patience.idle, self._tire)
             silence.begin()
             try:
-                return await content.read(_PIECE)
+                return await answer.next()
             finally:
                 silence.end()
         except TimeoutError:
             words = f"was silent for {self._wire.endpoint.patience.idle:g} s"
             failure = self._wire.failed(words, "upstream_timeout")
-        except (aiohttp.ClientError, OSError) as error:
-            rest = read_rest(content, _PIECE)
-            if rest:  # the error comes again when it is read
-                return rest
-            failure = self._wire.trouble(error, begun=True)
+        except Trouble as error:
+            failure = self._wire.failed(error.words, error.code)
         raise failure
 
     def _tire(self) -> None:
         """Whoever reads it is told."""
-        self._response.content.set_exception(TimeoutError())
+        self._answer.fail(TimeoutError())
 
     async def whole(self) -> bytes:
         """All of it, if that is not too much."""
@@ -412,13 +362,13 @@ class Incoming:
 
     async def let_end(self) -> None:
         """The answer is told, its last bytes may be on their way: with them the connection can be used again."""
-        content = self._response.content
-        if content.at_eof():
+        answer = self._answer
+        if answer.over:
             return
-        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        with suppress(TimeoutError, Trouble):
             async with asyncio.timeout(_LINGER):
-                while not content.at_eof():
-                    await content.readany()
+                while not answer.over:
+                    await answer.next()
 
     def close(self) -> None:
         """One that was left early must not go on arriving; one that ended is free already."""
@@ -426,7 +376,7 @@ class Incoming:
         if places is not None:
             if self._silence is not None:
                 self._silence.stop()
-            self._response.close()
+            self._answer.close()
             places.release()
 
 
@@ -436,22 +386,10 @@ def _fold(*tables: Mapping[str, str]) -> dict[str, str]:
     return dict(folded.values())
 
 
-def _in_pieces(data: bytes, headers: Mapping[str, str] | None) -> tuple[AsyncIterator[memoryview], dict[str, str]]:
-    """A body, and the head that keeps it from being sent as chunks, which some servers refuse."""
-
-    async def pieces() -> AsyncIterator[memoryview]:
-        whole = memoryview(data)
-        for start in range(0, len(data), _AT_ONCE // 4):
-            yield whole[start : start + _AT_ONCE // 4]
-            await asyncio.sleep(0)  # where the socket takes everything, others still have their turn
-
-    return pieces(), {**(headers or {}), "content-length": str(len(data))}
-
-
-def _readable(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    if encoding in _READABLE or response.status // 100 != 2:  # of a refusal the status says enough
-        return response
-    response.close()
+def _readable(answer: Answer) -> Answer:
+    encoding = answer.headers.get("content-encoding", "").lower()
+    if can_unpack(encoding) or answer.status // 100 != 2:  # of a refusal the status says enough
+        return answer
+    answer.close()
     shown = encoding if len(encoding) <= 20 and encoding.isalnum() else "something unknown"
-    raise Malformed(f"its answer is compressed as `{shown}`, which was not asked for")
+    raise malformed(f"its answer is compressed as `{shown}`, which was not asked for")

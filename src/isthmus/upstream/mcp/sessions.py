@@ -22,7 +22,7 @@ from isthmus.errors import IsthmusError
 from isthmus.log import tell
 from isthmus.scrub import Secret
 from isthmus.tools.mcp_session import Http, McpSession, log
-from isthmus.upstream.connections import Lookup
+from isthmus.upstream.guard import Lookup
 from isthmus.upstream.wire import Endpoint, Patience, Wire
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from isthmus.errors import UpstreamFailed
 from isthmus.ports.search import Found, Hit, Query
 from isthmus.providers.search import SearchFacts, key_headers, place_of
 from isthmus.scrub import Secret
-from isthmus.upstream.connections import Lookup
+from isthmus.upstream.guard import Lookup
 from isthmus.upstream.search.answer import NoHits, read_hits, read_refusal
 from isthmus.upstream.search.asking import build_asking
 from isthmus.upstream.wire import Endpoint, Incoming, Patience, Wire

@@ -11,16 +11,9 @@ import aiohttp
 import pytest
 
 from isthmus.testing import ScriptedUpstream, drop, reply
-from isthmus.upstream.connections import (
-    MAX_INFORMATIONAL,
-    Connector,
-    Forbidden,
-    Guarded,
-    Handler,
-    Malformed,
-    is_stale,
-    name_fault,
-)
+from isthmus.upstream.guard import Guard
+from isthmus.upstream.lean.line import MAX_INFORMATIONAL
+from isthmus.upstream.proxied.connections import Connector, Guarded, Handler, Malformed, is_stale, name_fault
 from raw_server import raw_server
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

@@ -1,6 +1,6 @@
-"""The connections under the wire: which are dead, what breaks HTTP, and how many answers come before the answer.
+"""aiohttp's connections: which are dead, what breaks HTTP, and how many answers come before the answer.
 
-aiohttp's own, made to lead only where somebody may be called (`Guarded`), and to tell three things that it keeps to
+They are made to lead only where somebody may be called (`Guarded`), and to tell three things that it keeps to
 itself. Whether a request ended without a byte of an answer on a connection that had served before: then the connection
 was dead, not the server (`is_stale`). That an answer breaks HTTP's rules, in words of ours (`Malformed`), also in the
 middle of a body, where aiohttp leaves its reader waiting (seen with 3.14.5, 2026-11-16). And that there is no end of
@@ -9,12 +9,10 @@ informational answers (1xx). No other file knows its insides.
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import functools
 import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,17 +22,14 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import is_ip_address
 from aiohttp.http_exceptions import HttpProcessingError
 
+from isthmus.upstream.guard import Guard
+from isthmus.upstream.lean.line import MAX_INFORMATIONAL
+
 if TYPE_CHECKING:
     from aiohttp.client_reqrep import ClientRequest
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-Allows = Callable[[str], bool]
-"""Whether an IP address may be connected to."""
-Lookup = Callable[[str, int], Awaitable[list[str]]]
-"""The IP addresses of a host."""
-MAX_INFORMATIONAL: Final = 1000
-"""Informational answers before the answer: enough for `102 Processing` every few seconds for an hour."""
 _SWITCHING: Final = 101
 _ENDS: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _ENCODING: Final = re.compile(r"\b(br|zstd|gzip|deflate)\b")
@@ -78,20 +73,14 @@ class Handler(ResponseHandler):
 
 
 class Guarded(AbstractResolver):
-    """Names lead only to addresses that `allows` lets through. What is connected to is what was looked at: a name that
-    means something else a moment later changes nothing."""
+    """Asks the guard, in the library's shape."""
 
-    def __init__(self, allows: Allows, lookup: Lookup | None = None) -> None:
-        self._allows = allows
-        self._lookup = lookup or _ask_the_system
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._lookup(host, port)
-        allowed = [address for address in found if self._allows(address)]
-        if not allowed:
-            raise Forbidden(errno.EACCES, f"`{host}` leads to {_count(found)}, none of which may be called")
         return [
             ResolveResult(
                 hostname=host,
@@ -101,28 +90,10 @@ class Guarded(AbstractResolver):
                 proto=0,
                 flags=socket.AI_NUMERICHOST,
             )
-            for address in allowed
+            for address in await self.guard.find(host, port)
         ]
 
-    def admit(self, address: str) -> None:
-        """Raises `Forbidden` for an address that stands in a URL in place of a name."""
-        if not self._allows(address):
-            raise Forbidden(errno.EACCES, f"`{address}` may not be called")
-
     async def close(self) -> None: ...
-
-
-class Forbidden(OSError):
-    """A name that leads where nobody may be called; its words hold nothing else."""
-
-
-async def _ask_the_system(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(place[4][0]) for place in found))
-
-
-def _count(found: Sequence[str]) -> str:
-    return "one address" if len(found) == 1 else f"{len(found)} addresses"
 
 
 class Connector(aiohttp.TCPConnector):
@@ -136,7 +107,7 @@ class Connector(aiohttp.TCPConnector):
     async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
         """aiohttp asks no resolver about a host that is an address already: the guard is asked all the same."""
         if isinstance(self._resolver, Guarded) and is_ip_address(host):
-            self._resolver.admit(host)
+            self._resolver.guard.admit(host)
         return await super()._resolve_host(host, port, traces)
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:  # noqa: ASYNC109  # theirs
