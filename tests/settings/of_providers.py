@@ -252,8 +252,7 @@ async def it_is_not_asked_again(scene: Scene) -> None:
 @proves("providers.NAME.timeouts.connect", "7")
 async def a_connection_may_take_so_long(scene: Scene) -> None:
     async with scene.gateway() as gateway:
-        (place,) = http_places(gateway)
-        assert place.wire._client().timeout.sock_connect == 7.0
+        assert [place.wire.endpoint.patience.connect for place in http_places(gateway)] == [7.0]
 
 
 @proves("providers.NAME.timeouts.first_byte", "7")

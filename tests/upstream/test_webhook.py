@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -160,11 +161,11 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every address that somebody tries to connect to; nobody gets there."""
     seen: list[str] = []
 
-    async def refuse(addr_infos: Any, **options: Any) -> Any:
-        seen.extend(info[4][0] for info in addr_infos)
+    async def refuse(addresses: Sequence[str], port: int) -> Any:
+        seen.extend(addresses)
         raise ConnectionRefusedError("the test's own")
 
-    monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", refuse)
+    monkeypatch.setattr("isthmus.upstream.lean.dial.connect_first", refuse)
     return seen
 
 

@@ -26,6 +26,7 @@ from one_provider import HELLO, one_provider, say
 from reaching_out import failure
 
 STREAMED = {**HELLO, "stream": True}
+pytestmark = pytest.mark.usefixtures("either_client")
 
 
 @pytest.mark.parametrize("drops", [[], [drop()]], ids=["at once", "on a second connection"])

@@ -8,7 +8,6 @@ import logging
 import threading
 from typing import Any
 
-import aiohttp
 import pytest
 
 from isthmus import Bridge
@@ -192,9 +191,9 @@ async def test_in_the_library_any_number_may_wait() -> None:
 
 
 async def test_a_process_without_a_free_descriptor_does_not_blame_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: aiohttp.ClientSession, *_: Any, **__: Any) -> None:
-        raise aiohttp.ClientOSError(errno.EMFILE, "Too many open files")
+    async def refuse(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", refuse)
+    monkeypatch.setattr("isthmus.upstream.lean.dial.connect_first", refuse)
     told = await failure(Endpoint("mine", "http://127.0.0.1:9/v1", trust_env=False))
     assert (told.code, told.meaning.eject, "`ulimit -n`" in told.message) == ("upstream_busy", False, True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-import aiohttp
 import pytest
-import yarl
 
 from isthmus.errors import IsthmusError
 from isthmus.testing import ScriptedUpstream, error, reply, silence, stream
@@ -22,6 +19,7 @@ from raw_server import raw_server
 from reaching_out import failure
 from speaking_responses import native_reply
 
+pytestmark = pytest.mark.usefixtures("either_client")
 REFUSING_PROXY = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
 NOT_HTTP = b"HTTP/1.1 200 OK\r\nbad header \x01line\r\n: x\r\n\r\n"
 
@@ -77,35 +75,6 @@ async def test_a_request_that_cannot_be_written_is_told_without_the_key_in_the_q
         told = await failure(endpoint, {"input": "x" * 20_000_000})
     assert told.code == "upstream_unreachable"
     assert_silent([ODD, LONG], error=everything_of(told))
-
-
-WORDS: dict[str, Callable[[str], Exception]] = {
-    "a body that could not be written": lambda url: aiohttp.ClientOSError(
-        None, f"Can not write request body for {url}"
-    ),
-    "a connection that was reset": lambda url: aiohttp.ClientOSError(104, f"Can not write request body for {url}"),
-    "a connection that took too long": lambda url: aiohttp.ConnectionTimeoutError(f"Connection timeout to host {url}"),
-    "an address that is none": aiohttp.InvalidURL,
-    "words that nobody knows": lambda url: aiohttp.ClientConnectionError(f"what is {url}?"),
-}
-"""What the HTTP library says of the whole address, in its own types."""
-
-
-@pytest.mark.parametrize("fail", WORDS.values(), ids=list(WORDS))
-async def test_the_librarys_words_are_told_without_the_address(
-    monkeypatch: pytest.MonkeyPatch, fail: Callable[[str], Exception]
-) -> None:
-    """These depend on the moment at which a connection breaks, so the library is made to say them."""
-
-    async def refuse(self: aiohttp.ClientSession, method: str, url: str, **options: Any) -> None:
-        raise fail(f"{yarl.URL(url).extend_query(options.get('params') or {})}")
-
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", refuse)
-    place = f"http://joe:{LONG}@127.0.0.1:1/v1?k={LONG}"
-    told = await failure(Endpoint("mine", place, query={"code": ODD}, trust_env=False))
-    remote = await gateway_failure(GatewayAddress(place, LONG))
-    assert isinstance(remote, Exception)
-    assert_silent([ODD, LONG], error=everything_of(told), remote=everything_of(remote))
 
 
 DROPPING = {

@@ -37,7 +37,7 @@ class Answer(Protocol):
         ...
 
     async def next(self) -> bytes:
-        """The same, after a wait for it; empty at the end."""
+        """The same, after a wait for more; empty at the end."""
         ...
 
     def fail(self, error: Exception) -> None:

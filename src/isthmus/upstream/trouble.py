@@ -78,7 +78,7 @@ def untrusted(error: BaseException) -> str:
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    return (error.reason or "no reason given").replace("_", " ").lower()
+    return (getattr(error, "reason", None) or "no reason given").replace("_", " ").lower()
 
 
 def cut_short(*, counted: bool) -> str:

@@ -387,9 +387,10 @@ def _fold(*tables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _readable(answer: Answer) -> Answer:
-    encoding = answer.headers.get("content-encoding", "").lower()
-    if can_unpack(encoding) or answer.status // 100 != 2:  # of a refusal the status says enough
+    encoding = answer.headers.get("content-encoding")
+    if encoding is None or can_unpack(encoding) or answer.status // 100 != 2:  # of a refusal the status says enough
         return answer
     answer.close()
+    encoding = encoding.lower()
     shown = encoding if len(encoding) <= 20 and encoding.isalnum() else "something unknown"
     raise malformed(f"its answer is compressed as `{shown}`, which was not asked for")

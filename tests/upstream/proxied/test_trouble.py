@@ -14,8 +14,9 @@ from aiohttp.http_exceptions import ContentEncodingError, ContentLengthError, Tr
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from isthmus.upstream.connections import Malformed
-from isthmus.upstream.trouble import Trouble, explain
+from isthmus.upstream.proxied.connections import Malformed
+from isthmus.upstream.proxied.trouble import explain
+from isthmus.upstream.trouble import Trouble
 
 HIDDEN = "http://joe:hush@h/v1?key=hush"
 INFO = aiohttp.RequestInfo(URL(HIDDEN), "POST", CIMultiDictProxy(CIMultiDict()), URL(HIDDEN))

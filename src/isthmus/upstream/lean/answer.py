@@ -124,12 +124,12 @@ class Answer:
         return data
 
     async def next(self) -> bytes:
-        """The same, after a wait for it; empty at the end."""
-        while not (data := self.take()):
-            if self._line is None:
-                return b""
+        """The same, after a wait for more; empty at the end."""
+        while self._line is not None:
             await self._line.news()
-        return data
+            if data := self.take():
+                return data
+        return self.take()
 
     def _unpack(self, unpacker: Unpacker) -> bytes:
         """A piece of what was packed may become many: each is made when it is asked for."""

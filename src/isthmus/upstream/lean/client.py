@@ -63,7 +63,7 @@ class LeanClient:
         if self._lines:
             self._emptied = asyncio.Event()
             for line in self._lines:
-                line.drop()
+                line.close()
             await self._emptied.wait()
             self._emptied = None
 

@@ -159,6 +159,13 @@ class Line(asyncio.Protocol):
         self._transport.abort()
         self._wake()
 
+    def close(self) -> None:
+        """Likewise; whoever still does is told."""
+        if self._answer is None:
+            self.drop()
+        else:
+            self._answer.fail(broken_off("its connection was closed on our side"))
+
     # ── what the transport says ────────────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
