@@ -72,9 +72,9 @@ def _tests(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 CLIENTS = ("aiohttp", "urllib.request", "http.client", "httpx", "httpx2", "requests")
 WIRE = {
-    "upstream/wire.py": "the wire",
-    "upstream/connections.py": "the wire's connections",
-    "upstream/trouble.py": "the wire's errors",
+    "upstream/proxied/client.py": "the wire's other client, for ways through a proxy",
+    "upstream/proxied/connections.py": "its connections",
+    "upstream/proxied/trouble.py": "its errors",
     "upstream/proxies.py": "reads the environment's proxies, connects to nothing",
     "tools/mcp_session.py": "hands headers to the official SDK, which brings its own client",
     "upstream/mcp/over_wire.py": "has that client send over the wire",

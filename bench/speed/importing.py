@@ -18,7 +18,7 @@ COMMANDS = ("typer", "rich", "tomlkit")
 HEAVY = {
     "isthmus": (*ALWAYS, "asyncio", "aiohttp", "msgspec", "rich", "starlette", "typer", "uvicorn"),
     "isthmus.cli.main": (*ALWAYS, "asyncio", "msgspec", *COMMANDS, "aiohttp", "starlette", "uvicorn", "sqlite3"),
-    "isthmus serve": (*ALWAYS, *COMMANDS, "aiohttp.web", "isthmus.demo.model", "isthmus.upstream.codex"),
+    "isthmus serve": (*ALWAYS, *COMMANDS, "aiohttp", "yarl", "isthmus.demo.model", "isthmus.upstream.codex"),
 }
 """Everything whose import is measured, each a part of the next, with what it must not load."""
 

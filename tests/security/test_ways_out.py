@@ -168,7 +168,8 @@ OPENS: Final = re.compile(
 )
 """What a way out is opened with."""
 OPERATORS_OWN: Final = {
-    "upstream/wire.py": "the wire itself",
+    "upstream/lean/dial.py": "the wire's own connections",
+    "upstream/proxied/client.py": "the wire's connections to a proxy",
     "upstream/reach.py": "connects to a configured provider, and sends nothing",
     "upstream/http.py": "a configured provider",
     "upstream/asking.py": "a configured provider, asked about its models",
