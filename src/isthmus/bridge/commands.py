@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from isthmus.bridge.assemble.output import end_type
 from isthmus.bridge.jobs import CheckAnswer
@@ -17,8 +18,7 @@ from isthmus.protocol.response import FinishedResponse
 Why = Literal["first", "repair", "search", "tool", "compaction", "pause"]
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Call the upstream with this body and feed its answer back."""
 
     body: JsonObject
@@ -26,22 +26,19 @@ class Send:
     """What it is asked for: once more, within the same answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """Do this work where it can block nobody, and give its result to `checked`."""
 
     job: CheckAnswer | ExamineInput
 
 
-@dataclass(frozen=True, slots=True)
-class RunTool:
+class RunTool(msgspec.Struct, frozen=True):
     """Carry these calls out, several at once; give what comes of each to `ran`, then ask `end` again."""
 
     calls: tuple[ManagedCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """Save the response, then send these events: the last one is terminal."""
 
     response: FinishedResponse

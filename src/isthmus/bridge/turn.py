@@ -18,8 +18,9 @@ was told, the notices, the call ids that are taken, and the tokens that were spe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from isthmus.bridge.assemble.output import Frame, Output, tell_compaction
 from isthmus.bridge.assemble.reply import Reply

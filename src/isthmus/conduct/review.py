@@ -70,7 +70,7 @@ class Review:
     async def before_send(self, ways: Ways, command: Send, attempt: int) -> Send:
         body, decisions = await self._ask(ways.current.turn.plan.target, command.body, command.why, attempt)
         _tell(ways, decisions)
-        return command if body is None else replace(command, body=body)
+        return command if body is None else msgspec.structs.replace(command, body=body)
 
     async def foresee(self, plan: Plan) -> Plan:
         """What would be sent, by a plan that is only looked at."""
@@ -101,7 +101,7 @@ class Review:
                 if found is not None or decisions:
                     changed = _with_diagnostics(found or response, decisions)
                     _tell(ways, decisions, noted=False)
-        end = done if changed is None else replace(done.replaced(changed), failure=failure)
+        end = done if changed is None else msgspec.structs.replace(done.replaced(changed), failure=failure)
         if held is None:
             return end
         if changed is None or changed["output"] == response["output"]:
@@ -109,7 +109,7 @@ class Review:
         else:
             events = held.replace(replay_events(changed, specified=ways.current.plan.client.specified))
         turn.renumber(held.told)
-        return replace(end, events=events)
+        return msgspec.structs.replace(end, events=events)
 
 
 def with_decisions(plan: _P, decisions: tuple[CompatibilityDecision, ...], body: JsonObject | None = None) -> _P:

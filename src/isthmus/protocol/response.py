@@ -5,6 +5,7 @@ Required-nullable fields are always there (`null` if nothing); optional ones are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from isthmus.protocol.items import OutputItem
@@ -115,10 +116,13 @@ def weigh_response(response: Response) -> int:
     """About how many characters its texts hold: whether it is worth looking for a way around everybody else."""
     size = len(response["instructions"] or "") + len(cast("dict[str, str]", response).get("output_text", ""))
     for item in response["output"]:
+        if item["type"] == "message":
+            size += _weigh_parts(item["content"])
+            continue
         for value in item.values():
             size += len(value) if isinstance(value, str) else _weigh_parts(value) if isinstance(value, list) else 0
     return size
 
 
-def _weigh_parts(parts: list[Any]) -> int:
+def _weigh_parts(parts: Sequence[Any]) -> int:
     return sum([len(part.get("text") or "") for part in parts if isinstance(part, dict)])

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from isthmus.bridge.deltas import Usage
 from isthmus.bridge.diagnostics import CompatibilityDiagnostic
@@ -128,8 +129,7 @@ class Unheard(Output):
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     plan: Plan
     response_id: str
     created_at: int

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from isthmus.bridge.capabilities import ReplyRules
 from isthmus.bridge.deltas import Usage, VendorExtra
 from isthmus.protocol.items import Annotation, Logprob, Phase, TopLogprob
 from isthmus.protocol.json import JsonObject
+
+_MOST: Final = 2**53
+"""No count reaches this, and every reader of JSON can tell those below it apart."""
 
 
 def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
@@ -31,32 +34,34 @@ def read_usage(usage: Any, rules: ReplyRules) -> Usage | None:
         input_tokens=input_,
         output_tokens=total - input_,
         total_tokens=total,
-        cached_tokens=_first(usage, (*rules.cached_tokens, "input_tokens_details.cached_tokens")),
-        reasoning_tokens=_first(usage, (*rules.reasoning_tokens, "output_tokens_details.reasoning_tokens")),
+        cached_tokens=_first(usage, rules.cached_tokens, "input_tokens_details.cached_tokens"),
+        reasoning_tokens=_first(usage, rules.reasoning_tokens, "output_tokens_details.reasoning_tokens"),
         cache_write_tokens=count_of(usage.get("cache_creation_input_tokens")) or 0,
     )
 
 
-def _first(usage: JsonObject, paths: Iterable[str]) -> int:
-    for path in paths:
-        value: Any = usage
-        for name in _names(path):
-            value = value.get(name) if isinstance(value, dict) else None
+def _first(usage: JsonObject, paths: Iterable[str], usual: str) -> int:
+    for name, inside in _places((*paths, usual)):
+        value = usage.get(name)
+        if value is None:
+            continue
+        for each in inside:
+            value = value.get(each) if isinstance(value, dict) else None
         if value is not None and (count := count_of(value)) is not None:
             return count
     return 0
 
 
 @lru_cache(256)
-def _names(path: str) -> tuple[str, ...]:
-    """The models' data has a few dozen of them."""
-    return tuple(path.split("."))
+def _places(paths: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each path as its first name and those inside; the models' data has a few dozen of them."""
+    return tuple((name, tuple(inner)) for name, *inner in (path.split(".") for path in paths))
 
 
 def count_of(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+    if type(value) is not int and not isinstance(value, float):
         return None
-    return int(value)
+    return int(value) if 0 <= value < _MOST else None
 
 
 def logprobs_of(text: str, logprobs: list[Logprob]) -> list[Logprob]:

@@ -208,12 +208,15 @@ class ChatDecoder(JsonDecoder):
         said: list[Delta] = []
         self._say(message, choice, said)
         self._end_text(said)
+        rest: list[Delta] = []
+        self._rest(message, rest, whole=True)
+        if not rest and len(said) == 1:  # a text and nothing else: there is no order to decide
+            out += said
+            return
         if any(isinstance(delta, deltas.CallOpened) for delta in said):  # leaked calls stand where they were said
             out += said
             said = []
         thoughts, spoken = _part_words(said)
-        rest: list[Delta] = []
-        self._rest(message, rest, whole=True)
         spoken += [delta for delta in rest if isinstance(delta, deltas.Refusal | deltas.Annotation)]
         acted = [delta for delta in rest if not isinstance(delta, deltas.Refusal | deltas.Annotation)]
         # A reply that was cut off was cut in its last call: that call comes last, for an item that is
