@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 LOCAL: Final = "local"
 """The owner where nobody tells owners apart."""
@@ -42,8 +42,7 @@ class StoredResponse:
     how it was told. `update_status` drops the first with the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
+class StoredTurn(NamedTuple):
     """What a later turn needs of an earlier one. Whether its status may be continued is the caller's policy."""
 
     id: str

@@ -76,7 +76,7 @@ class Contents:
     damage: str | None = None
 
     def data(self, place: int) -> tuple[bytes, ...]:
-        return tuple(data for at, _, _, data in self.pieces if at == place)
+        return tuple([data for at, _, _, data in self.pieces if at == place])
 
     def take(self, owner: str, place: int, position: int, hash: bytes, data: bytes) -> None:
         """One piece as it is stored."""
@@ -158,14 +158,12 @@ def make_turns(rows: Sequence[Ancestor], items: Mapping[int, Contents], owner: s
     for row in rows:
         if (what := damage_of_turn(row, owner, items[row.key])) is not None:
             raise damaged(row.id, what, asked=id)
-    return [
-        StoredTurn(
-            *(row.id, row.status, row.model, row.provider),
-            *(items[row.key].data(INPUT), items[row.key].data(OUTPUT)),
-            *(row.conversation, row.conversation_at),
-        )
-        for row in reversed(rows)
-    ]
+    return [_make_turn(row, items[row.key]) for row in reversed(rows)]
+
+
+def _make_turn(row: Ancestor, items: Contents) -> StoredTurn:
+    said, told = items.data(INPUT), items.data(OUTPUT)
+    return StoredTurn(row.id, row.status, row.model, row.provider, said, told, row.conversation, row.conversation_at)
 
 
 def list_history(rows: Sequence[Ancestor], places: list[ListedPiece], owner: str, id: str) -> list[tuple[str, int]]:
@@ -190,7 +188,7 @@ def list_history(rows: Sequence[Ancestor], places: list[ListedPiece], owner: str
 def damage_of_turn(row: Ancestor, owner: str, contents: Contents) -> str | None:
     if contents.damage is not None or row.digest is None:
         return contents.damage
-    items = ((place, position, hash) for place, position, hash, _ in contents.pieces if place != FIELD)
+    items = [piece[:3] for piece in contents.pieces if piece[0] != FIELD]
     try:
         within = () if row.conversation is None else (row.conversation, row.conversation_at)
         named = (row.id, owner, row.previous_id, row.status, row.model, row.provider)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from isthmus.bridge.types.plan import Lesson
 from isthmus.ports import EventBatch, StoredResponse, StoredWord
 from isthmus.store.packing import digest_events, pack, pack_list, read_piece
-from isthmus.store.pieces import FIELD, Piece
+from isthmus.store.pieces import FIELD, OUTPUT, Piece
 from isthmus.store.rows import take_apart
 from isthmus.store.sqlite.known import known_to
 
@@ -193,16 +193,16 @@ def keep_piece(connection: sqlite3.Connection, owner: str, digest: bytes, piece:
 
 
 def _find_or_write(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int:
+    # What was just said is new, and need not be looked for.
+    if piece.place == OUTPUT and (key := _write(connection, owner, digest, piece)) is not None:
+        return key
     found: tuple[int, bytes] | None = connection.execute(
         "SELECT key, data FROM pieces WHERE hash = ?", (digest,)
     ).fetchone()
     if found is None:
-        cursor = connection.execute(
-            "INSERT INTO pieces (hash, owner, item_id, data) VALUES (?, ?, ?, ?)",
-            (digest, owner, piece.item_id, pack(piece.data)),
-        )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+        key = _write(connection, owner, digest, piece)
+        assert key is not None
+        return key
     key, data = found
     if read_piece(owner, piece.place == FIELD, digest, data) is None:
         connection.execute(
@@ -210,6 +210,15 @@ def _find_or_write(connection: sqlite3.Connection, owner: str, digest: bytes, pi
             (owner, piece.item_id, pack(piece.data), key),
         )
     return key
+
+
+def _write(connection: sqlite3.Connection, owner: str, digest: bytes, piece: Piece) -> int | None:
+    """Its key; `None` if it is there already."""
+    cursor = connection.execute(
+        "INSERT INTO pieces (hash, owner, item_id, data) VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING",
+        (digest, owner, piece.item_id, pack(piece.data)),
+    )
+    return cursor.lastrowid if cursor.rowcount else None
 
 
 def _drop_content(connection: sqlite3.Connection, key: int) -> None:
