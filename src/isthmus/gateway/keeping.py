@@ -27,11 +27,11 @@ from isthmus.gateway.outline import Outline
 from isthmus.gateway.runs import Runs
 from isthmus.ports import APPENDING, UNFINISHED, Store, StoredResponse
 from isthmus.protocol.json import JsonObject
-from isthmus.protocol.large import encode_sized
+from isthmus.protocol.large import LARGE, encode_large, encode_sized
 from isthmus.protocol.response import weigh_response
 
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder().decode
-_encode: Final = msgspec.json.Encoder().encode
+_encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class Keeping:
         request = taken.request
 
         def items() -> tuple[bytes, ...]:
-            return tuple([encode_sized(showable_item(item), request.size) for item in request.items])
+            encode = encode_large if request.size > LARGE else _encode
+            return tuple([encode(showable_item(item)) for item in request.items])
 
         # A large one is not kept in two shapes for as long as the model takes.
         inputs = items() if not request.heavy else ()

@@ -57,10 +57,10 @@ def split(record: StoredResponse) -> tuple[bytes, list[Piece]]:
         skeleton["output"] = msgspec.Raw(_NO_ITEMS)
     fields = list(map(bytes, skeleton.values()))
     if max(map(len, fields), default=0) >= _LARGE_FIELD:  # of a small one nobody looks at thirty fields one by one
-        for position, (name, data) in enumerate(zip(skeleton, fields, strict=True)):
-            if len(data) >= _LARGE_FIELD:
-                pieces.append(Piece(FIELD, position, data))
-                skeleton[name] = msgspec.Raw(b"0")
+        names = list(skeleton)
+        for position in [at for at, data in enumerate(fields) if len(data) >= _LARGE_FIELD]:
+            pieces.append(Piece(FIELD, position, fields[position]))
+            skeleton[names[position]] = msgspec.Raw(b"0")
     return msgspec.json.encode(skeleton), pieces
 
 

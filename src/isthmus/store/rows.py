@@ -95,8 +95,9 @@ def take_apart(record: StoredResponse) -> tuple[tuple[object, ...], list[Hashed]
     """Status, model, provider, conversation and where it stood, time, skeleton, memo and both digests; and the pieces,
     each with its hash."""
     skeleton, pieces = split(record)
-    hashed = [(hash_piece(record.owner, piece.place == FIELD, piece.data), piece) for piece in pieces]
-    named = (record.id, record.owner, record.previous_response_id)
+    owner = record.owner
+    hashed = [(hash_piece(owner, piece.place == FIELD, piece.data), piece) for piece in pieces]
+    named = (record.id, owner, record.previous_response_id)
     told = (record.status, record.model, record.provider)
     content = (pack(skeleton), record.memo)
     items = [(piece.place, piece.position, digest) for digest, piece in hashed if piece.place != FIELD]

@@ -8,7 +8,7 @@ this connection itself removes or takes back is forgotten with that.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 _MOST: Final = 16_000
@@ -21,6 +21,8 @@ class Known:
         self._version: int | None = None
         self._keys: dict[bytes, int] = {}
         self._digests: dict[int, bytes] = {}
+        self.find: Callable[[bytes], int | None] = self._keys.get
+        """The key of the piece with this digest."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """In a transaction that writes: from now on to its end nobody else does."""
@@ -28,9 +30,6 @@ class Known:
         if version != self._version:
             self.clear()
             self._version = version
-
-    def find(self, digest: bytes) -> int | None:
-        return self._keys.get(digest)
 
     def note(self, digest: bytes, key: int) -> None:
         if self._version is None:  # nobody asks who else writes

@@ -33,8 +33,9 @@ def save_response(connection: sqlite3.Connection, record: StoredResponse, histor
             return None
         _overwrite(connection, key, columns)
         held = _detach(connection, key)
+    known = known_to(connection).find
     parts = [
-        (key, piece.place, piece.position, keep_piece(connection, record.owner, digest, piece))
+        (key, piece.place, piece.position, known(digest) or keep_piece(connection, record.owner, digest, piece))
         for digest, piece in hashed
     ]
     connection.executemany("INSERT INTO parts (response, place, position, piece) VALUES (?, ?, ?, ?)", parts)
