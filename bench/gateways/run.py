@@ -64,7 +64,7 @@ async def everything(
             for playing in scene.playing:
                 key = playing.subject.key
                 if playing.subject.kind in ("ours", "gateway"):
-                    seconds = size.requests_seconds / (1 if playing.subject is DEFAULT else 10)
+                    seconds = size.requests_seconds / (1 if key == DEFAULT.key else 10)
                     told["memory"][key] = await _told(costs.grown(playing, size.requests, seconds, progress))
                 told["start"][key] = await _told(costs.starts(scene, playing.subject, size.starts, progress))
         found = describe([each.subject for each in scene.playing])
