@@ -7,13 +7,13 @@ import time
 from typing import Any, Final
 
 from bench.gateways.client import run
-from bench.gateways.cpu import CLIENTS
+from bench.gateways.cpu import CLIENTS, PATIENCE
 from bench.gateways.progress import Progress
 from bench.gateways.scene import Playing, Scene, first_answer
 from bench.gateways.subjects import Subject
 from bench.gateways.workloads import Workload, named
 
-_SLICE: Final = 50
+_SLICE: Final = 20
 """Calls on each connection between two looks at the clock."""
 
 
@@ -48,11 +48,11 @@ async def grown(playing: Playing, requests: int, seconds: float, progress: Progr
     if wrong_before := playing.given_up():
         raise RuntimeError(wrong_before)
     small = small_of(playing)
-    await run(playing.ask(small), _SLICE, CLIENTS)
+    await run(playing.ask(small), 3 * _SLICE, CLIENTS)
     before, until, made = playing.tree.memory(), time.monotonic() + seconds, 0
     wrong: list[str] = []
     while made < requests and time.monotonic() < until and not wrong:
-        seen = await run(playing.ask(small), _SLICE, CLIENTS, patience=seconds)
+        seen = await run(playing.ask(small), _SLICE, CLIENTS, patience=PATIENCE)
         made += seen.calls
         wrong += seen.wrong
     return {"requests": made, "before": before, "after": playing.tree.memory(), "wrong": wrong[:1]}

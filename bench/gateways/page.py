@@ -101,6 +101,7 @@ _FOOT: Final = f"""\
 - A subject that lets everybody wait for half a minute has no figure for that; who does so twice is asked no more.
 - Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.
 - Memory is the resident memory of the tree. A start is the time from the command to the first right answer.
+- Others are installed below `.venv-peers`, or where `BENCH_PEERS` says: one that is there already is not fetched again.
 - Bifrost is not here: what npm has of it fetches a binary from elsewhere when it is started.
 
 Guarded in every `make test`, without any clock: [speed](reference/speed.md). What many agents need:
