@@ -40,8 +40,8 @@ class Size:
     """Workloads of which it is told where their time goes."""
 
 
-OWN: Final = Size(4, 0.8, 6, (500, 1000, 1500), 5.0, 100_000, 120.0, 5)
-WITH_PEERS: Final = Size(3, 0.5, 4, (500, 1000, 1500), 4.0, 100_000, 100.0, 3)
+OWN: Final = Size(4, 0.6, 6, (500, 1000, 1500), 4.0, 100_000, 120.0, 5)
+WITH_PEERS: Final = Size(3, 0.5, 3, (500, 1000, 1500), 4.0, 100_000, 100.0, 3)
 QUICK: Final = Size(1, 0.1, 1, (20,), 1.0, 800, 100.0, 1, PROFILED[:1])
 
 
