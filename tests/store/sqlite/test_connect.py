@@ -71,6 +71,19 @@ def test_durability_sets_how_far_a_commit_goes(durability: str, level: int, tmp_
     asyncio.run(ask())
 
 
+def test_what_may_be_taken_back_stays_in_memory_and_the_log_is_folded_in_large_steps(tmp_path: Path) -> None:
+    async def ask() -> None:
+        store = SqliteStore(tmp_path / "store.db")
+
+        def look(connection: sqlite3.Connection) -> list[int]:
+            return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("temp_store", "wal_autocheckpoint")]
+
+        assert await store.writer.run(look) == [2, 4000]
+        await store.aclose()
+
+    asyncio.run(ask())
+
+
 def test_a_damaged_file_says_so_and_does_not_take_the_process_down(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
 
