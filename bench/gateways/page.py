@@ -96,8 +96,9 @@ _FOOT: Final = f"""\
   count for any gateway. Where deltas come alone, it is as much as a bare forwarder takes: two more sockets in Python.
 - Forwarders are asked in Chat Completions with as many bytes, for they translate nothing.
 - A stream is *held* where the gap that 99 of 100 do not exceed is at most {HELD:g} times that without a gateway, at one
-  word every {PACE} ms, and all of them end right. *Newcomers* are 100 clients who come at once meanwhile. What the load
-  and the upstream took of their core stands beside: at more than {BUSY:.0%} they would measure themselves.
+  word every {PACE} ms, all of them end right, and words come one by one.
+  *Newcomers* are 100 clients who come at once meanwhile. What the load and the upstream took of their core stands
+  beside: at more than {BUSY:.0%} they would measure themselves.
 - A subject that lets everybody wait for half a minute has no figure for that; who does so twice is asked no more.
 - Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.
 - Memory is the resident memory of the tree. A start is the time from the command to the first right answer.

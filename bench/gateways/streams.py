@@ -27,6 +27,8 @@ NEWCOMERS: Final = 100
 _RAMP: Final = 0.4
 """Seconds in which they come, for each second of looking at them; and until they are looked at."""
 _SETTLE: Final = 0.2
+_TOLD: Final = 0.5
+"""Of the gaps that there would be if every word came alone."""
 _ENDING: Final = 45.0
 """Seconds that the last stream may take to its end."""
 
@@ -130,7 +132,8 @@ async def _newcomers(playing: Playing) -> dict[str, float]:
 
 
 def is_held(figures: dict[str, Any], direct: dict[str, Any], streams: int) -> bool:
-    whole = figures["completed"] == streams and figures["gaps"] > 0
+    """Whoever keeps words back and tells many at once has short gaps, too, but few."""
+    whole = figures["completed"] == streams and figures["gaps"] >= _TOLD * figures["expected_gaps"]
     return bool(whole and figures["gap_p99"] <= HELD * direct["gap_p99"])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from bench.gateways.listeners import Listeners
+from bench.gateways.streams import is_held
 from bench.gateways.subjects import DIRECT
 from bench.gateways.upstream import Connection
 from bench.gateways.workloads import Workload
@@ -73,6 +74,20 @@ async def test_whatever_else_comes_is_no_right_end_and_is_not_waited_for(words: 
 async def test_who_never_ends_is_not_waited_for_longer_than_said() -> None:
     right, _ = await listened(lambda: Saying(HEAD + b"5\r\nToken\r\n", stays=True), 2, patience=0.2)
     assert right == 0
+
+
+@pytest.mark.parametrize(
+    ("figures", "held"),
+    [
+        ({"completed": 10, "gap_p99": 99.0, "gaps": 900}, True),
+        ({"completed": 9, "gap_p99": 51.0, "gaps": 900}, False),
+        ({"completed": 10, "gap_p99": 102.0, "gaps": 900}, False),
+        ({"completed": 10, "gap_p99": 1.0, "gaps": 100}, False),
+    ],
+    ids=["held", "one is lost", "late", "kept back"],
+)
+def test_streams_are_held_where_all_are_whole_in_time_and_word_by_word(figures: dict[str, float], held: bool) -> None:
+    assert is_held({**figures, "expected_gaps": 1000}, {"gap_p99": 50.0}, 10) is held
 
 
 async def test_words_at_a_pace_stop_for_whoever_has_left() -> None:
