@@ -99,7 +99,8 @@ _FOOT: Final = f"""\
   word every {PACE} ms, all of them end right, and words come one by one.
   *Newcomers* are 100 clients who come at once meanwhile. What the load and the upstream took of their core stands
   beside: at more than {BUSY:.0%} they would measure themselves.
-- A subject that lets everybody wait for half a minute has no figure for that; who does so twice is asked no more.
+- A subject that answers nobody for 45 seconds has no figure for that; who does so twice is asked no more. Who is very
+  slow has one round instead of several.
 - Isthmus runs as it comes: SQLite, traces as metadata. *Nothing kept* is `store: false`, traces off.
 - Memory is the resident memory of the tree. A start is the time from the command to the first right answer.
 - Others are installed below `.venv-peers`, or where `BENCH_PEERS` says: one that is there already is not fetched again.

@@ -94,9 +94,12 @@ class Tree:
                 pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
-    def end(self) -> None:
+    def ask_to_end(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGTERM)
+
+    def end(self) -> None:
+        self.ask_to_end()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:

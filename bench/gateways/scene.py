@@ -108,10 +108,11 @@ async def staged(subjects: Sequence[Subject]) -> AsyncIterator[Scene]:
                     scene.absent[subject.key] = str(error).strip().splitlines()[0][:200]
             yield scene
         finally:
-            for each in started:
-                if each.tree is not None:
-                    each.tree.end()
-            upstream.end()
+            trees = [upstream, *(each.tree for each in started if each.tree is not None)]
+            for tree in trees:  # all at once: some take their time
+                tree.ask_to_end()
+            for tree in trees:
+                tree.end()
             os.sched_setaffinity(0, cores)
 
 
