@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import uvloop
 from bench.gateways import upstream
 from bench.gateways.client import Ask, run
-from bench.gateways.subjects import DEFAULT
+from bench.gateways.subjects import DEFAULT, Subject
 from bench.gateways.workloads import Workload
 from bench.speed.instructions import count_instructions, in_threads
 
@@ -91,7 +91,7 @@ def count_doors(folder: Path, only: list[str] | None = None, times: int = GOES) 
             loop.run_until_complete(go())
             loop.run_until_complete(go())
             goes = [
-                count_instructions(lambda go=go: loop.run_until_complete(go()), without=_is_not_ours)  # type: ignore[misc]
+                count_instructions(lambda go=go: loop.run_until_complete(go()), without=is_not_ours)  # type: ignore[misc]
                 for _ in range(times)
             ]
             counted[workload.name] = {"instructions": min(goes) // CALLS}
@@ -99,14 +99,16 @@ def count_doors(folder: Path, only: list[str] | None = None, times: int = GOES) 
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
-    """A gateway as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, the gateway."""
+def running(
+    folder: Path, subject: Subject = DEFAULT
+) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
+    """A gateway, usually as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, the gateway."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     stop, told = asyncio.Event(), loop.create_future()
     server = loop.run_until_complete(loop.create_server(upstream.Connection, "127.0.0.1", 0))
     above = server.sockets[0].getsockname()[1]
-    serving = loop.create_task(_serve(folder, above, stop, told))
+    serving = loop.create_task(_serve(folder, subject, above, stop, told))
     address, gateway = loop.run_until_complete(told)
     port = urlsplit(address).port
     assert port is not None
@@ -116,15 +118,17 @@ def running(folder: Path) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int,
     server.close()
 
 
-async def _serve(folder: Path, above: int, stop: asyncio.Event, told: asyncio.Future[tuple[str, Gateway]]) -> None:
-    assert DEFAULT.start is not None
-    arguments, _ = DEFAULT.start(folder, 0, above)
+async def _serve(
+    folder: Path, subject: Subject, above: int, stop: asyncio.Event, told: asyncio.Future[tuple[str, Gateway]]
+) -> None:
+    assert subject.start is not None
+    arguments, _ = subject.start(folder, 0, above)
     config = load_config(Path(arguments[-1]), environ={"HOME": str(folder)}).config
     with suppress(asyncio.CancelledError):
         await serve(config, started=lambda address, gateway: told.set_result((address, gateway)), stop=stop)
 
 
-def _is_not_ours(file: str) -> bool:
+def is_not_ours(file: str) -> bool:
     return "/bench/" in file or file.endswith(TIMERS)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, cast
 
 import msgspec
 
+from isthmus.observe.traces.seen import Key, Seen
 from isthmus.ports.traces import Piece, TracedBody
 from isthmus.protocol.large import LARGE, encode_sized
 
@@ -26,19 +27,15 @@ _BREATH: Final = 64
 MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Of declarations, blocks and parts: where a prompt cache is to begin."""
 _SPELT: Final = tuple(f'"{mark}"'.encode() for mark in MARKS)
+_SHORT, _FIRST, _REMEMBERED = 64, 256, 16
+"""Characters of a name, and the members of a list of that name whose paths are remembered; of so many names."""
 _encode: Final = msgspec.json.Encoder().encode
-
-
-_SHORT: Final = 64
-"""Of a name, and of a field, whose hash is remembered: models, switches and such, the same ones in
-nearly every request."""
-_REMEMBERED: Final = 2_048
 
 
 class Bodies:
     def __init__(self, secret: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
-        self._known = lru_cache(_REMEMBERED)(self._field)
+        self._seen = Seen()
 
     @classmethod
     def of(cls, installation: bytes) -> Bodies:
@@ -50,51 +47,67 @@ class Bodies:
         keyed.update(data)
         return keyed.hexdigest()
 
-    def _field(self, name: str, data: bytes) -> tuple[Piece, int]:
-        """With the bytes that it takes, its name included."""
-        return Piece(name, len(data), self.hash(data)), len(_encode(name)) + 1 + len(data)
-
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
-        pieces: list[Piece] = []
-        more, total, step = 0, 1 + max(len(body), 1), _BREATH if size <= LARGE else 1
+        paths: list[str] = []
+        values: list[Any] = []
+        total = max(2 * len(body), 1) + 1 + sum(map(len, map(_encode, body)))
         for name, value in body.items():
-            if not (isinstance(value, list) and value and isinstance(value[0], dict)):
-                data = _encode(value) if size <= LARGE else encode_sized(value, size)
-                short = len(data) <= _SHORT and len(name) <= _SHORT
-                piece, taken = self._known(name, data) if short else self._field(name, data)
-                pieces.append(piece)
-                total += taken
-                continue
-            total += len(_encode(name)) + 2 + len(value)
-            for start in range(0, len(value), step):
-                group = value[start : start + step]
-                written = list(map(_encode, group)) if size <= LARGE else [encode_sized(each, size) for each in group]
-                total += sum(map(len, written))
-                if len(group) == step:
-                    time.sleep(0)
-                room = MOST_PIECES - len(pieces)
-                if room < len(group):
-                    more += len(group) - room
-                    group, written = group[:room], written[:room]
-                pieces += self._members(name, start, group, written, size)
-        return TracedBody(total, tuple(pieces), more)
+            if type(value) is list and value and type(value[0]) is dict:
+                paths += _paths(name, len(value))
+                values += value
+                total += len(value) + 1
+            else:
+                paths.append(name)
+                values.append(value)
+        pieces: list[Piece] = []
+        encode, step = (_encode, _BREATH) if size <= LARGE else (partial(encode_sized, size=size), 1)
+        for start in range(0, len(values), step):
+            group = values[start : start + step]
+            written = list(map(encode, group))
+            total += sum(map(len, written))
+            if len(pieces) < MOST_PIECES:
+                pieces += self._pieces(list(zip(paths[start : start + step], written, strict=True)), group, size)
+            if len(group) == step:
+                time.sleep(0)
+        return TracedBody(total, tuple(pieces[:MOST_PIECES]), max(len(values) - MOST_PIECES, 0))
 
-    def _members(self, name: str, start: int, group: list[Any], written: list[bytes], size: int) -> Iterator[Piece]:
-        """Each of a list, from one place on: a long history comes by here with every turn."""
-        keyed = self._keyed.copy
-        for index, each in enumerate(group):
-            data = written[index]
+    def _pieces(self, keys: list[Key], values: list[Any], size: int) -> list[Piece]:
+        """A long history comes by here with every turn, and nearly all of it was seen before."""
+        found = list(map(self._seen.find, keys))
+        if None in found:
+            found = [each or self._new(*more, size) for each, *more in zip(found, keys, values, strict=True)]
+        return cast("list[Piece]", found)
+
+    def _new(self, key: Key, value: Any, size: int) -> Piece:
+        piece = self._seen.recall(key)
+        if piece is None:
+            path, data = key
             if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
-                data = encode_sized(_unmarked(each), size)
-            hashed = keyed()
+                data = encode_sized(_unmarked(value), size)
+            hashed = self._keyed.copy()
             hashed.update(data)
-            yield Piece(f"{name}[{start + index}]", len(data), hashed.hexdigest(), _role(each))
+            piece = Piece(path, len(data), hashed.hexdigest(), _role(value) if path[-1:] == "]" else "")
+        self._seen.note(key, piece)
+        return piece
 
     def text(self, text: str) -> TracedBody:
         """Of something that is no table of fields."""
         data = text.encode("utf-8", "surrogatepass")
         return TracedBody(len(data), (Piece("", len(data), self.hash(data)),))
+
+
+def _paths(name: str, count: int) -> Sequence[str]:
+    """Of the members of a list."""
+    first = _first_paths(name) if len(name) <= _SHORT else ()
+    if count <= len(first):
+        return first[:count]
+    return [*first, *(f"{name}[{index}]" for index in range(len(first), count))]
+
+
+@lru_cache(_REMEMBERED)
+def _first_paths(name: str) -> tuple[str, ...]:
+    return tuple(f"{name}[{index}]" for index in range(_FIRST))
 
 
 def _role(value: Any) -> str:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.observe.traces.draft import Draft
-from isthmus.ports import Planned, Received
 from isthmus.ports.traces import TracedBody
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -30,15 +29,13 @@ def may_keep(draft: Draft, *, unstored: bool) -> bool:
     they ask for it: there only the client's own word counts."""
     if not draft.full or unstored:
         return draft.full
-    for _, fact in draft.facts:
-        if isinstance(fact, Received) and fact.raw is not None:
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                return msgspec.json.decode(fact.raw, type=_Wish).store is not False
-        elif isinstance(fact, Received) and not fact.path.startswith("/v1/responses"):
-            return True
-        elif isinstance(fact, Planned):
-            return fact.asked.get("store") is not False
-    return True
+    received, planned = draft.received, draft.planned
+    if received is not None and received.raw is not None:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.decode(received.raw, type=_Wish).store is not False
+    elif received is not None and not received.path.startswith("/v1/responses"):
+        return True
+    return planned is None or planned.asked.get("store") is not False
 
 
 def showable(value: Any) -> Any:
@@ -87,3 +84,7 @@ class Contents:
             return self._cut(traced)
         self._left -= len(data)
         return replace(traced, bytes=traced.bytes or len(data), content=msgspec.Raw(data))
+
+
+NO_CONTENTS: Final = Contents(kept=False, most=0)
+"""For all whose content nobody wants."""

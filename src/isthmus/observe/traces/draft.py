@@ -1,31 +1,33 @@
-"""The facts of one request as they come, each with the moment when it came; nothing is made of them here."""
+"""The facts of one request as they come; nothing is made of them here."""
 
 from __future__ import annotations
 
-from isthmus.ports import Fact
+import msgspec
+
+from isthmus.ports import Answered, Ended, Fact, Planned, Received
 
 
-class Draft:
-    __slots__ = (
-        *("answered", "at", "background", "ended", "facts", "full", "received", "request", "run", "small", "weight"),
-    )
-
-    def __init__(self, at: float, *, full: bool) -> None:
-        self.at = at
-        """When it began, by the clock."""
-        self.full = full
-        """Whether its content is wanted."""
-        self.facts: list[tuple[float, Fact]] = []
-        """Each with the seconds of a clock that only goes on."""
-        self.request = ""
-        self.run = ""
-        self.weight = 0
-        """About how many bytes it holds on to."""
-        self.small = False
-        """Whether its trace is made at once (`small`)."""
-        self.received = self.answered = self.ended = self.background = False
+class Draft(msgspec.Struct):
+    at: float
+    """When it began, by the clock of the day."""
+    began: float
+    """The same by a clock that only goes on, and when the last fact came."""
+    last: float
+    full: bool = False
+    """Whether its content is wanted."""
+    weight: int = 0
+    """About how many bytes it holds on to."""
+    received: Received | None = None
+    planned: Planned | None = None
+    facts: list[tuple[float, Fact]] = []
+    """What happened between these two, each with the moment when it came."""
+    ended: Ended | None = None
+    answered: Answered | None = None
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more is to come: of a run without a request, with its end."""
-        return (self.answered or not self.received) and (self.ended or not self.run)
+    def id(self) -> str:
+        """Of its request; of a run without one, the run's."""
+        request = self.answered or self.received
+        if request is not None:
+            return request.request
+        return "" if self.planned is None else self.planned.request or self.planned.id

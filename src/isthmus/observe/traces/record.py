@@ -7,23 +7,28 @@ the facts hold is read there and changed nowhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
+from isthmus.bridge.capabilities import Cost
 from isthmus.bridge.parse import conversation_of
 from isthmus.bridge.tools.credentials import showable_body
 from isthmus.errors import IsthmusError
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.contents import Contents
 from isthmus.observe.traces.draft import Draft
+from isthmus.observe.usage import used_tokens
 from isthmus.ports import (
     Accepted,
     Answered,
     AttemptFailed,
     ContractChecked,
     Ended,
+    Fact,
     Planned,
     Received,
     Retried,
@@ -53,140 +58,139 @@ _DOORS: Final[tuple[tuple[str, Door], ...]] = (
     ("/v1/images", "images"),
     ("/v1/alpha/search", "search"),
 )
+_KNOWN_PATHS: Final[dict[str, Door]] = dict(_DOORS)
+_NO_BODY: Final = TracedBody()
+_NUMBERS: Final = (int, float)
+_told: Final = attrgetter("path", "action", "reason", "code")
 _encode: Final = msgspec.json.Encoder().encode
-_Facts = Mapping[type, list[tuple[float, Any]]]
 
 
-def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Trace:
+class Made(msgspec.Struct, frozen=True):
+    """A trace but for the items of its answer: how long these are is found out by whoever writes it."""
+
+    trace: Trace
+    items: Sequence[Mapping[str, Any]] = ()
+
+
+_NOBODY: Final = Received("", "", "", "", "", "", 0, 0.0)
+_UNPLANNED: Final = Planned("", "", "", None, {})
+_UNENDED: Final = Ended("", "", "", "", 0, "refused", None, None, Cost(), 0.0, None, 0, 0)
+"""In place of facts that never came."""
+
+
+def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
     """`contents`: what of it may be kept as it is."""
-    facts: dict[type, list[tuple[float, Any]]] = {}
-    for each in draft.facts:
-        facts.setdefault(type(each[1]), []).append(each)
-    received, planned = _one(facts, Received), _one(facts, Planned)
-    ended, answered = _one(facts, Ended), _one(facts, Answered)
-    began = draft.facts[0][0] - (0.0 if received is None else received.seconds)
-    asked: Mapping[str, Any] = {} if planned is None else planned.asked
-    plan = None if planned is None else planned.plan
-    request = _request(received, planned, bodies, contents)
-    failure = (ended and ended.failure) or (answered and answered.failure)
-    calls = _calls(draft, facts, began, bodies, contents, getattr(plan, "size", 0))
-    response = None if ended is None else ended.response
-    answer = TracedBody() if response is None else contents.keep(TracedBody(), response)
-    total = draft.facts[-1][0] - began
-    timings = Timings(
-        0.0 if received is None else received.seconds,
-        None if planned is None else planned.parse_seconds,
-        None if planned is None else planned.plan_seconds,
-        None if ended is None else ended.first_byte,
-        None if ended is None else ended.first_token,
-        0.0 if ended is None else ended.settled,
-        None if ended is None else ended.seconds,
-        total,
-    )
-    who = answered or received
-    door = _door(who.path) if who is not None else "responses"
-    usage = None if ended is None else ended.usage
-    spent, made, cached, thought = _tokens(usage)
-    target = None if plan is None else plan.target
+    received, planned, ended = draft.received or _NOBODY, draft.planned or _UNPLANNED, draft.ended or _UNENDED
+    answered, who = draft.answered, draft.answered or received
+    asked, plan, response = planned.asked, planned.plan, ended.response
+    failure = ended.failure or (None if answered is None else answered.failure)
+    request = _request(draft, bodies, contents)
+    calls, tools, checks = _happened(draft, bodies, contents)
+    total = draft.last - draft.began
+    door = _door(who.path) if who is not _NOBODY else "responses"
+    provider, model = ended.provider, ended.model
+    if draft.ended is None and plan is not None:
+        provider, model = plan.target.provider, plan.target.model
+    usage = ended.usage
+    spent, made, cached, thought = used_tokens(usage) if usage else (0, 0, 0, 0)
     summary = TraceSummary(
-        id=draft.request or draft.run,
+        id=draft.id,
         at=draft.at,
         ended_at=draft.at + total,
-        response=draft.run,
-        owner=planned.owner if planned is not None else "" if who is None else who.owner,
-        key="" if who is None else who.key,
-        client="" if who is None else who.client,
+        response=planned.id,
+        owner=planned.owner if plan is not None else who.owner,
+        key=who.key,
+        client=who.client,
         client_id="" if answered is None else answered.client_id,
         door=door,
-        method="" if who is None else who.method,
-        path="" if who is None else who.path,
+        method=who.method,
+        path=who.path,
         asked_model=str(asked.get("model") or ""),
-        provider=ended.provider if ended is not None else "" if target is None else target.provider,
-        model=ended.model if ended is not None else "" if target is None else target.model,
+        provider=provider,
+        model=model,
         stream=asked.get("stream") is True,
-        background=planned is not None and planned.background,
-        outcome=_outcome(ended, answered),
+        background=planned.background,
+        outcome=ended.outcome if draft.ended is not None or answered is None else _outcome(answered),
         status=0 if answered is None else answered.status,
         code="" if failure is None else failure.code,
         input_tokens=spent,
         output_tokens=made,
         cached_tokens=cached,
         reasoning_tokens=thought,
-        cost=None if ended is None or not usage else ended.cost.price(spent, made, cached),
+        cost=ended.cost.price(spent, made, cached) if usage else None,
         total=total,
-        first_token=timings.first_token,
-        first_byte=timings.first_byte,
-        overhead=None if planned is None else (timings.parse or 0.0) + planned.plan_seconds + timings.settle,
-        attempts=0 if ended is None else ended.attempts,
-        retries=len(facts.get(Retried, ())),
-        degraded=0 if ended is None else ended.degraded,
-        ignored=0 if ended is None else ended.ignored,
+        first_token=ended.first_token,
+        first_byte=ended.first_byte,
+        overhead=None if plan is None else (planned.parse_seconds or 0.0) + planned.plan_seconds + ended.settled,
+        attempts=ended.attempts,
+        retries=sum([len(call.retries) for call in calls]),
+        degraded=ended.degraded,
+        ignored=ended.ignored,
         previous=str(asked.get("previous_response_id") or ""),
         conversation=_conversation(asked),
-        thread=_thread(draft.run, door, asked, request, bodies),
-        bytes=0 if who is None else who.size,
+        thread=_thread(planned.id, door, asked, request, bodies),
+        bytes=who.size,
         capture="full" if contents.kept else "metadata",
     )
-    return Trace(
+    trace = Trace(
         summary=summary,
-        timings=timings,
+        timings=Timings(
+            received.seconds,
+            planned.parse_seconds,
+            None if plan is None else planned.plan_seconds,
+            ended.first_byte,
+            ended.first_token,
+            ended.settled,
+            None if draft.ended is None else ended.seconds,
+            total,
+        ),
         request=request,
-        history=0 if planned is None else planned.history,
-        decisions=() if plan is None else tuple(map(traced_decision, plan.compatibility.decisions)),
+        history=planned.history,
+        decisions=() if plan is None else traced_decisions(plan.compatibility.decisions),
         diagnostics=_diagnostics(response, plan, failure),
         calls=calls,
-        tools=tuple([_tool(at - began, fact, bodies, contents) for at, fact in facts.get(ToolRan, ())]),
-        checks=tuple([_check(fact, contents) for _, fact in facts.get(ContractChecked, ())]),
-        output=() if response is None else tuple(map(_item, response["output"])),
-        answer=answer,
+        tools=tools,
+        checks=checks,
+        answer=_NO_BODY if response is None else contents.keep(_NO_BODY, response),
         usage=cast("dict[str, Any] | None", usage),
-        batches=0 if ended is None else ended.batches,
-        events=0 if ended is None else ended.events,
-        marks=() if ended is None else ended.marks,
+        batches=ended.batches,
+        events=ended.events,
+        marks=ended.marks,
         error=None if failure is None else _error(failure),
-        traceparent="" if received is None else received.traceparent,
+        traceparent=received.traceparent,
     )
+    return Made(trace, () if response is None else response["output"])
 
 
-def _one(facts: _Facts, kind: type[Any]) -> Any:
-    found = facts.get(kind)
-    return found[-1][1] if found else None
+def finish_record(made: Made) -> Trace:
+    return replace(made.trace, output=tuple(map(_item, made.items))) if made.items else made.trace
 
 
 def _door(path: str) -> Door:
-    return next((door for begins, door in _DOORS if path.startswith(begins)), "other")
+    found = _KNOWN_PATHS.get(path)
+    return found or next((door for begins, door in _DOORS if path.startswith(begins)), "other")
 
 
-def _outcome(ended: Ended | None, answered: Answered | None) -> str:
-    if ended is not None:
-        return ended.outcome
-    if answered is not None and answered.failure is None:
-        return "cancelled" if answered.left else "answered" if answered.status < 500 else "failed"
-    return "refused"
-
-
-def _tokens(usage: Mapping[str, Any] | None) -> tuple[int, int, int, int]:
-    if not usage:
-        return 0, 0, 0, 0
-    ins, outs = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
-    return (
-        usage.get("input_tokens") or 0,
-        usage.get("output_tokens") or 0,
-        ins.get("cached_tokens") or 0,
-        outs.get("reasoning_tokens") or 0,
-    )
+def _outcome(answered: Answered) -> str:
+    """Of what had no run."""
+    if answered.failure is not None:
+        return "refused"
+    return "cancelled" if answered.left else "answered" if answered.status < 500 else "failed"
 
 
 # ── what was asked ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _request(received: Received | None, planned: Planned | None, bodies: Bodies, contents: Contents) -> TracedBody:
+def _request(draft: Draft, bodies: Bodies, contents: Contents) -> TracedBody:
     """By its fields, as far as it was read; with the client's own bytes where these are wanted."""
+    received, planned = draft.received, draft.planned
     if planned is not None:
         whole = _showable(planned)
         read = bodies.read(whole, getattr(planned.plan, "size", 0))
     else:
         whole, read = None, TracedBody(0 if received is None else received.size)
+    if not contents.kept:
+        return read
     if received is not None and received.raw is not None:
         return contents.keep_raw(read, received.raw)
     return contents.missed(read) if whole is None else contents.keep(read, whole)
@@ -194,11 +198,10 @@ def _request(received: Received | None, planned: Planned | None, bodies: Bodies,
 
 def _showable(planned: Planned) -> Mapping[str, Any]:
     """The request with its input as items, in the place where it stood."""
-    asked = {
-        name: list(planned.items) if name == "input" and planned.items else value
-        for name, value in planned.asked.items()
-    }
-    return showable_body(asked)
+    asked = planned.asked
+    if planned.items and "input" in asked:
+        asked = {**asked, "input": list(planned.items)}
+    return showable_body(cast("dict[str, Any]", asked))
 
 
 def _conversation(asked: Mapping[str, Any]) -> str:
@@ -220,15 +223,16 @@ def _thread(run: str, door: Door, asked: Mapping[str, Any], request: TracedBody,
     return run
 
 
-def traced_decision(decision: Any) -> TracedDecision:
-    value = decision.effective_value
-    return TracedDecision(
-        decision.path,
-        decision.action,
-        decision.reason,
-        decision.code,
-        tuple(decision.sends),
-        value if isinstance(value, int | float) else None,
+def traced_decisions(decisions: Iterable[Any]) -> tuple[TracedDecision, ...]:
+    return tuple(
+        [
+            TracedDecision(
+                *_told(each),
+                tuple(each.sends),
+                value if isinstance(value := each.effective_value, _NUMBERS) else None,
+            )
+            for each in decisions
+        ]
     )
 
 
@@ -246,57 +250,39 @@ def _diagnostics(
 # ── what happened ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _calls(
-    draft: Draft, facts: _Facts, began: float, bodies: Bodies, contents: Contents, size: int
-) -> tuple[TracedCall, ...]:
-    asked = facts.get(Sent, ())
-    if len(asked) == 1 and Retried not in facts and AttemptFailed not in facts:  # as nearly always
-        accepted = _one(facts, Accepted)
-        seconds = None if accepted is None else accepted.seconds
-        return (_call(*asked[0], began, seconds, (), None, bodies, contents, size),)
+def _happened(
+    draft: Draft, bodies: Bodies, contents: Contents
+) -> tuple[tuple[TracedCall, ...], tuple[TracedTool, ...], tuple[TracedCheck, ...]]:
+    """Each asking of an upstream with what became of it, and what was done with its answers."""
     calls: list[TracedCall] = []
-    sent: tuple[float, Sent] | None = None
-    first_byte: float | None = None
-    retries: list[TracedRetry] = []
-    error: TracedError | None = None
-
-    def close() -> None:
-        if sent is not None:
-            calls.append(_call(*sent, began, first_byte, retries, error, bodies, contents, size))
-
+    tools: list[TracedTool] = []
+    checks: list[TracedCheck] = []
+    size = 0 if draft.planned is None else getattr(draft.planned.plan, "size", 0)
     for at, fact in draft.facts:
         kind = type(fact)  # every small request comes by here: patterns would take ten times as long
         if kind is Sent:
-            close()
-            sent, first_byte, retries, error = (at, cast(Sent, fact)), None, [], None
-        elif kind is Accepted:
-            first_byte = cast(Accepted, fact).seconds
-        elif kind is Retried:
-            again = cast(Retried, fact)
-            retries.append(TracedRetry(_error(again.failure), again.wait, again.elsewhere))
-        elif kind is AttemptFailed:
-            error = _error(cast(AttemptFailed, fact).failure)
-    close()
-    return tuple(calls)
+            calls.append(_call(at - draft.began, cast(Sent, fact), bodies, contents, size))
+        elif kind is ToolRan:
+            tools.append(_tool(at - draft.began, cast(ToolRan, fact), bodies, contents))
+        elif kind is ContractChecked:
+            checks.append(_check(cast(ContractChecked, fact), contents))
+        elif calls:
+            calls[-1] = _went_on(calls[-1], fact)
+    return tuple(calls), tuple(tools), tuple(checks)
 
 
-def _call(
-    at: float,
-    sent: Sent,
-    began: float,
-    first_byte: float | None,
-    retries: Sequence[TracedRetry],
-    error: TracedError | None,
-    bodies: Bodies,
-    contents: Contents,
-    size: int,
-) -> TracedCall:
-    body = TracedBody()
-    if sent.body is not None:
-        body = contents.keep(bodies.read(sent.body, size), sent.body)
-    return TracedCall(
-        sent.provider, sent.model, sent.attempt, sent.why, at - began, body, first_byte, tuple(retries), error, sent.key
-    )
+def _call(at: float, sent: Sent, bodies: Bodies, contents: Contents, size: int) -> TracedCall:
+    body = _NO_BODY if sent.body is None else contents.keep(bodies.read(sent.body, size), sent.body)
+    return TracedCall(sent.provider, sent.model, sent.attempt, sent.why, at, body, key=sent.key)
+
+
+def _went_on(call: TracedCall, fact: Fact) -> TracedCall:
+    if isinstance(fact, Accepted):
+        return replace(call, first_byte=fact.seconds)
+    if isinstance(fact, Retried):
+        retry = TracedRetry(_error(fact.failure), fact.wait, fact.elsewhere)
+        return replace(call, retries=(*call.retries, retry))
+    return replace(call, error=_error(fact.failure)) if isinstance(fact, AttemptFailed) else call
 
 
 def _error(failure: IsthmusError) -> TracedError:
@@ -312,7 +298,7 @@ def _error(failure: IsthmusError) -> TracedError:
 
 def _tool(ended: float, fact: ToolRan, bodies: Bodies, contents: Contents) -> TracedTool:
     call, ran = fact.call, fact.ran
-    output = TracedBody()
+    output = _NO_BODY
     if ran is not None:
         said = ran.output if isinstance(ran.output, str) else _encode(ran.output).decode()
         output = contents.keep(bodies.text(said), ran.output)

@@ -26,9 +26,10 @@ from isthmus.errors import IsthmusError, StoreUnavailable
 from isthmus.log import tell
 from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
-from isthmus.observe.traces.contents import Contents, may_keep
+from isthmus.observe.traces.contents import NO_CONTENTS, Contents, may_keep
 from isthmus.observe.traces.draft import Draft
-from isthmus.observe.traces.record import make_record
+from isthmus.observe.traces.record import Made, finish_record, make_record
+from isthmus.observe.traces.small import is_small
 from isthmus.ports.traces import Trace, TraceStore
 
 log = logging.getLogger("isthmus.traces")
@@ -78,7 +79,8 @@ class _Forget:
     response: str
 
 
-_Item = Draft | Trace | _Forget | threading.Event | None
+_Item = Draft | Made | _Forget | threading.Event | None
+_TRACED: Final = (Draft, Made)
 
 
 class Recorder:
@@ -131,12 +133,12 @@ class Recorder:
         if self._queue.qsize() >= keeping.max_queued or (held and held + draft.weight > keeping.max_queued_bytes):
             self.lost += 1
             return
-        if draft.small:
-            trace = self._make(draft)
-            if trace is not None:
+        if is_small(draft):
+            made = self._make(draft)
+            if made is not None:
                 self._put += _MADE
                 self._asked += 1
-                self._queue.put(trace)
+                self._queue.put(made)
             return
         self._put += draft.weight
         self._asked += 1
@@ -184,7 +186,7 @@ class Recorder:
                 self._forget_now()
                 self._tidy()
                 continue
-            if isinstance(first, Draft | Trace):
+            if isinstance(first, _TRACED):
                 self._hurry.wait(self._gather)
             self._hurry.clear()
             if not self._take(first):
@@ -201,9 +203,9 @@ class Recorder:
 
     def _take(self, item: _Item) -> bool:
         """This one and all that wait; False: it is the end."""
-        group: list[Draft | Trace] = []
+        group: list[Draft | Made] = []
         while True:
-            if isinstance(item, Draft | Trace):
+            if isinstance(item, _TRACED):
                 group.append(item)
             else:
                 self._record(group)
@@ -223,38 +225,40 @@ class Recorder:
                 self._record(group)
                 return True
 
-    def _record(self, group: Sequence[Draft | Trace]) -> None:
+    def _record(self, group: Sequence[Draft | Made]) -> None:
         traces: list[Trace] = []
         for number, each in enumerate(group):
-            if isinstance(each, Trace):
+            if isinstance(each, Made):
                 self._taken += _MADE
-                traces.append(self._without_forgotten(each))
-                continue
-            if number % _BREATH == 0:
-                time.sleep(0)  # whoever waits for the interpreter gets it
-            self._taken += each.weight
-            trace = self._make(each)
-            if trace is not None:
-                traces.append(self._without_forgotten(trace))
+                made: Made | None = each
+            else:
+                if number % _BREATH == 0:
+                    time.sleep(0)  # whoever waits for the interpreter gets it
+                self._taken += each.weight
+                made = self._make(each)
+            if made is not None:
+                traces.append(self._without_forgotten(finish_record(made)))
         if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
             self.kept += len(traces)
         else:
             self.lost += len(traces)
         self._done += len(group)
 
-    def _make(self, draft: Draft) -> Trace | None:
+    def _make(self, draft: Draft) -> Made | None:
         keeping = self._keeping
         try:
-            contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
+            contents = NO_CONTENTS
+            if draft.full:
+                contents = Contents(kept=may_keep(draft, unstored=keeping.unstored), most=keeping.max_content)
             return make_record(draft, self._bodies, contents)
         except Exception as error:  # one that cannot be told must not keep the others from it
             self.lost += 1
-            tell(log, "error", "trace.broken", id=draft.request or draft.run, trace=error)
+            tell(log, "error", "trace.broken", id=draft.id, trace=error)
             return None
 
     def _without_forgotten(self, trace: Trace) -> Trace:
         summary = trace.summary
-        if (summary.owner, summary.response) not in self._forgotten:
+        if not self._forgotten or (summary.owner, summary.response) not in self._forgotten:
             return trace
         return Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata"))
 

@@ -1,56 +1,29 @@
 """Which drafts are so small that their trace is made at once, by whoever puts them.
 
-To make a small trace takes some 25 µs. To hold on to everything that it is made of until the thread comes to it takes
-time as well: the search for garbage looks at it again, and the thread finds nothing of it in its caches. What may take
-longer than that (a long history, a long answer, all content) waits for the thread.
+To make a small trace takes some 10 µs. To hold on to everything that it is made of until the thread comes to it takes
+more: the search for garbage looks at it again, and the thread finds nothing of it in its caches. What may take longer
+than that (a long body, a long history, what tools have said, all content) waits for the thread; so does the answer of
+each, whose length nobody knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from isthmus.ports import Ended, Planned, Received
+from isthmus.observe.traces.draft import Draft
 
-SMALL: Final = 16_384
-"""Bytes of a request, and characters of an answer."""
-_MEMBER: Final = 500
-"""What a member of a list counts that nobody looks into, such as an annotation."""
-
-
-def is_small_request(fact: Received) -> bool:
-    return fact.size <= SMALL
+SMALL: Final = 65_536
+"""Bytes that a draft may hold on to."""
+_USUAL: Final = 3
+"""What happens to a request that is asked once: it is sent, accepted, perhaps checked."""
 
 
-def is_small_plan(fact: Planned) -> bool:
-    """Nobody knows how long a history is."""
-    return not fact.history
-
-
-def is_small_end(fact: Ended) -> bool:
-    return fact.response is None or _length(fact.response["output"]) <= SMALL
-
-
-def _length(output: Sequence[Mapping[str, Any]]) -> int:
-    """Characters of an answer, about: of its items, and of their parts."""
-    total = 0
-    for item in output:
-        for value in item.values():
-            if isinstance(value, str):
-                total += len(value)
-            elif isinstance(value, list):
-                for part in value:
-                    total += _part_length(part)
-    return total
-
-
-def _part_length(part: Any) -> int:
-    if not isinstance(part, dict):
-        return len(part) if isinstance(part, str) else _MEMBER
-    total = 0
-    for value in part.values():
-        if isinstance(value, str):
-            total += len(value)
-        elif isinstance(value, list | dict):
-            total += _MEMBER * len(value)
-    return total
+def is_small(draft: Draft) -> bool:
+    """Nobody knows how long a history is, nor what was asked for in a request that is gone."""
+    planned = draft.planned
+    return (
+        draft.weight <= SMALL
+        and not draft.full
+        and len(draft.facts) <= _USUAL
+        and (planned is None or (not planned.history and draft.received is not None))
+    )

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Recorder
-from isthmus.observe.traces.small import is_small_end, is_small_plan, is_small_request
-from isthmus.ports import Answered, Ended, Fact, Planned, Received, ToolRan
+from isthmus.ports import Answered, Ended, Fact, FirstToken, Planned, Received
 from isthmus.ports.traces import Capturing, TraceStore
 from isthmus.scrub import Secret
 
@@ -50,79 +49,67 @@ class Tracer:
             Planned: self._plan,
             Ended: self._finish,
             Answered: self._answer,
-            ToolRan: self._ran,
         }
         self._full_until = 0.0
         self._full_owner = self._full_key = ""
+        self._may_be_full = self._rule.full or bool(self._rule.full_for)
+        """Whether anybody's content may be wanted at all."""
 
     # ── what is told ───────────────────────────────────────────────────────────────────────────────
 
-    def ear(self, kind: type[Any]) -> Callable[[Any], None]:
-        return self._special.get(kind, self._add)
+    def ear(self, kind: type[Any]) -> Callable[[Any], None] | None:
+        return None if kind is FirstToken else self._special.get(kind, self._add)  # the end tells that one, too
 
     def tell(self, fact: Fact) -> None:
-        self.ear(type(fact))(fact)
+        hear = self.ear(type(fact))
+        if hear is not None:
+            hear(fact)
 
     def _add(self, fact: Fact) -> None:
         draft = self._open.get(fact.id)  # type: ignore[union-attr]  # all others are a run's
         if draft is not None:
             draft.facts.append((self._clock(), fact))
 
-    def _finish(self, fact: Ended) -> None:
-        draft = self._open.pop(fact.id, None)
-        if draft is not None:
-            draft.facts.append((self._clock(), fact))
-            draft.ended = True
-            draft.small = draft.small and is_small_end(fact)
-            self._end(draft)
-
     def _receive(self, fact: Received) -> None:
-        draft = self._begin(fact.owner, fact.key, self._now() - fact.seconds)
+        draft = self._begin(fact.owner, fact.key, fact.seconds)
         if draft is not None:
-            draft.request, draft.received = fact.request, True
-            draft.small = not draft.full and is_small_request(fact)
+            draft.received = fact
             draft.weight += fact.size
-            draft.facts.append((self._clock(), fact))
             self._open[fact.request] = draft
 
     def _plan(self, fact: Planned) -> None:
-        draft = self._open.get(fact.request) or self._begin(fact.owner, "", self._now())
+        draft = self._open.get(fact.request) or self._begin(fact.owner, "", 0.0)
         if draft is not None:
-            draft.request = fact.request
-            draft.run, draft.background = fact.id, fact.background
-            draft.small = draft.small and is_small_plan(fact)
+            draft.planned = fact
             draft.weight = max(draft.weight, getattr(fact.plan, "size", 0))
-            draft.facts.append((self._clock(), fact))
             self._open[fact.id] = draft
 
-    def _ran(self, fact: ToolRan) -> None:
-        draft = self._open.get(fact.id)
+    def _finish(self, fact: Ended) -> None:
+        draft = self._open.pop(fact.id, None)
         if draft is not None:
-            draft.facts.append((self._clock(), fact))
-            draft.small = False
+            draft.ended, draft.last = fact, self._clock()
+            if draft.answered is not None or draft.received is None:  # of a run without a request, nothing more comes
+                self._recorder.put(draft)
 
     def _answer(self, fact: Answered) -> None:
-        draft = self._open.pop(fact.request, None) or self._begin(fact.owner, fact.key, self._now() - fact.seconds)
+        draft = self._open.pop(fact.request, None) or self._begin(fact.owner, fact.key, fact.seconds)
         if draft is None:
             return
-        draft.request, draft.answered = fact.request, True
-        draft.facts.append((self._clock(), fact))
-        if draft.run and not draft.ended and not (draft.background and fact.failure is None):
-            self._open.pop(draft.run, None)  # it was planned, and never carried out
-            draft.ended = True
-        self._end(draft)
+        draft.answered, draft.last = fact, self._clock()
+        planned = draft.planned
+        if planned is not None and draft.ended is None:
+            if planned.background and fact.failure is None:
+                return  # it goes on
+            self._open.pop(planned.id, None)  # it was planned, and never carried out
+        self._recorder.put(draft)
 
-    def _begin(self, owner: str, key: str, at: float) -> Draft | None:
+    def _begin(self, owner: str, key: str, ago: float) -> Draft | None:
         if len(self._open) >= MOST_OPEN:
             self._recorder.lost += 1
             return None
-        draft = Draft(at, full=self._is_full(owner, key))
-        draft.weight = _SMALL
-        return draft
-
-    def _end(self, draft: Draft) -> None:
-        if draft.over:
-            self._recorder.put(draft)
+        clock = self._clock()
+        full = self._may_be_full and self._is_full(owner, key)
+        return Draft(self._now() - ago, clock - ago, clock, full, _SMALL)
 
     # ── what is captured ───────────────────────────────────────────────────────────────────────────
 
@@ -148,6 +135,7 @@ class Tracer:
     def capture_until(self, until: float, owner: str, key: str) -> None:
         """As another gateway on the store was told."""
         self._full_until, self._full_owner, self._full_key = until, owner, key
+        self._may_be_full = self._may_be_full or until > 0.0
 
     def capturing(self) -> Capturing:
         recorder = self._recorder

@@ -16,7 +16,7 @@ from isthmus.gateway.caller import Caller
 from isthmus.observe.differences import compare_plans
 from isthmus.observe.recall import request_again
 from isthmus.observe.sent import answered_body, content_of
-from isthmus.observe.traces.record import traced_decision
+from isthmus.observe.traces.record import traced_decisions
 from isthmus.ports.traces import Trace
 from isthmus.protocol.json import JsonObject
 
@@ -75,7 +75,7 @@ async def _plan(look: Look, trace: Trace, body: JsonObject) -> dict[str, Any]:
         plan = await look.gateway.plan_only(Caller(trace.summary.owner), request)
     except IsthmusError as error:
         return {"refused": error}
-    after = tuple(map(traced_decision, plan.decisions))
+    after = traced_decisions(plan.decisions)
     sent = answered_body(trace)
     content = None if sent is None else content_of(sent)
     bodies = None if content is None else (content, plan.body)

@@ -1,0 +1,17 @@
+"""What a response used, as numbers: for everybody who counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def used_tokens(usage: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Of the input and the output; and of these, what was cached, and what was thought."""
+    ins, outs = usage.get("input_tokens_details"), usage.get("output_tokens_details")
+    return (
+        usage.get("input_tokens") or 0,
+        usage.get("output_tokens") or 0,
+        (ins.get("cached_tokens") or 0) if ins else 0,
+        (outs.get("reasoning_tokens") or 0) if outs else 0,
+    )
