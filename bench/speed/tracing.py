@@ -27,10 +27,10 @@ from bench.speed.instructions import count_instructions, in_threads
 LIMIT: Final = 0.10
 SHORT, LONG = 50, 250
 """Deltas of the two streams."""
-_CALLS: Final = 12
+_CALLS: Final = 40
 _STREAMS: Final = 3
 """In each go: many whole ones, or few streams."""
-_GOES: Final = 3
+_GOES: Final = 2
 _LONGER: Final = 3_600.0
 """Seconds that traces are gathered for, unless somebody asks for them: all of one go are written together."""
 _SAID: Final = b"Tell me something"

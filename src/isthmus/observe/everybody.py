@@ -26,26 +26,29 @@ class Choosy(Observer, Protocol):
 class Everybody:
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
-        self._hearing: dict[type[Any], list[tuple[Observer, Hear]]] = {}
-        """A kind of fact → who hears it, and with what: found out once."""
+        self._hearing: dict[type[Any], list[Hear]] = {}
+        """A kind of fact → what hears it: found out once."""
         self._blamed: set[str] = set()
 
     def tell(self, fact: Fact) -> None:
-        hearing = self._hearing.get(type(fact))
-        if hearing is None:
-            hearing = self._hearing[type(fact)] = self._who_hears(type(fact))
-        for observer, hear in hearing:
+        kind = type(fact)
+        rest = iter(self._hearing[kind] if kind in self._hearing else self._who_hears(kind))
+        while True:
             try:
-                hear(fact)
-            except Exception as error:  # whoever watches must not break what is watched
-                self._blame(observer, error)
+                for hear in rest:
+                    hear(fact)
+                return
+            except Exception as error:  # whoever watches must not break what is watched, nor keep others from it
+                self._blame(hear, error)
 
-    def _who_hears(self, kind: type[Any]) -> list[tuple[Observer, Hear]]:
-        ears = [(each, each.ear(kind) if isinstance(each, Choosy) else each.tell) for each in self._observers]
-        return [(observer, ear) for observer, ear in ears if ear is not None]
+    def _who_hears(self, kind: type[Any]) -> list[Hear]:
+        ears = [each.ear(kind) if isinstance(each, Choosy) else each.tell for each in self._observers]
+        hearing = self._hearing[kind] = [ear for ear in ears if ear is not None]
+        return hearing
 
-    def _blame(self, observer: Observer, error: Exception) -> None:
+    def _blame(self, hear: Hear, error: Exception) -> None:
         """Once each: it would be told with every request."""
+        observer = getattr(hear, "__self__", hear)
         name = f"{type(observer).__name__}: {type(error).__name__}"
         if name not in self._blamed:
             self._blamed.add(name)

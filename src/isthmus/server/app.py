@@ -201,7 +201,7 @@ class App:
         exchange, body, tracing = exchange_of(scope), scope[BODY], self._gateway.tracing
         caller = exchange.caller
         # What a form of the page says is no request of a client's, and may well be a key.
-        kept = tracing is not None and not is_page(scope) and tracing.wants_all(caller.owner, caller.key, len(body))
+        kept = tracing is not None and tracing.wants_all(caller.owner, caller.key, len(body)) and not is_page(scope)
         raw = body if kept else None
         exchange.receive(len(body), traceparent=header(scope, b"traceparent")[:_TRACEPARENT], raw=raw)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from isthmus.observe.traces import bodies as module
 from isthmus.observe.traces.bodies import Bodies
+from isthmus.observe.traces.seen import Seen
 
 ONE, TWO = Bodies(b"k" * 32), Bodies(b"K" * 32)
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -69,3 +70,18 @@ def test_of_a_very_long_body_the_rest_is_only_counted(monkeypatch: Any) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": str(number)} for number in range(10)]}
     read = ONE.read(body)
     assert (len(read.pieces), read.more, read.bytes) == (3, 8, len(msgspec.json.encode(body)))
+
+
+def test_what_is_read_again_is_the_same_also_when_it_was_forgotten_meanwhile() -> None:
+    bodies = Bodies(b"k" * 32)
+    marked = {"role": "user", "content": "a", "cache_control": {"type": "ephemeral"}}
+    body = {"model": "m", "messages": [marked, *({"role": "user", "content": str(number)} for number in range(150))]}
+    first = bodies.read(body)
+    assert bodies.read(body) == first
+    bodies._seen = Seen(most=16)
+    assert bodies.read(body) == first == bodies.read(body) == ONE.read(body)
+
+
+def test_a_field_and_a_member_of_a_list_are_not_taken_for_each_other() -> None:
+    told = ONE.read({"input": {"role": "user"}, "messages": [{"role": "user"}]}).pieces
+    assert [(piece.path, piece.role) for piece in told] == [("input", ""), ("messages[0]", "user")]

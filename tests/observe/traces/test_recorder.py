@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,10 +18,12 @@ from isthmus.observe.traces.bodies import Bodies
 from isthmus.observe.traces.cleaning import Cleaner
 from isthmus.observe.traces.draft import Draft
 from isthmus.observe.traces.recorder import Keeping, Recorder
-from isthmus.ports import Answered
+from isthmus.observe.traces.small import is_small
+from isthmus.ports import Accepted, Answered, Planned, Received
 from isthmus.ports.traces import Trace
 from isthmus.scrub import Scrubber
 from isthmus.store.traces.sqlite import SqliteTraces
+from isthmus.testing.fold import plan_for
 from waiting import until_soon
 
 
@@ -66,10 +68,13 @@ async def recording(store: Any = None, **keeping: Any) -> AsyncIterator[Recorder
 
 
 def draft(id: str, weight: int = 10, run: str = "", *, small: bool = False) -> Draft:
-    made = Draft(1_000.0, full=False)
-    made.request, made.weight, made.run, made.small = id, weight, run, small
     fact = Answered(id, run, "local", "", "", "POST", "/v1/responses", 200, None, False, 0.5)
-    made.facts.append((1.0, fact))
+    planned = Planned(run, id, "local", plan_for(), {}) if run else None
+    made = Draft(1_000.0, 1.0, 1.5, weight=weight, planned=planned, answered=fact)
+    if run:
+        made.received = Received(id, "local", "", "", "POST", "/v1/responses", 70, 0.1)
+    if not small:  # so much has happened to it that the thread makes its trace
+        made.facts = [(1.1, Accepted(run, 0.1))] * 5
     return made
 
 
@@ -112,9 +117,10 @@ async def test_small_ones_are_made_at_once_and_written_in_their_order_with_the_o
     async with recording(store) as recorder:
         drafts = [draft(f"req_{number}", small=number % 3 != 0) for number in range(30)]
         for each in drafts:
+            small = is_small(each)
             recorder.put(each)
-            if each.small:
-                each.facts.clear()  # nobody looks at them any more
+            if small:
+                each.answered = None  # nobody looks at it any more
         store.let.set()
         assert await ids(recorder) == [f"req_{number}" for number in range(30)]
         assert (recorder.kept, recorder.lost) == (30, 0)
@@ -191,7 +197,7 @@ async def test_a_disk_that_fails_is_told_once_and_once_more_when_it_is_back(capl
 @pytest.mark.parametrize("small", [False, True], ids=["made by the thread", "made at once"])
 async def test_one_that_cannot_be_told_is_lost_alone(caplog: pytest.LogCaptureFixture, small: bool) -> None:
     broken = draft("req_broken", small=small)
-    broken.facts.clear()
+    broken.received = cast(Any, "no fact")
     async with recording() as recorder:
         for each in (draft("req_1"), broken, draft("req_2")):
             recorder.put(each)

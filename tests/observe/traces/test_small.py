@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from isthmus.observe.traces.small import SMALL, is_small_end, is_small_plan, is_small_request
-from isthmus.ports import Ended, Planned, Received
+from isthmus.observe.traces.draft import Draft
+from isthmus.observe.traces.small import SMALL, is_small
+from isthmus.ports import Accepted, Answered, Planned, Received, Sent, ToolRan
 from isthmus.testing.fold import plan_for
 
-PLAN = plan_for()
-LONG = "x" * (SMALL + 1)
+RECEIVED = Received("req_1", "ann", "k", "", "POST", "/v1/responses", 70, 0.1)
+PLANNED = Planned("resp_1", "req_1", "ann", plan_for(), {"model": "m"})
+CONTINUED = Planned("resp_1", "req_1", "ann", plan_for(), {"model": "m"}, history=3)
+SENT, ACCEPTED = Sent("resp_1", "p", "m", 1), Accepted("resp_1", 0.1)
+RAN = ToolRan("resp_1", cast(Any, None), None, 0.1)
+ANSWERED = Answered("req_1", "", "ann", "k", "", "POST", "/v1/responses", 401, None, False, 0.5)
 
 
-def ended(*output: dict[str, Any]) -> Ended:
-    response = {"output": list(output)}
-    cost = PLAN.target.capabilities.cost
-    return Ended("r", "o", "p", "m", 1, "completed", None, None, cost, 1.0, None, 0, 0, response=response)
+def draft(*facts: Any, **fields: Any) -> Draft:
+    return Draft(1_000.0, 1.0, 2.0, facts=[(1.0, fact) for fact in facts], **fields)
 
 
-def message(**part: Any) -> dict[str, Any]:
-    return {"type": "message", "content": [{"type": "output_text", "text": "Rome", "annotations": [], **part}]}
+def test_a_request_that_was_asked_once_is_small_up_to_its_bound() -> None:
+    asked: dict[str, Any] = {"received": RECEIVED, "planned": PLANNED}
+    assert is_small(draft(SENT, ACCEPTED, **asked, weight=SMALL))
+    assert not is_small(draft(SENT, ACCEPTED, **asked, weight=SMALL + 1))
 
 
-def test_a_request_is_small_up_to_its_bound() -> None:
-    def small(size: int) -> bool:
-        return is_small_request(Received("r", "o", "k", "", "POST", "/v1/responses", size, 0.0))
-
-    assert small(SMALL)
-    assert not small(SMALL + 1)
-
-
-def test_what_continues_a_history_is_not() -> None:
-    assert is_small_plan(Planned("r", "q", "o", PLAN, {}))
-    assert not is_small_plan(Planned("r", "q", "o", PLAN, {}, history=1))
-
-
-def test_an_ordinary_answer_and_none_at_all_are_small() -> None:
-    assert is_small_end(ended(message()))
-    assert is_small_end(ended())
-    cost = PLAN.target.capabilities.cost
-    assert is_small_end(Ended("r", "o", "p", "m", 1, "failed", None, None, cost, 1.0, None, 0, 0))
+def test_what_was_refused_before_it_was_read_is_small() -> None:
+    assert is_small(draft(answered=ANSWERED))
 
 
 @pytest.mark.parametrize(
-    "output",
+    "large",
     [
-        [message(text=LONG)],
-        [message(text="x" * 6_000)] * 3,
-        [message(annotations=[{"type": "url_citation"}] * 100)],
-        [message(logprobs=[{"token": "x"}] * 5_000)],
-        [{"type": "function_call", "arguments": LONG}],
-        [{"type": "image_generation_call", "result": LONG}],
-        [{"type": "reasoning", "summary": [{"type": "summary_text", "text": LONG}]}],
-        [{"type": "odd", "parts": [LONG]}],
+        draft(SENT, ACCEPTED, received=RECEIVED, planned=PLANNED, full=True),
+        draft(SENT, ACCEPTED, received=RECEIVED, planned=CONTINUED),
+        draft(SENT, ACCEPTED, RAN, SENT, ACCEPTED, received=RECEIVED, planned=PLANNED),
+        draft(SENT, ACCEPTED, planned=PLANNED),
     ],
+    ids=["all its content is wanted", "it continues a history", "a tool was run", "its request is gone"],
 )
-def test_a_long_answer_is_not_wherever_its_length_lies(output: list[dict[str, Any]]) -> None:
-    assert not is_small_end(ended(*output))
+def test_what_may_be_long_waits_for_the_thread(large: Draft) -> None:
+    assert not is_small(large)

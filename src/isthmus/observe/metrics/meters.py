@@ -7,6 +7,7 @@ at the moment of reading (`watch`).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -32,10 +33,10 @@ class Counter:
     __slots__ = ("values",)
 
     def __init__(self) -> None:
-        self.values: dict[Labels, float] = {}
+        self.values: defaultdict[Labels, float] = defaultdict(float)
 
     def add(self, labels: Labels = (), amount: float = 1.0) -> None:
-        self.values[labels] = self.values.get(labels, 0.0) + amount
+        self.values[labels] += amount
 
 
 class Histogram:
@@ -46,9 +47,9 @@ class Histogram:
         self.values: dict[Labels, list[float]] = {}
 
     def note(self, value: float, labels: Labels = ()) -> None:
-        found = self.values.get(labels)
-        if found is None:
-            found = self.values[labels] = [0.0] * (len(self._bounds) + 2)
+        if labels not in self.values:
+            self.values[labels] = [0.0] * (len(self._bounds) + 2)
+        found = self.values[labels]
         found[bisect_left(self._bounds, value)] += 1
         found[-1] += value
 

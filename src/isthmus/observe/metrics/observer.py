@@ -6,12 +6,16 @@ it was sent, how long the upstream took) is kept here and bounded; nothing of wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from isthmus.observe.metrics.labels import OTHER, Models, code_label
 from isthmus.observe.metrics.meters import Labels, Meters
+from isthmus.observe.usage import used_tokens
 from isthmus.ports import (
     Answered,
     AttemptFailed,
@@ -39,10 +43,13 @@ DOORS: Final = {
 OUTCOMES: Final = frozenset({"completed", "incomplete", "failed", "cancelled", "refused"})
 MOST_OPEN: Final = 20_000
 """Requests, and as many runs, of which the door is remembered until their end."""
+_PATHS: Final = 256
+"""Paths whose door is remembered: nearly all ask for the same few."""
 _STREAM: Final = 3
 """Pieces that make a stream: of fewer, the time between them says nothing."""
 
 _T = TypeVar("_T")
+_action: Final = attrgetter("action")
 
 
 class MetricsObserver:
@@ -96,8 +103,8 @@ class MetricsObserver:
 
     def _planned(self, fact: Planned) -> None:
         plan = fact.plan  # that of embeddings tells only what it changed
-        for decision in getattr(plan, "decisions", None) or plan.diagnostics:
-            self._decisions.add((decision.action,))
+        for action, count in Counter(map(_action, getattr(plan, "decisions", None) or plan.diagnostics)).items():
+            self._decisions.add((action,), count)
         # Whatever is made again after a crash has no request, and was asked for in the background.
         run = _Run(self._doors.get(fact.request, DOORS["responses"]))
         run.own = (fact.parse_seconds or 0.0) + fact.plan_seconds
@@ -111,11 +118,11 @@ class MetricsObserver:
         run = self._runs.get(fact.id)
         if run is None:
             return
-        if fact.why == "anew" and (fact.provider, fact.model) != run.target:
+        asked, now = (fact.provider, fact.model), self._clock()
+        if fact.why == "anew" and asked != run.target:
             self._fallbacks.add((run.target[0],))
-        run.target = (fact.provider, fact.model)
-        run.pause(self._clock())
-        run.sent_at = self._clock()
+        run.pause(now)
+        run.target, run.sent_at = asked, now
 
     def _retried(self, fact: Retried) -> None:
         self._retries.add((fact.provider, "elsewhere" if fact.elsewhere else "again"))
@@ -155,9 +162,7 @@ class MetricsObserver:
             self._used(fact, fact.usage, target)
 
     def _used(self, fact: Ended, usage: Mapping[str, Any], target: Labels) -> None:
-        spent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-        cached = (usage.get("input_tokens_details") or {}).get("cached_tokens") or 0
-        thought = (usage.get("output_tokens_details") or {}).get("reasoning_tokens") or 0
+        spent, made, cached, thought = used_tokens(usage)
         for kind, tokens in (("input", spent), ("output", made), ("cached", cached), ("reasoning", thought)):
             if tokens:
                 self._tokens.add((*target, kind), tokens)
@@ -198,6 +203,7 @@ class _Run:
             self.sent_at = None
 
 
+@lru_cache(_PATHS)
 def door_of(path: str) -> str:
     parts = path.split("/", 3)
     return DOORS.get(parts[2], OTHER) if len(parts) > 2 and parts[1] == "v1" else OTHER

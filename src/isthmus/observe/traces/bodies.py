@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -51,7 +51,7 @@ class Bodies:
         """`size`: of what it was made of, where that is large."""
         paths: list[str] = []
         values: list[Any] = []
-        total = max(2 * len(body), 1) + 1 + sum(map(len, map(_encode, body)))
+        total = len(_encode(list(body))) + len(body)  # its names and colons, commas and braces
         for name, value in body.items():
             if type(value) is list and value and type(value[0]) is dict:
                 paths += _paths(name, len(value))
@@ -60,31 +60,42 @@ class Bodies:
             else:
                 paths.append(name)
                 values.append(value)
+        if len(values) <= min(_BREATH, MOST_PIECES) and size <= LARGE:  # as nearly always
+            pieces, taken = self._pieces(paths, values, _encode)
+        else:
+            pieces, taken = self._many_pieces(paths, values, size)
+        return TracedBody(total + taken, tuple(pieces), len(values) - len(pieces))
+
+    def _many_pieces(self, paths: list[str], values: list[Any], size: int) -> tuple[list[Piece], int]:
+        """In steps, between which others have their turn."""
         pieces: list[Piece] = []
-        encode, step = (_encode, _BREATH) if size <= LARGE else (partial(encode_sized, size=size), 1)
+        total, step = 0, _BREATH if size <= LARGE else 1
+        encode: Callable[[Any], bytes] = _encode if size <= LARGE else partial(encode_sized, size=size)
         for start in range(0, len(values), step):
-            group = values[start : start + step]
-            written = list(map(encode, group))
-            total += sum(map(len, written))
-            if len(pieces) < MOST_PIECES:
-                pieces += self._pieces(list(zip(paths[start : start + step], written, strict=True)), group, size)
-            if len(group) == step:
-                time.sleep(0)
-        return TracedBody(total, tuple(pieces[:MOST_PIECES]), max(len(values) - MOST_PIECES, 0))
+            more, taken = self._pieces(paths[start : start + step], values[start : start + step], encode)
+            pieces += more[: max(MOST_PIECES - len(pieces), 0)]
+            total += taken
+            time.sleep(0)
+        return pieces, total
 
-    def _pieces(self, keys: list[Key], values: list[Any], size: int) -> list[Piece]:
-        """A long history comes by here with every turn, and nearly all of it was seen before."""
+    def _pieces(
+        self, paths: list[str], values: list[Any], encode: Callable[[Any], bytes]
+    ) -> tuple[list[Piece], int]:
+        """With their bytes. A long history comes by here with every turn: nearly all of it was seen before."""
+        written = list(map(encode, values))
+        keys = list(zip(paths, written, strict=True))
         found = list(map(self._seen.find, keys))
-        if None in found:
-            found = [each or self._new(*more, size) for each, *more in zip(found, keys, values, strict=True)]
-        return cast("list[Piece]", found)
+        for index, piece in enumerate(found) if None in found else ():
+            if piece is None:
+                found[index] = self._new(keys[index], values[index], encode)
+        return found, sum(map(len, written))  # type: ignore[return-value]  # each was found, or is new
 
-    def _new(self, key: Key, value: Any, size: int) -> Piece:
+    def _new(self, key: Key, value: Any, encode: Callable[[Any], bytes]) -> Piece:
         piece = self._seen.recall(key)
         if piece is None:
             path, data = key
             if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
-                data = encode_sized(_unmarked(value), size)
+                data = encode(_unmarked(value))
             hashed = self._keyed.copy()
             hashed.update(data)
             piece = Piece(path, len(data), hashed.hexdigest(), _role(value) if path[-1:] == "]" else "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from isthmus.ports import Answered, Ended, Fact, Planned, Received
+from isthmus.ports import Answered, Ended, Planned, Received
 
 
 class Draft(msgspec.Struct):
@@ -19,7 +21,7 @@ class Draft(msgspec.Struct):
     """About how many bytes it holds on to."""
     received: Received | None = None
     planned: Planned | None = None
-    facts: list[tuple[float, Fact]] = []
+    facts: list[tuple[float, Any]] = []
     """What happened between these two, each with the moment when it came."""
     ended: Ended | None = None
     answered: Answered | None = None

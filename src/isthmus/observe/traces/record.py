@@ -28,7 +28,6 @@ from isthmus.ports import (
     AttemptFailed,
     ContractChecked,
     Ended,
-    Fact,
     Planned,
     Received,
     Retried,
@@ -62,6 +61,7 @@ _KNOWN_PATHS: Final[dict[str, Door]] = dict(_DOORS)
 _NO_BODY: Final = TracedBody()
 _NUMBERS: Final = (int, float)
 _told: Final = attrgetter("path", "action", "reason", "code")
+_retries: Final = attrgetter("retries")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -84,14 +84,15 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
     answered, who = draft.answered, draft.answered or received
     asked, plan, response = planned.asked, planned.plan, ended.response
     failure = ended.failure or (None if answered is None else answered.failure)
-    request = _request(draft, bodies, contents)
-    calls, tools, checks = _happened(draft, bodies, contents)
+    size = 0 if plan is None else getattr(plan, "size", 0)
+    request = _request(draft, bodies, contents, size)
+    calls, tools, checks = _happened(draft, bodies, contents, size)
     total = draft.last - draft.began
     door = _door(who.path) if who is not _NOBODY else "responses"
     provider, model = ended.provider, ended.model
     if draft.ended is None and plan is not None:
         provider, model = plan.target.provider, plan.target.model
-    usage = ended.usage
+    usage, conversation = ended.usage, _conversation(asked)
     spent, made, cached, thought = used_tokens(usage) if usage else (0, 0, 0, 0)
     summary = TraceSummary(
         id=draft.id,
@@ -123,12 +124,12 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         first_byte=ended.first_byte,
         overhead=None if plan is None else (planned.parse_seconds or 0.0) + planned.plan_seconds + ended.settled,
         attempts=ended.attempts,
-        retries=sum([len(call.retries) for call in calls]),
+        retries=sum(map(len, map(_retries, calls))),
         degraded=ended.degraded,
         ignored=ended.ignored,
         previous=str(asked.get("previous_response_id") or ""),
-        conversation=_conversation(asked),
-        thread=_thread(planned.id, door, asked, request, bodies),
+        conversation=conversation,
+        thread=conversation or _thread(planned.id, door, asked, request, bodies),
         bytes=who.size,
         capture="full" if contents.kept else "metadata",
     )
@@ -148,11 +149,11 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         history=planned.history,
         decisions=() if plan is None else traced_decisions(plan.compatibility.decisions),
         diagnostics=_diagnostics(response, plan, failure),
-        calls=calls,
-        tools=tools,
-        checks=checks,
-        answer=_NO_BODY if response is None else contents.keep(_NO_BODY, response),
-        usage=cast("dict[str, Any] | None", usage),
+        calls=tuple(calls),
+        tools=tuple(tools),
+        checks=tuple(checks),
+        answer=contents.keep(_NO_BODY, response) if contents.kept and response is not None else _NO_BODY,
+        usage=usage,  # type: ignore[arg-type]  # it is a `dict`, and nobody changes it
         batches=ended.batches,
         events=ended.events,
         marks=ended.marks,
@@ -167,8 +168,9 @@ def finish_record(made: Made) -> Trace:
 
 
 def _door(path: str) -> Door:
-    found = _KNOWN_PATHS.get(path)
-    return found or next((door for begins, door in _DOORS if path.startswith(begins)), "other")
+    if path in _KNOWN_PATHS:
+        return _KNOWN_PATHS[path]
+    return next((door for begins, door in _DOORS if path.startswith(begins)), "other")
 
 
 def _outcome(answered: Answered) -> str:
@@ -181,12 +183,12 @@ def _outcome(answered: Answered) -> str:
 # ── what was asked ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _request(draft: Draft, bodies: Bodies, contents: Contents) -> TracedBody:
+def _request(draft: Draft, bodies: Bodies, contents: Contents, size: int) -> TracedBody:
     """By its fields, as far as it was read; with the client's own bytes where these are wanted."""
     received, planned = draft.received, draft.planned
     if planned is not None:
         whole = _showable(planned)
-        read = bodies.read(whole, getattr(planned.plan, "size", 0))
+        read = bodies.read(whole, size)
     else:
         whole, read = None, TracedBody(0 if received is None else received.size)
     if not contents.kept:
@@ -201,18 +203,16 @@ def _showable(planned: Planned) -> Mapping[str, Any]:
     asked = planned.asked
     if planned.items and "input" in asked:
         asked = {**asked, "input": list(planned.items)}
-    return showable_body(cast("dict[str, Any]", asked))
+    return showable_body(asked) if "tools" in asked else asked  # type: ignore[arg-type]  # it is read
 
 
 def _conversation(asked: Mapping[str, Any]) -> str:
-    given = asked.get("conversation")
-    return "" if given is None else conversation_of(cast(Any, asked)) or ""
+    return conversation_of(cast(Any, asked)) or "" if asked.get("conversation") is not None else ""
 
 
 def _thread(run: str, door: Door, asked: Mapping[str, Any], request: TracedBody, bodies: Bodies) -> str:
-    """What all turns of the conversation have in common, as far as they tell; the store knows chains of responses."""
-    if conversation := _conversation(asked):
-        return conversation
+    """What all turns have in common that belong to no conversation, as far as they tell; the store knows chains of
+    responses."""
     session = asked.get("prompt_cache_key")
     if isinstance(session, str) and session:
         return f"session:{bodies.hash(session.encode('utf-8', 'surrogatepass'))}"
@@ -228,7 +228,7 @@ def traced_decisions(decisions: Iterable[Any]) -> tuple[TracedDecision, ...]:
         [
             TracedDecision(
                 *_told(each),
-                tuple(each.sends),
+                tuple(each.sends) if each.sends else (),
                 value if isinstance(value := each.effective_value, _NUMBERS) else None,
             )
             for each in decisions
@@ -251,38 +251,36 @@ def _diagnostics(
 
 
 def _happened(
-    draft: Draft, bodies: Bodies, contents: Contents
-) -> tuple[tuple[TracedCall, ...], tuple[TracedTool, ...], tuple[TracedCheck, ...]]:
+    draft: Draft, bodies: Bodies, contents: Contents, size: int
+) -> tuple[list[TracedCall], list[TracedTool], list[TracedCheck]]:
     """Each asking of an upstream with what became of it, and what was done with its answers."""
     calls: list[TracedCall] = []
     tools: list[TracedTool] = []
     checks: list[TracedCheck] = []
-    size = 0 if draft.planned is None else getattr(draft.planned.plan, "size", 0)
+    began = draft.began
     for at, fact in draft.facts:
         kind = type(fact)  # every small request comes by here: patterns would take ten times as long
         if kind is Sent:
-            calls.append(_call(at - draft.began, cast(Sent, fact), bodies, contents, size))
+            calls.append(_call(at - began, fact, bodies, contents, size))
+        elif kind is Accepted and calls:
+            calls[-1] = replace(calls[-1], first_byte=fact.seconds)
+        elif kind is Retried and calls:
+            retry = TracedRetry(_error(fact.failure), fact.wait, fact.elsewhere)
+            calls[-1] = replace(calls[-1], retries=(*calls[-1].retries, retry))
+        elif kind is AttemptFailed and calls:
+            calls[-1] = replace(calls[-1], error=_error(fact.failure))
         elif kind is ToolRan:
-            tools.append(_tool(at - draft.began, cast(ToolRan, fact), bodies, contents))
+            tools.append(_tool(at - began, fact, bodies, contents))
         elif kind is ContractChecked:
-            checks.append(_check(cast(ContractChecked, fact), contents))
-        elif calls:
-            calls[-1] = _went_on(calls[-1], fact)
-    return tuple(calls), tuple(tools), tuple(checks)
+            checks.append(_check(fact, contents))
+    return calls, tools, checks
 
 
 def _call(at: float, sent: Sent, bodies: Bodies, contents: Contents, size: int) -> TracedCall:
-    body = _NO_BODY if sent.body is None else contents.keep(bodies.read(sent.body, size), sent.body)
-    return TracedCall(sent.provider, sent.model, sent.attempt, sent.why, at, body, key=sent.key)
-
-
-def _went_on(call: TracedCall, fact: Fact) -> TracedCall:
-    if isinstance(fact, Accepted):
-        return replace(call, first_byte=fact.seconds)
-    if isinstance(fact, Retried):
-        retry = TracedRetry(_error(fact.failure), fact.wait, fact.elsewhere)
-        return replace(call, retries=(*call.retries, retry))
-    return replace(call, error=_error(fact.failure)) if isinstance(fact, AttemptFailed) else call
+    body = _NO_BODY if sent.body is None else bodies.read(sent.body, size)
+    if contents.kept and sent.body is not None:
+        body = contents.keep(body, sent.body)
+    return TracedCall(sent.provider, sent.model, sent.attempt, sent.why, at, body, None, (), None, sent.key)
 
 
 def _error(failure: IsthmusError) -> TracedError:

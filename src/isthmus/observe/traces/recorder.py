@@ -130,7 +130,7 @@ class Recorder:
         """Take it, or count it as lost; at once."""
         keeping = self._keeping
         held = self._put - self._taken
-        if self._queue.qsize() >= keeping.max_queued or (held and held + draft.weight > keeping.max_queued_bytes):
+        if held and (self._queue.qsize() >= keeping.max_queued or held + draft.weight > keeping.max_queued_bytes):
             self.lost += 1
             return
         if is_small(draft):

@@ -1,8 +1,9 @@
 """Pieces of bodies that came by lately: an agent sends its instructions, tools and past items again with every turn.
 
-In: where a piece stands, and its bytes. Out: the `Piece`, if the same bytes stood there before. Bounded by number and by
-bytes. There are two tables: what is asked for moves to the newer one, and when that is full it becomes the older one,
-whose own pieces are forgotten. Both the loop and the thread that writes come by here: each step is one of a `dict`.
+In: where a piece stands, and its bytes. Out: the `Piece`, if the same bytes stood there before. Bounded by number and
+by bytes. There are two tables: what is asked for moves to the newer one, and when that is full it becomes the older
+one, whose own pieces are forgotten. Both the loop and the thread that writes come by here: each step is one of a
+`dict`.
 """
 
 from __future__ import annotations

@@ -65,10 +65,9 @@ class Tracer:
         if hear is not None:
             hear(fact)
 
-    def _add(self, fact: Fact) -> None:
-        draft = self._open.get(fact.id)  # type: ignore[union-attr]  # all others are a run's
-        if draft is not None:
-            draft.facts.append((self._clock(), fact))
+    def _add(self, fact: Any) -> None:
+        if fact.id in self._open:
+            self._open[fact.id].facts.append((self._clock(), fact))
 
     def _receive(self, fact: Received) -> None:
         draft = self._begin(fact.owner, fact.key, fact.seconds)
@@ -118,7 +117,7 @@ class Tracer:
         return self._recorder.store
 
     def wants_all(self, owner: str, key: str, size: int) -> bool:
-        return size <= self._rule.max_content and self._is_full(owner, key)
+        return self._may_be_full and size <= self._rule.max_content and self._is_full(owner, key)
 
     def _is_full(self, owner: str, key: str) -> bool:
         rule = self._rule

@@ -8,6 +8,7 @@ rows as fit, and there are few lengths of it, which SQLite keeps prepared.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,12 @@ def insert_many(tables: Tables, into: str, then: str, rows: Sequence[tuple[Any, 
     at = 0
     for length in _LENGTHS:
         while len(rows) - at >= length:
-            row = f"({', '.join('?' * len(rows[at]))})"
-            values = tuple(chain.from_iterable(rows[at : at + length]))
-            tables.execute(f"{into} VALUES {', '.join([row] * length)} {then}", values)
+            statement = _statement(into, then, len(rows[at]), length)
+            tables.execute(statement, tuple(chain.from_iterable(rows[at : at + length])))
             at += length
+
+
+@cache
+def _statement(into: str, then: str, width: int, length: int) -> str:
+    row = f"({', '.join('?' * width)})"
+    return f"{into} VALUES {', '.join([row] * length)} {then}"

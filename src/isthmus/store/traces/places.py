@@ -7,9 +7,9 @@ together at the end of the file, however random the words are.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from isthmus.ports.traces import TraceSummary
 
@@ -27,16 +27,13 @@ _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM trac
 """Asked apart: for both at once SQLite would look at every row."""
 
 
-def words_of(summary: TraceSummary) -> Iterator[str]:
-    yield summary.id
-    if summary.response:
-        yield summary.response
-    if summary.thread and summary.thread != summary.response:
-        yield summary.thread
+def words_of(summary: TraceSummary) -> list[str]:
+    """A thread is often called like its response."""
+    return [word for word in dict.fromkeys((summary.id, summary.response, summary.thread)) if word]
 
 
 def place_of(seq: int, word: str) -> int:
-    return _first_place(seq // CHUNK) | zlib.crc32(word.encode("utf-8", "surrogatepass"))
+    return seq // CHUNK << _BITS | crc32(word.encode("utf-8", "surrogatepass"))
 
 
 def find_places(tables: Tables, word: str) -> Iterator[int]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -27,6 +29,8 @@ _PACKED: Final = 4_096
 """Bytes of a detail from which on it is worth compressing."""
 _STEPS: Final = 4
 """Steps of a spread within one doubling."""
+_MOST_STEPS: Final = 40 * _STEPS
+"""The last one is above thirty years."""
 
 KIND: Final = ("owner", "key", "client", "door", "provider", "model", "outcome", "code", "changed")
 Kind = tuple[str, str, str, str, str, str, str, str, bool]
@@ -34,21 +38,16 @@ Kind = tuple[str, str, str, str, str, str, str, str, bool]
 encode: Final = msgspec.json.Encoder().encode
 _decode_summary: Final = msgspec.json.Decoder(TraceSummary).decode
 _decode_detail: Final = msgspec.json.Decoder(Trace).decode
+_named: Final = attrgetter(*KIND[:-1])
+_figures: Final = attrgetter(
+    *("input_tokens", "output_tokens", "cached_tokens", "retries", "degraded", "ignored", "total")
+)
+_cost, _total = attrgetter("cost"), attrgetter("total")
 _EMPTY: Final = TraceSummary(id="", at=0.0, ended_at=0.0)
 
 
 def kind_of(summary: TraceSummary) -> Kind:
-    return (
-        summary.owner,
-        summary.key,
-        summary.client,
-        summary.door,
-        summary.provider,
-        summary.model,
-        summary.outcome,
-        summary.code,
-        bool(summary.degraded or summary.ignored),
-    )
+    return (*_named(summary), bool(summary.degraded or summary.ignored))
 
 
 def pack(trace: Trace) -> tuple[bool, bytes]:
@@ -71,12 +70,12 @@ def read_at(tables: Tables, seq: int) -> TraceSummary | None:
     return None if row is None else read_summary(seq, row[0])
 
 
-def step_of(seconds: float) -> int:
-    return max(0, math.ceil(math.log2(seconds * 1000) * _STEPS)) if seconds > 0.001 else 0
-
-
 def seconds_of(step: int) -> float:
     return float(2 ** (step / _STEPS) / 1000)
+
+
+step_of: Final[Callable[[float], int]] = partial(bisect_left, [seconds_of(step) for step in range(_MOST_STEPS)])
+"""Seconds → the step that they fall into."""
 
 
 class Kinds:
@@ -105,52 +104,42 @@ class Kinds:
         return int(tables.execute(f"SELECT kind FROM kinds WHERE {where}", kind).fetchone()[0])
 
 
-@dataclass(slots=True)
 class Sums:
     """What a group of traces adds to the totals, by the smallest step: many of them make one row."""
 
-    totals: dict[tuple[int, int], list[float]] = field(default_factory=dict)
-    spreads: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._groups: dict[tuple[int, int], list[TraceSummary]] = {}
 
     def add(self, kind: int, summary: TraceSummary) -> None:
-        slot = int(summary.ended_at // SLOTS[0])
-        added = (
-            1,
-            int(summary.outcome in FAILED),
-            summary.input_tokens,
-            summary.output_tokens,
-            summary.cached_tokens,
-            summary.cost or 0.0,
-            int(summary.cost is None),
-            summary.retries,
-            summary.degraded,
-            summary.ignored,
-            summary.total,
-        )
-        sums = self.totals.get((slot, kind))
-        self.totals[slot, kind] = list(added) if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
-        self._spread(slot, kind, TOTAL, summary.total)
-        if summary.first_token is not None:
-            self._spread(slot, kind, FIRST_TOKEN, summary.first_token)
-
-    def _spread(self, slot: int, kind: int, what: int, seconds: float) -> None:
-        place = (slot, kind, what, step_of(seconds))
-        self.spreads[place] = self.spreads.get(place, 0) + 1
+        self._groups.setdefault((int(summary.ended_at // SLOTS[0]), kind), []).append(summary)
 
     def write(self, tables: Tables) -> None:
         totals: dict[tuple[int, ...], list[float]] = {}
         spreads: dict[tuple[int, ...], int] = {}
-        for level, seconds in enumerate(SLOTS):
-            many = seconds // SLOTS[0]
-            for (slot, kind), added in self.totals.items():
-                place = level, slot // many, kind
+        for (slot, kind), group in self._groups.items():
+            added = _sum(group)
+            steps = {
+                TOTAL: Counter(map(step_of, map(_total, group))),
+                FIRST_TOKEN: Counter([step_of(each.first_token) for each in group if each.first_token is not None]),
+            }
+            for level, seconds in enumerate(SLOTS):
+                place = level, slot // (seconds // SLOTS[0]), kind
                 sums = totals.get(place)
                 totals[place] = added if sums is None else [a + b for a, b in zip(sums, added, strict=True)]
-            for (slot, *rest), count in self.spreads.items():
-                step = (level, slot // many, *rest)
-                spreads[step] = spreads.get(step, 0) + count
+                for what, counted in steps.items():
+                    for step, count in counted.items():
+                        spreads[*place, what, step] = spreads.get((*place, what, step), 0) + count
         insert_many(tables, *_ADD_TOTALS, [(*place, *sums) for place, sums in totals.items()])
         insert_many(tables, *_ADD_SPREADS, [(*step, count) for step, count in spreads.items()])
+
+
+def _sum(group: Sequence[TraceSummary]) -> list[float]:
+    """In the order of `SUMMED`. How they ended is part of their kind: all failed, or none."""
+    costs = list(map(_cost, group))
+    spent, made, cached, retries, degraded, ignored, seconds = map(sum, zip(*map(_figures, group), strict=True))
+    failed = len(group) if group[0].outcome in FAILED else 0
+    cost, unpriced = sum(filter(None, costs), 0.0), costs.count(None)
+    return [len(group), failed, spent, made, cached, cost, unpriced, retries, degraded, ignored, seconds]
 
 
 SUMMED: Final = (

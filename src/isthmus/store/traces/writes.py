@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -23,6 +25,8 @@ _THREADS: Final = 10_000
 """Responses whose thread is remembered: whoever continues one does so soon."""
 
 _SIZE: Final = "SELECT length(summary) + coalesce(length(detail), 0) FROM traces WHERE seq = ?"
+_data: Final = itemgetter(3, 5)
+"""Of a row, what takes room: the summary, and all the rest."""
 
 
 @dataclass(slots=True)
@@ -32,11 +36,9 @@ class Memory:
     kinds: Kinds = field(default_factory=Kinds)
     threads: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def note(self, summary: TraceSummary) -> None:
-        if summary.response:
-            self.threads[summary.owner, summary.response] = summary.thread
-            if len(self.threads) > _THREADS:
-                del self.threads[next(iter(self.threads))]
+    def trim(self) -> None:
+        for oldest in list(islice(self.threads, max(len(self.threads) - _THREADS, 0))):
+            del self.threads[oldest]
 
 
 def keep(tables: Tables, memory: Memory, traces: Sequence[Trace]) -> None:
@@ -46,22 +48,26 @@ def keep(tables: Tables, memory: Memory, traces: Sequence[Trace]) -> None:
         rows: list[tuple[Any, ...]] = []
         places: list[tuple[int, int]] = []
         sums = Sums()
+        threads, find_kind = memory.threads, memory.kinds.find
         for seq, trace in enumerate(traces, latest + 1):
             summary = trace.summary
             # Lists are in the order of `seq`, and times are found by it: neither goes back, whatever the clock does.
-            ended = max(ended, summary.ended_at)
-            if summary.ended_at != ended or summary.previous:
+            if summary.ended_at < ended or summary.previous:
                 thread = _thread(tables, memory, summary)
-                summary = msgspec.structs.replace(summary, ended_at=ended, thread=thread)
-            memory.note(summary)
-            kind = memory.kinds.find(tables, kind_of(summary))
+                summary = msgspec.structs.replace(summary, ended_at=max(ended, summary.ended_at), thread=thread)
+            ended = summary.ended_at
+            if summary.response:
+                threads[summary.owner, summary.response] = summary.thread
+            kind = find_kind(tables, kind_of(summary))
             rows.append((seq, ended, kind, encode(summary), *pack(trace)))
             places += [(place_of(seq, word), seq) for word in words_of(summary)]
             sums.add(kind, summary)
+        memory.trim()
         insert_many(tables, "INSERT INTO traces", "", rows)
         insert_many(tables, "INSERT INTO places", "ON CONFLICT DO NOTHING", sorted(places))
         sums.write(tables)
-        tables.note_added(latest + len(rows), len(rows), sum(len(row[3]) + len(row[5]) for row in rows))
+        size = sum(map(len, chain.from_iterable(map(_data, rows))))
+        tables.note_added(latest + len(rows), len(rows), size)
 
 
 def forget(tables: Tables, owner: str, response: str) -> None:
