@@ -99,9 +99,7 @@ def count_doors(folder: Path, only: list[str] | None = None, times: int = GOES) 
 
 
 @contextmanager
-def running(
-    folder: Path, subject: Subject = DEFAULT
-) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
+def running(folder: Path, subject: Subject = DEFAULT) -> Iterator[tuple[asyncio.AbstractEventLoop, int, int, Gateway]]:
     """A gateway, usually as it comes, on a loop that runs when told to: the loop, its port, an upstream's port, and
     itself."""
     loop = uvloop.new_event_loop()

@@ -8,6 +8,7 @@ from bench.speed import baseline
 from bench.speed.baseline import Baseline, Expected, Figures
 from bench.speed.fresh import run_fresh
 from bench.speed.slower import Slower
+from bench.speed.traced import LONG, SHORT, STREAMS
 
 if TYPE_CHECKING:
     from bench.speed.doors import Plant
@@ -30,6 +31,16 @@ def measure_doors(plant: Plant | None = None) -> Figures:
     """Whole requests, door by door."""
     counted: Figures = run_fresh("doors", given=plant)
     return counted
+
+
+def measure_traces(subject: str, plant: Plant | None = None) -> tuple[float, float]:
+    """Instructions without traces, and what these add: of a request, or, of a stream, of each further delta."""
+    names = [f"{subject}, {length} deltas" for length in (LONG, SHORT)] if subject in STREAMS else [subject]
+    counted = run_fresh("tracing", given={"at": "", "turns": 0, **(plant or {}), "only": names})
+    long, *short = (counted[name] for name in names)
+    for few in short:
+        long = {way: (long[way] - few[way]) / (LONG - SHORT) for way in few}
+    return long["off"], long["added"]
 
 
 def measure_imports() -> tuple[Figures, list[str]]:

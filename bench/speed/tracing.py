@@ -1,9 +1,10 @@
 """What traces add to a request, counted exactly: each door with traces at `metadata` beside the same with traces off.
 
-Run in a process of its own (`fresh.py`). Counted is all Python code that runs for a request, in the loop and in the
-threads that write, until its trace is written (`doors.py`). Every request says something new, as people do, and a group
-of them shares one transaction, as under load. Of a stream what counts is each further delta: the difference between a
-long one and a short one. What happens inside C (hashes, SQLite) is not seen here; `bench.overhead --traces` sees it.
+Run in a process of its own (`fresh.py`). Counted is Python code, in the loop and in the threads that write, until a
+trace is written (`doors.py`): of a gateway without traces, all that runs for a request; and of both, all of the rooms
+that hear of it and keep traces (`observe/`, `store/traces/`), whose difference is what traces add. No timer of another
+room gets between these. Every request says something new, as people do, and a group of them shares one transaction, as
+under load. What happens inside C (hashes, SQLite) is not seen here; `bench.overhead --traces` sees it.
 """
 
 from __future__ import annotations
@@ -20,69 +21,43 @@ from typing import Final
 
 from bench.gateways.client import PATIENCE, Ask, Connection, Seen, finish
 from bench.gateways.subjects import DEFAULT, Subject, ours
-from bench.gateways.workloads import Workload
 from bench.speed.doors import Plant, is_not_ours, plant, running
 from bench.speed.instructions import count_instructions, in_threads
+from bench.speed.traced import SHORT, WORKLOADS
 
-LIMIT: Final = 0.10
-SHORT, LONG = 50, 250
-"""Deltas of the two streams."""
-_CALLS: Final = 40
-_STREAMS: Final = 3
-"""In each go: many whole ones, or few streams."""
-_GOES: Final = 2
+_CALLS: Final = 24
+_FEW: Final = 4
+"""In each go: many small ones, or few that take long."""
+_GOES: Final = 3
 _LONGER: Final = 3_600.0
 """Seconds that traces are gathered for, unless somebody asks for them: all of one go are written together."""
+_ROOMS: Final = ("isthmus/observe/", "isthmus/store/traces/")
 _SAID: Final = b"Tell me something"
-
-WORKLOADS: Final = (
-    Workload("Responses, whole", "responses", "text-10-0"),
-    Workload("Chat, whole", "chat", "text-10-0"),
-    Workload("Messages, whole", "messages", "text-10-0"),
-    Workload("WebSocket, small", "websocket", "text-10-0", stream=True),
-    Workload("Codex request, whole", "responses", "text-10-0", part="codex", size=41_000),
-    *(
-        Workload(f"{title}, {deltas} deltas", door, f"text-{deltas}-0", stream=True)
-        for title, door in (("Responses", "responses"), ("Chat", "chat"), ("Messages", "messages"))
-        for deltas in (SHORT, LONG)
-    ),
-)
 
 
 def main() -> None:
-    """In: nothing, or a cost to plant. Out: instructions of each, without traces and with them."""
-    given: Plant | None = json.load(sys.stdin)
-    if given is not None:
+    """In: what is looked at, perhaps with a cost to plant. Out: instructions of each, without traces and with them."""
+    given: Plant = json.load(sys.stdin)
+    if given["at"]:
         plant(given)
     logging.disable(logging.INFO)
     threading.settrace(in_threads)
-    only = given["only"] if given else None
-    off, on = (_count(subject, only) for subject in (ours("off", "off", trace=False, store=True), DEFAULT))
-    print(json.dumps({name: {"off": off[name], "metadata": on[name]} for name in off}))
+    off = _count(ours("off", "off", trace=False, store=True), given["only"])
+    on = _count(DEFAULT, given["only"])
+    print(json.dumps({name: {"off": off[name][0], "added": on[name][1] - off[name][1]} for name in off}))
 
 
-def per_delta(counted: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Streams of two lengths → what each further delta takes; all others as they are."""
-    short, long = f", {SHORT} deltas", f", {LONG} deltas"
-    found = {name: both for name, both in counted.items() if not name.endswith((short, long))}
-    for name, few in counted.items():
-        if name.endswith(short):
-            title = name.removesuffix(short)
-            many = counted[title + long]
-            found[f"{title}, a delta"] = {way: (many[way] - few[way]) / (LONG - SHORT) for way in few}
-    return found
-
-
-def _count(subject: Subject, only: list[str] | None) -> dict[str, float]:
+def _count(subject: Subject, only: list[str]) -> dict[str, tuple[float, float]]:
+    """Of each request: all of it, and what those who watch have of it."""
     counted = {}
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), subject) as (loop, port, above, gateway):
         if gateway.tracing is not None:
             gateway.tracing._recorder._gather = _LONGER
         for workload in WORKLOADS:
-            if only is not None and workload.name not in only:
+            if workload.name not in only:
                 continue
             ask = subject.ask(workload, port, above)
-            calls = _STREAMS if workload.told.deltas >= SHORT else _CALLS
+            calls = _FEW if workload.size or workload.told.deltas >= SHORT else _CALLS
 
             async def go(ask: Ask = ask, calls: int = calls) -> None:
                 await _ask(ask, calls)
@@ -90,12 +65,19 @@ def _count(subject: Subject, only: list[str] | None) -> dict[str, float]:
                     await gateway.tracing.settle()
 
             loop.run_until_complete(go())
-            goes = [
-                count_instructions(lambda go=go: loop.run_until_complete(go()), without=is_not_ours)  # type: ignore[misc]
-                for _ in range(_GOES)
-            ]
-            counted[workload.name] = min(goes) / calls
+            all_of_it, watching = (
+                min(
+                    count_instructions(lambda go=go: loop.run_until_complete(go()), without=without)  # type: ignore[misc]
+                    for _ in range(_GOES)
+                )
+                for without in (is_not_ours, _watches_not)
+            )
+            counted[workload.name] = (all_of_it / calls, watching / calls)
     return counted
+
+
+def _watches_not(file: str) -> bool:
+    return is_not_ours(file) or not any(room in file for room in _ROOMS)
 
 
 async def _ask(ask: Ask, calls: int) -> None:

@@ -53,7 +53,9 @@ def test_what_is_asked_for_again_stays_and_the_rest_goes() -> None:
     assert seen.recall(("input[0]", b"1")) is None
 
 
-def test_what_is_too_large_is_not_remembered() -> None:
+def test_what_is_too_large_for_others_to_stay_is_not_remembered() -> None:
     seen = Seen(most_bytes=800)
-    ask(seen, ("input[0]", b"x" * 200))
-    assert seen.held == (0, 0)
+    kept = ask(seen, ("model", b"m"))
+    ask(seen, ("input[0]", b"x" * 500))
+    assert seen.find(("model", b"m")) is kept
+    assert seen.held[0] == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from isthmus.ports.traces import TraceFilter
 from isthmus.store.traces import places
-from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
+from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, places_of
 from isthmus.store.traces.sqlite import SqliteTraces
 from traced import traced
 
@@ -49,9 +49,12 @@ def test_places_of_traces_that_went_go_by_whole_chunks() -> None:
 
 
 def test_a_thread_that_is_named_after_its_response_needs_no_place_of_its_own() -> None:
-    assert list(words_of(traced("1").summary)) == ["req_1", "resp_1"]
-    assert list(words_of(traced("1", thread="t").summary)) == ["req_1", "resp_1", "t"]
-    assert list(words_of(traced("1", thread="", response="").summary)) == ["req_1"]
+    def places(*words: str) -> list[tuple[int, int]]:
+        return sorted((place_of(7, word), 7) for word in words)
+
+    assert sorted(places_of(7, traced("1").summary)) == places("req_1", "resp_1")
+    assert sorted(places_of(7, traced("1", thread="t").summary)) == places("req_1", "resp_1", "t")
+    assert places_of(7, traced("1", thread="", response="").summary) == places("req_1")
     assert place_of(1, "\ud800") != place_of(1, "x"), "half a character is a word, too"
 
 

@@ -34,7 +34,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 class Bodies:
     def __init__(self, secret: bytes) -> None:
-        self._keyed = hashlib.blake2b(digest_size=8, key=secret[:64])
+        self._keyed = partial(hashlib.blake2b, digest_size=8, key=secret[:64])
         self._seen = Seen()
 
     @classmethod
@@ -43,9 +43,7 @@ class Bodies:
         return cls(hashlib.blake2b(b"traces", key=installation[:64]).digest())
 
     def hash(self, data: bytes) -> str:
-        keyed = self._keyed.copy()
-        keyed.update(data)
-        return keyed.hexdigest()
+        return self._keyed(data).hexdigest()
 
     def read(self, body: Mapping[str, Any], size: int = 0) -> TracedBody:
         """`size`: of what it was made of, where that is large."""
@@ -78,9 +76,7 @@ class Bodies:
             time.sleep(0)
         return pieces, total
 
-    def _pieces(
-        self, paths: list[str], values: list[Any], encode: Callable[[Any], bytes]
-    ) -> tuple[list[Piece], int]:
+    def _pieces(self, paths: list[str], values: list[Any], encode: Callable[[Any], bytes]) -> tuple[list[Piece], int]:
         """With their bytes. A long history comes by here with every turn: nearly all of it was seen before."""
         written = list(map(encode, values))
         keys = list(zip(paths, written, strict=True))
@@ -96,9 +92,7 @@ class Bodies:
             path, data = key
             if b"cache_" in data and any(mark in data for mark in _SPELT):  # one look where there is no mark
                 data = encode(_unmarked(value))
-            hashed = self._keyed.copy()
-            hashed.update(data)
-            piece = Piece(path, len(data), hashed.hexdigest(), _role(value) if path[-1:] == "]" else "")
+            piece = Piece(path, len(data), self._keyed(data).hexdigest(), _role(value) if path[-1:] == "]" else "")
         self._seen.note(key, piece)
         return piece
 

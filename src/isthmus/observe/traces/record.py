@@ -57,11 +57,10 @@ _DOORS: Final[tuple[tuple[str, Door], ...]] = (
     ("/v1/images", "images"),
     ("/v1/alpha/search", "search"),
 )
-_KNOWN_PATHS: Final[dict[str, Door]] = dict(_DOORS)
+_KNOWN_PATHS: Final[dict[str, Door]] = {"": "responses", **dict(_DOORS)}
 _NO_BODY: Final = TracedBody()
 _NUMBERS: Final = (int, float)
 _told: Final = attrgetter("path", "action", "reason", "code")
-_retries: Final = attrgetter("retries")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -84,57 +83,58 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
     answered, who = draft.answered, draft.answered or received
     asked, plan, response = planned.asked, planned.plan, ended.response
     failure = ended.failure or (None if answered is None else answered.failure)
-    size = 0 if plan is None else getattr(plan, "size", 0)
+    size = getattr(plan, "size", 0)
     request = _request(draft, bodies, contents, size)
-    calls, tools, checks = _happened(draft, bodies, contents, size)
+    calls, tools, checks, retries = _happened(draft, bodies, contents, size)
     total = draft.last - draft.began
-    door = _door(who.path) if who is not _NOBODY else "responses"
+    door = _KNOWN_PATHS.get(who.path) or _door(who.path)
     provider, model = ended.provider, ended.model
     if draft.ended is None and plan is not None:
         provider, model = plan.target.provider, plan.target.model
-    usage, conversation = ended.usage, _conversation(asked)
+    usage, conversation = ended.usage, _conversation(asked) if "conversation" in asked else ""
     spent, made, cached, thought = used_tokens(usage) if usage else (0, 0, 0, 0)
-    summary = TraceSummary(
-        id=draft.id,
-        at=draft.at,
-        ended_at=draft.at + total,
-        response=planned.id,
-        owner=planned.owner if plan is not None else who.owner,
-        key=who.key,
-        client=who.client,
-        client_id="" if answered is None else answered.client_id,
-        door=door,
-        method=who.method,
-        path=who.path,
-        asked_model=str(asked.get("model") or ""),
-        provider=provider,
-        model=model,
-        stream=asked.get("stream") is True,
-        background=planned.background,
-        outcome=ended.outcome if draft.ended is not None or answered is None else _outcome(answered),
-        status=0 if answered is None else answered.status,
-        code="" if failure is None else failure.code,
-        input_tokens=spent,
-        output_tokens=made,
-        cached_tokens=cached,
-        reasoning_tokens=thought,
-        cost=ended.cost.price(spent, made, cached) if usage else None,
-        total=total,
-        first_token=ended.first_token,
-        first_byte=ended.first_byte,
-        overhead=None if plan is None else (planned.parse_seconds or 0.0) + planned.plan_seconds + ended.settled,
-        attempts=ended.attempts,
-        retries=sum(map(len, map(_retries, calls))),
-        degraded=ended.degraded,
-        ignored=ended.ignored,
-        previous=str(asked.get("previous_response_id") or ""),
-        conversation=conversation,
-        thread=conversation or _thread(planned.id, door, asked, request, bodies),
-        bytes=who.size,
-        capture="full" if contents.kept else "metadata",
-    )
+    # A table, not arguments by name: for so many of these Python would take three instructions for each.
+    told: dict[str, Any] = {
+        "id": draft.id,
+        "at": draft.at,
+        "ended_at": draft.at + total,
+        "response": planned.id,
+        "owner": planned.owner if plan is not None else who.owner,
+        "key": who.key,
+        "client": who.client,
+        "client_id": "" if answered is None else answered.client_id,
+        "door": door,
+        "method": who.method,
+        "path": who.path,
+        "asked_model": str(asked.get("model") or ""),
+        "provider": provider,
+        "model": model,
+        "stream": asked.get("stream") is True,
+        "background": planned.background,
+        "outcome": ended.outcome if draft.ended is not None or answered is None else _outcome(answered),
+        "status": 0 if answered is None else answered.status,
+        "code": "" if failure is None else failure.code,
+        "input_tokens": spent,
+        "output_tokens": made,
+        "cached_tokens": cached,
+        "reasoning_tokens": thought,
+        "cost": ended.cost.price(spent, made, cached) if usage else None,
+        "total": total,
+        "first_token": ended.first_token,
+        "first_byte": ended.first_byte,
+        "overhead": None if plan is None else (planned.parse_seconds or 0.0) + planned.plan_seconds + ended.settled,
+        "attempts": ended.attempts,
+        "retries": retries,
+        "degraded": ended.degraded,
+        "ignored": ended.ignored,
+        "previous": str(asked.get("previous_response_id") or ""),
+        "conversation": conversation,
+        "thread": conversation or _thread(planned.id, door, asked, request, bodies),
+        "bytes": who.size,
+        "capture": "full" if contents.kept else "metadata",
+    }
     trace = Trace(
-        summary=summary,
+        summary=TraceSummary(**told),
         timings=Timings(
             received.seconds,
             planned.parse_seconds,
@@ -152,7 +152,6 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         calls=tuple(calls),
         tools=tuple(tools),
         checks=tuple(checks),
-        answer=contents.keep(_NO_BODY, response) if contents.kept and response is not None else _NO_BODY,
         usage=usage,  # type: ignore[arg-type]  # it is a `dict`, and nobody changes it
         batches=ended.batches,
         events=ended.events,
@@ -160,7 +159,11 @@ def make_record(draft: Draft, bodies: Bodies, contents: Contents) -> Made:
         error=None if failure is None else _error(failure),
         traceparent=received.traceparent,
     )
-    return Made(trace, () if response is None else response["output"])
+    if response is None:
+        return Made(trace)
+    if contents.kept:
+        trace = replace(trace, answer=contents.keep(_NO_BODY, response))
+    return Made(trace, response["output"])
 
 
 def finish_record(made: Made) -> Trace:
@@ -168,8 +171,6 @@ def finish_record(made: Made) -> Trace:
 
 
 def _door(path: str) -> Door:
-    if path in _KNOWN_PATHS:
-        return _KNOWN_PATHS[path]
     return next((door for begins, door in _DOORS if path.startswith(begins)), "other")
 
 
@@ -252,12 +253,12 @@ def _diagnostics(
 
 def _happened(
     draft: Draft, bodies: Bodies, contents: Contents, size: int
-) -> tuple[list[TracedCall], list[TracedTool], list[TracedCheck]]:
-    """Each asking of an upstream with what became of it, and what was done with its answers."""
+) -> tuple[list[TracedCall], list[TracedTool], list[TracedCheck], int]:
+    """Each asking of an upstream with what became of it, what was done with its answers, and how often it was retried."""
     calls: list[TracedCall] = []
     tools: list[TracedTool] = []
     checks: list[TracedCheck] = []
-    began = draft.began
+    began, retries = draft.began, 0
     for at, fact in draft.facts:
         kind = type(fact)  # every small request comes by here: patterns would take ten times as long
         if kind is Sent:
@@ -265,6 +266,7 @@ def _happened(
         elif kind is Accepted and calls:
             calls[-1] = replace(calls[-1], first_byte=fact.seconds)
         elif kind is Retried and calls:
+            retries += 1
             retry = TracedRetry(_error(fact.failure), fact.wait, fact.elsewhere)
             calls[-1] = replace(calls[-1], retries=(*calls[-1].retries, retry))
         elif kind is AttemptFailed and calls:
@@ -273,7 +275,7 @@ def _happened(
             tools.append(_tool(at - began, fact, bodies, contents))
         elif kind is ContractChecked:
             checks.append(_check(fact, contents))
-    return calls, tools, checks
+    return calls, tools, checks, retries
 
 
 def _call(at: float, sent: Sent, bodies: Bodies, contents: Contents, size: int) -> TracedCall:

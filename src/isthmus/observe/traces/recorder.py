@@ -237,7 +237,9 @@ class Recorder:
                 self._taken += each.weight
                 made = self._make(each)
             if made is not None:
-                traces.append(self._without_forgotten(finish_record(made)))
+                traces.append(finish_record(made))
+        if self._forgotten:
+            traces = list(map(self._without_forgotten, traces))
         if traces and self._attempt(lambda: self.store.keep(self.cleaner.clean(traces))):
             self.kept += len(traces)
         else:
@@ -258,7 +260,7 @@ class Recorder:
 
     def _without_forgotten(self, trace: Trace) -> Trace:
         summary = trace.summary
-        if not self._forgotten or (summary.owner, summary.response) not in self._forgotten:
+        if (summary.owner, summary.response) not in self._forgotten:
             return trace
         return Trace(summary=msgspec.structs.replace(summary, deleted=True, capture="metadata"))
 

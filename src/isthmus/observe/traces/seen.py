@@ -17,7 +17,7 @@ MOST_SEEN: Final = 8_192
 MOST_SEEN_BYTES: Final = 8_000_000
 """Bytes of these pieces in all."""
 _LARGEST: Final = 1 / 8
-"""Share of these bytes that one piece may take; a larger one is not remembered."""
+"""Share of these bytes that one piece may take, once there is no room for all."""
 
 Key = tuple[str, bytes]
 """The path of a piece, and its bytes."""
@@ -38,17 +38,17 @@ class Seen:
 
     def recall(self, key: Key) -> Piece | None:
         """One that is not there, from the older one; whoever found it notes it."""
-        return self._old.pop(key, None) if self._old else None
+        return self._old.pop(key, None)
 
     def note(self, key: Key, piece: Piece) -> None:
-        size = len(key[0]) + len(key[1])
-        if size > self._largest:
-            return
-        self._held += size
-        if self._held > self._most_bytes or len(self._new) >= self._most:
-            self._old, self._new, self._held = self._new, {}, size
+        held = self._held + len(key[0]) + len(key[1])
+        if held > self._most_bytes or len(self._new) >= self._most:
+            held -= self._held
+            if held > self._largest:
+                return
+            self._old, self._new = self._new, {}
             self.find = self._new.get
-        self._new[key] = piece
+        self._new[key], self._held = piece, held
 
     @property
     def held(self) -> tuple[int, int]:

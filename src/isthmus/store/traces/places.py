@@ -27,9 +27,11 @@ _ENDS: Final = "SELECT (SELECT min(seq) FROM traces), (SELECT max(seq) FROM trac
 """Asked apart: for both at once SQLite would look at every row."""
 
 
-def words_of(summary: TraceSummary) -> list[str]:
+def places_of(seq: int, summary: TraceSummary) -> list[tuple[int, int]]:
     """A thread is often called like its response."""
-    return [word for word in dict.fromkeys((summary.id, summary.response, summary.thread)) if word]
+    chunk = seq // CHUNK << _BITS
+    words = {summary.id, summary.response, summary.thread}
+    return [(chunk | crc32(word.encode("utf-8", "surrogatepass")), seq) for word in words if word]
 
 
 def place_of(seq: int, word: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -108,15 +108,13 @@ class Sums:
     """What a group of traces adds to the totals, by the smallest step: many of them make one row."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[int, int], list[TraceSummary]] = {}
-
-    def add(self, kind: int, summary: TraceSummary) -> None:
-        self._groups.setdefault((int(summary.ended_at // SLOTS[0]), kind), []).append(summary)
+        self.groups: defaultdict[tuple[int, int], list[TraceSummary]] = defaultdict(list)
+        """Step and kind → those of both."""
 
     def write(self, tables: Tables) -> None:
         totals: dict[tuple[int, ...], list[float]] = {}
         spreads: dict[tuple[int, ...], int] = {}
-        for (slot, kind), group in self._groups.items():
+        for (slot, kind), group in self.groups.items():
             added = _sum(group)
             steps = {
                 TOTAL: Counter(map(step_of, map(_total, group))),

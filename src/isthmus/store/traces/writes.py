@@ -12,7 +12,7 @@ import msgspec
 
 from isthmus.ports.traces import Trace, TraceSummary
 from isthmus.store.traces.many import insert_many
-from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, place_of, words_of
+from isthmus.store.traces.places import LAST, drop_places, find_places, first_since, places_of
 from isthmus.store.traces.rows import Kinds, Sums, encode, kind_of, pack, read_at
 from isthmus.store.traces.schema import SLOTS
 
@@ -60,8 +60,8 @@ def keep(tables: Tables, memory: Memory, traces: Sequence[Trace]) -> None:
                 threads[summary.owner, summary.response] = summary.thread
             kind = find_kind(tables, kind_of(summary))
             rows.append((seq, ended, kind, encode(summary), *pack(trace)))
-            places += [(place_of(seq, word), seq) for word in words_of(summary)]
-            sums.add(kind, summary)
+            places += places_of(seq, summary)
+            sums.groups[int(ended // SLOTS[0]), kind].append(summary)
         memory.trim()
         insert_many(tables, "INSERT INTO traces", "", rows)
         insert_many(tables, "INSERT INTO places", "ON CONFLICT DO NOTHING", sorted(places))
